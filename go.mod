@@ -1,0 +1,3 @@
+module github.com/slurm-operator/slurm-operator
+
+go 1.26.0
