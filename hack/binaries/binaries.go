@@ -1,0 +1,175 @@
+// Package binaries builds the third-party programs that test clusters run: Kubernetes itself, etcd, containerd and so
+// on. Each directory below this one is a Go module that pins one group of programs; a group is built once per content
+// of its module and kept in the cache outside the repository.
+package binaries
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/hack/cache"
+	"github.com/slurm-operator/slurm-operator/hack/repo"
+)
+
+// Group is a set of programs that are built from one module.
+type Group struct {
+	module   string
+	programs []program
+	// versionOf is the module whose version is stamped into Kubernetes' own version variables.
+	versionOf string
+}
+
+// program is one main package and the name of its binary.
+type program struct{ name, pkg string }
+
+// The groups, split by who needs them, so that an integration test does not wait for a kubelet to be built.
+var (
+	// ControlPlane is what an API server for tests needs.
+	ControlPlane = Group{
+		module:    "kubernetes",
+		versionOf: "k8s.io/kubernetes",
+		programs: []program{
+			{"etcd", "go.etcd.io/etcd/server/v3"},
+			{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
+			{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
+		},
+	}
+	// Controllers make a control plane act: pods of a StatefulSet appear and are scheduled.
+	Controllers = Group{
+		module:    "kubernetes",
+		versionOf: "k8s.io/kubernetes",
+		programs: []program{
+			{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
+			{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
+		},
+	}
+	// Node is what runs on each node of a real cluster, and the programs of its add-ons.
+	Node = Group{
+		module:    "kubernetes",
+		versionOf: "k8s.io/kubernetes",
+		programs: []program{
+			{"kubelet", "k8s.io/kubernetes/cmd/kubelet"},
+			{"kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"},
+			{"coredns", "./coredns"},
+			{"local-path-provisioner", "github.com/rancher/local-path-provisioner"},
+		},
+	}
+	// Containerd runs the containers of a node.
+	Containerd = Group{
+		module: "containerd",
+		programs: []program{
+			{"containerd", "github.com/containerd/containerd/v2/cmd/containerd"},
+			{"containerd-shim-runc-v2", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"},
+			{"ctr", "github.com/containerd/containerd/v2/cmd/ctr"},
+		},
+	}
+	// CNI connects the pods of a node.
+	CNI = Group{
+		module: "cni",
+		programs: []program{
+			{"host-local", "github.com/containernetworking/plugins/plugins/ipam/host-local"},
+			{"loopback", "github.com/containernetworking/plugins/plugins/main/loopback"},
+			{"portmap", "github.com/containernetworking/plugins/plugins/meta/portmap"},
+			{"ptp", "github.com/containernetworking/plugins/plugins/main/ptp"},
+		},
+	}
+	// Helm installs charts.
+	Helm = Group{module: "helm", programs: []program{{"helm", "helm.sh/helm/v3/cmd/helm"}}}
+	// Kwok plays the kubelets of thousands of nodes.
+	Kwok = Group{module: "kwok", programs: []program{{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}}}
+)
+
+// Build returns the directory that holds the group's programs, building them first where the cache has none.
+func (g Group) Build(ctx context.Context, log io.Writer) (string, error) {
+	root, err := repo.Root()
+	if err != nil {
+		return "", err
+	}
+	module := filepath.Join(root, "hack", "binaries", g.module)
+	tree, err := cache.KeyOfTree(module)
+	if err != nil {
+		return "", err
+	}
+	key := cache.Key(tree, runtime.Version(), runtime.GOARCH, fmt.Sprint(g))
+	return cache.Entry(ctx, filepath.Join("bin", g.module), key, func(ctx context.Context, dir string) error {
+		stamp, err := g.versionFlags(ctx, module)
+		if err != nil {
+			return err
+		}
+		for _, program := range g.programs {
+			if err := program.build(ctx, module, dir, stamp, log); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// BuildAll builds several groups and returns one directory for each.
+func BuildAll(ctx context.Context, log io.Writer, groups ...Group) ([]string, error) {
+	dirs := make([]string, 0, len(groups))
+	for _, group := range groups {
+		dir, err := group.Build(ctx, log)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs, nil
+}
+
+// Find returns the path of the named program in the first of the directories that has it.
+func Find(dirs []string, name string) (string, error) {
+	i := slices.IndexFunc(dirs, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	})
+	if i < 0 {
+		return "", fmt.Errorf("no program %s in %s", name, strings.Join(dirs, ", "))
+	}
+	return filepath.Join(dirs[i], name), nil
+}
+
+// build runs one go build per program: two of the programs cannot be named in one command, since they spell the path
+// of a shared dependency differently.
+func (p program) build(ctx context.Context, module, dir, stamp string, log io.Writer) error {
+	start := time.Now()
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w "+stamp,
+		"-o", filepath.Join(dir, p.name), p.pkg)
+	cmd.Dir = module
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", p.name, err, out)
+	}
+	fmt.Fprintf(log, "built %s in %s\n", p.name, time.Since(start).Round(time.Second))
+	return nil
+}
+
+// versionFlags makes Kubernetes' programs report the version that they are built from.
+func (g Group) versionFlags(ctx context.Context, module string) (string, error) {
+	if g.versionOf == "" {
+		return "", nil
+	}
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", g.versionOf)
+	cmd.Dir = module
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("reading the version of %s: %w", g.versionOf, err)
+	}
+	version := strings.TrimSpace(string(out))
+	numbers := strings.Split(strings.TrimPrefix(version, "v"), ".")
+	if len(numbers) != 3 {
+		return "", fmt.Errorf("version %q of %s is not of the form v1.2.3", version, g.versionOf)
+	}
+	const variable = "-X k8s.io/component-base/version."
+	return fmt.Sprintf("%sgitVersion=%s %sgitMajor=%s %sgitMinor=%s",
+		variable, version, variable, numbers[0], variable, numbers[1]), nil
+}
