@@ -2,7 +2,11 @@ module github.com/slurm-operator/slurm-operator
 
 go 1.26.0
 
-require k8s.io/apimachinery v0.37.2
+require (
+	github.com/opencontainers/go-digest v1.0.0
+	github.com/opencontainers/image-spec v1.1.1
+	k8s.io/apimachinery v0.37.2
+)
 
 require (
 	github.com/go-logr/logr v1.4.3 // indirect

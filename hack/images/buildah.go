@@ -1,0 +1,144 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/slurm-operator/slurm-operator/hack/cache"
+)
+
+// baseImage is the name of the Debian base inside the throw-away store.
+const baseImage = "localhost/debian"
+
+// build makes the images of the group with buildah, in a store of its own, and moves them into the layout.
+func (g *group) build(ctx context.Context, log io.Writer, target layout) error {
+	work, err := os.MkdirTemp(filepath.Dir(string(target)), "images-build-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	store := store(work)
+
+	// A copy of the context, so that files from elsewhere can lie in it.
+	source := filepath.Join(work, "context")
+	if err := os.CopyFS(source, os.DirFS(g.context)); err != nil {
+		return err
+	}
+	for name, path := range g.files {
+		if err := copyFile(filepath.Join(source, name), path); err != nil {
+			return err
+		}
+	}
+	args := []string{}
+	for _, name := range slices.Sorted(maps.Keys(g.args)) {
+		args = append(args, "--build-arg", name+"="+g.args[name])
+	}
+	if g.suite != "" {
+		if err := store.addBase(ctx, log, g.suite); err != nil {
+			return err
+		}
+		args = append(args, "--build-arg", "BASE="+baseImage)
+	}
+	staging := layout(filepath.Join(work, "layout"))
+	for _, name := range slices.Sorted(maps.Keys(g.targets)) {
+		err := timed(log, "building "+name, func() error {
+			build := slices.Concat(args, []string{"--target", g.targets[name], "--tag", "localhost/" + name, source})
+			if err := store.build(ctx, build...); err != nil {
+				return err
+			}
+			return store.run(ctx, "push", "localhost/"+name, fmt.Sprintf("oci:%s:%s", staging, name))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return target.merge(staging, g.key)
+}
+
+// store is a directory with buildah's whole state.
+type store string
+
+// build runs buildah's build: without namespaces of its own, so that it works inside containers, and with fixed times,
+// so that the same content gives the same layers.
+func (s store) build(ctx context.Context, args ...string) error {
+	return s.run(ctx, append([]string{"build", "--isolation=chroot", "--network=host", "--layers", "--timestamp=0"}, args...)...)
+}
+
+// run runs buildah. It would put a cache into /var/lib/containers whatever its options say, so it sees a directory of
+// the store there; in a mount namespace, which also takes every mount with it when buildah ends.
+func (s store) run(ctx context.Context, args ...string) error {
+	const inNamespace = `mkdir -p /var/lib/containers "$0/lib" "$0/tmp" &&
+		mount --bind "$0/lib" /var/lib/containers && TMPDIR="$0/tmp" exec buildah "$@"`
+	options := []string{"--root", filepath.Join(string(s), "root"), "--runroot", filepath.Join(string(s), "run"), "--storage-driver=overlay"}
+	return run(ctx, "unshare", slices.Concat([]string{"--mount", "sh", "-c", inNamespace, string(s)}, options, args)...)
+}
+
+// addBase puts the base image of the suite into the store.
+func (s store) addBase(ctx context.Context, log io.Writer, suite string) error {
+	dir, err := cache.Entry(ctx, "debian", baseKey(suite), func(ctx context.Context, dir string) error {
+		return timed(log, "bootstrapping Debian "+suite, func() error {
+			return run(ctx, "mmdebstrap", append(bootstrapArgs(suite), filepath.Join(dir, "root.tar"))...)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	dockerfile := filepath.Join(string(s), "Dockerfile.base")
+	if err := os.WriteFile(dockerfile, []byte("FROM scratch\nADD root.tar /\n"), 0o644); err != nil {
+		return err
+	}
+	return s.build(ctx, "--file", dockerfile, "--tag", baseImage, dir)
+}
+
+// bootstrapArgs are mmdebstrap's arguments for a small root filesystem. The dpkg options stay in force for packages
+// that are installed into it later. A testing suite's signatures expire when the archive has not changed for a while.
+func bootstrapArgs(suite string) []string {
+	args := []string{"--variant=minbase", `--aptopt=Acquire::Check-Valid-Until "false"`}
+	for _, excluded := range []string{"doc", "info", "locale", "man"} {
+		args = append(args, "--dpkgopt=path-exclude=/usr/share/"+excluded+"/*")
+	}
+	return append(args, "--dpkgopt=path-include=/usr/share/doc/*/copyright", suite)
+}
+
+// baseKey identifies the base image of a suite.
+func baseKey(suite string) string {
+	return cache.Key(bootstrapArgs(suite)...)
+}
+
+// run runs a command to its end; when it fails, the error has the end of what it printed.
+func run(ctx context.Context, name string, args ...string) error {
+	command := exec.CommandContext(ctx, name, args...)
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		const enough = 4096
+		tail := output.String()[max(0, output.Len()-enough):]
+		return fmt.Errorf("%s: %w\n%s", name, err, strings.TrimSpace(tail))
+	}
+	return nil
+}
+
+func copyFile(target, source string) error {
+	from, err := os.Open(source)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(to, from); err != nil {
+		to.Close()
+		return err
+	}
+	return to.Close()
+}

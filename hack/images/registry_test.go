@@ -1,0 +1,95 @@
+package images_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+	ociv1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/slurm-operator/slurm-operator/hack/images"
+)
+
+// startRegistry serves a layout with the images devcluster/tool:1 and plain:1.
+func startRegistry(t *testing.T) *httptest.Server {
+	t.Helper()
+	layout := useEmptyCache(t)
+	addTool(t, "devcluster/tool:1", "one")
+	addTool(t, "plain:1", "two")
+	server := httptest.NewServer(images.Registry(layout))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func request(t *testing.T, method, url string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+func TestRegistryServesAWholeImage(t *testing.T) {
+	server := startRegistry(t)
+	response, body := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/manifests/1?ns=docker.io")
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != ociv1.MediaTypeImageManifest {
+		t.Fatalf("manifest: %s, %s", response.Status, response.Header.Get("Content-Type"))
+	}
+	of := response.Header.Get("Docker-Content-Digest")
+	if of != digest.FromString(body).String() {
+		t.Errorf("manifest has digest %s, but the header says %s", digest.FromString(body), of)
+	}
+	if _, again := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/manifests/"+of); again != body {
+		t.Errorf("by digest: %s, by tag: %s", again, body)
+	}
+	var manifest ociv1.Manifest
+	if err := json.Unmarshal([]byte(body), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	for _, blob := range append(manifest.Layers, manifest.Config) {
+		_, content := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/blobs/"+blob.Digest.String())
+		if digest.FromString(content) != blob.Digest || int64(len(content)) != blob.Size {
+			t.Errorf("blob %s: got %d bytes with digest %s", blob.Digest, len(content), digest.FromString(content))
+		}
+	}
+}
+
+func TestRegistryAnswers(t *testing.T) {
+	server := startRegistry(t)
+	for name, test := range map[string]struct {
+		method, path string
+		status       int
+		code         string
+	}{
+		"the version check":                 {http.MethodGet, "/v2/", http.StatusOK, ""},
+		"HEAD of a manifest":                {http.MethodHead, "/v2/devcluster/tool/manifests/1", http.StatusOK, ""},
+		"a name with docker.io's prefix":    {http.MethodGet, "/v2/library/plain/manifests/1", http.StatusOK, ""},
+		"an unknown tag":                    {http.MethodGet, "/v2/devcluster/tool/manifests/2", http.StatusNotFound, "MANIFEST_UNKNOWN"},
+		"an unknown image":                  {http.MethodGet, "/v2/none/manifests/1", http.StatusNotFound, "MANIFEST_UNKNOWN"},
+		"an unknown blob":                   {http.MethodGet, "/v2/plain/blobs/" + digest.FromString("x").String(), http.StatusNotFound, "BLOB_UNKNOWN"},
+		"a digest that leaves the layout":   {http.MethodGet, "/v2/plain/blobs/sha256:..%2f..%2findex.json", http.StatusBadRequest, "DIGEST_INVALID"},
+		"a push":                            {http.MethodPost, "/v2/plain/blobs/uploads/", http.StatusMethodNotAllowed, ""},
+		"a list of tags, which is not made": {http.MethodGet, "/v2/plain/tags/list", http.StatusNotFound, "UNSUPPORTED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, body := request(t, test.method, server.URL+test.path)
+			if response.StatusCode != test.status || !strings.Contains(body, test.code) {
+				t.Errorf("got %s with %q, want %d with %q", response.Status, body, test.status, test.code)
+			}
+		})
+	}
+}

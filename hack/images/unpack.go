@@ -1,0 +1,87 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	ociv1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/slurm-operator/slurm-operator/hack/cache"
+)
+
+// Unpacked is an image on disk.
+type Unpacked struct {
+	// Layers are directories to mount over each other with overlayfs, the lowest first. Images share them: read-only.
+	Layers []string
+	// Config says what a container of the image runs.
+	Config ociv1.ImageConfig
+}
+
+// Unpack makes directories of the layers of an image in the layout; each layer is unpacked once.
+func Unpack(ctx context.Context, name string) (Unpacked, error) {
+	source, err := openLayout()
+	if err != nil {
+		return Unpacked{}, err
+	}
+	image, err := source.find(name)
+	if err != nil {
+		return Unpacked{}, err
+	}
+	var manifest ociv1.Manifest
+	if err := source.readBlob(image.Digest, &manifest); err != nil {
+		return Unpacked{}, err
+	}
+	var config ociv1.Image
+	if err := source.readBlob(manifest.Config.Digest, &config); err != nil {
+		return Unpacked{}, err
+	}
+	unpacked := Unpacked{Config: config.Config}
+	for _, layer := range manifest.Layers {
+		dir, err := cache.Entry(ctx, "layers", layer.Digest.Encoded(), func(ctx context.Context, dir string) error {
+			root := filepath.Join(dir, "root")
+			if err := os.Mkdir(root, 0o755); err != nil {
+				return err
+			}
+			if err := run(ctx, "tar", "--extract", "--gzip", "--numeric-owner", "--directory", root, "--file", source.blobPath(layer.Digest)); err != nil {
+				return err
+			}
+			return convertWhiteouts(root)
+		})
+		if err != nil {
+			return Unpacked{}, err
+		}
+		unpacked.Layers = append(unpacked.Layers, filepath.Join(dir, "root"))
+	}
+	return unpacked, nil
+}
+
+// convertWhiteouts turns the marks by which a layer deletes files of lower layers from the form they have in archives
+// into the one that overlayfs understands.
+func convertWhiteouts(root string) error {
+	const prefix, opaque = ".wh.", ".wh..wh..opq"
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasPrefix(entry.Name(), prefix) {
+			return err
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		dir := filepath.Dir(path)
+		if entry.Name() == opaque {
+			if err := syscall.Setxattr(dir, "trusted.overlay.opaque", []byte("y"), 0); err != nil {
+				return fmt.Errorf("marking %s opaque: %w", dir, err)
+			}
+			return nil
+		}
+		deleted := filepath.Join(dir, strings.TrimPrefix(entry.Name(), prefix))
+		if err := syscall.Mknod(deleted, syscall.S_IFCHR, 0); err != nil {
+			return fmt.Errorf("marking %s deleted: %w", deleted, err)
+		}
+		return nil
+	})
+}
