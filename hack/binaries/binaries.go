@@ -4,6 +4,7 @@
 package binaries
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,9 +24,10 @@ import (
 type Group struct {
 	module   string
 	programs []program
-	// versionOf is the module whose version is stamped into Kubernetes' own version variables.
-	versionOf string
 }
+
+// kubernetes is the module of the Kubernetes version that the variable K8S names. Another version is another directory.
+var kubernetes = "kubernetes-" + cmp.Or(os.Getenv("K8S"), "1.36")
 
 // program is one main package and the name of its binary.
 type program struct{ name, pkg string }
@@ -34,8 +36,7 @@ type program struct{ name, pkg string }
 var (
 	// ControlPlane is what an API server for tests needs.
 	ControlPlane = Group{
-		module:    "kubernetes",
-		versionOf: "k8s.io/kubernetes",
+		module: kubernetes,
 		programs: []program{
 			{"etcd", "go.etcd.io/etcd/server/v3"},
 			{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
@@ -44,8 +45,7 @@ var (
 	}
 	// Controllers make a control plane act: pods of a StatefulSet appear and are scheduled.
 	Controllers = Group{
-		module:    "kubernetes",
-		versionOf: "k8s.io/kubernetes",
+		module: kubernetes,
 		programs: []program{
 			{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
 			{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
@@ -53,8 +53,7 @@ var (
 	}
 	// Node is what runs on each node of a real cluster, and the programs of its add-ons.
 	Node = Group{
-		module:    "kubernetes",
-		versionOf: "k8s.io/kubernetes",
+		module: kubernetes,
 		programs: []program{
 			{"kubelet", "k8s.io/kubernetes/cmd/kubelet"},
 			{"kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"},
@@ -155,19 +154,19 @@ func (p program) build(ctx context.Context, module, dir, stamp string, log io.Wr
 
 // versionFlags makes Kubernetes' programs report the version that they are built from.
 func (g Group) versionFlags(ctx context.Context, module string) (string, error) {
-	if g.versionOf == "" {
+	if g.module != kubernetes {
 		return "", nil
 	}
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", g.versionOf)
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	cmd.Dir = module
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("reading the version of %s: %w", g.versionOf, err)
+		return "", fmt.Errorf("reading the version of Kubernetes: %w", err)
 	}
 	version := strings.TrimSpace(string(out))
 	numbers := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	if len(numbers) != 3 {
-		return "", fmt.Errorf("version %q of %s is not of the form v1.2.3", version, g.versionOf)
+		return "", fmt.Errorf("version %q of Kubernetes is not of the form v1.2.3", version)
 	}
 	const variable = "-X k8s.io/component-base/version."
 	return fmt.Sprintf("%sgitVersion=%s %sgitMajor=%s %sgitMinor=%s",

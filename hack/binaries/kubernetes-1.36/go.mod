@@ -1,5 +1,5 @@
 // Everything a test cluster's control plane and nodes run that is built from Kubernetes' own module graph.
-module github.com/slurm-operator/slurm-operator/hack/binaries/kubernetes
+module github.com/slurm-operator/slurm-operator/hack/binaries/kubernetes-1.36
 
 go 1.26.0
 

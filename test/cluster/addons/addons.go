@@ -1,0 +1,52 @@
+// Package addons holds what a test cluster runs as pods beside what is tested: DNS and volumes.
+package addons
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"os/exec"
+	"text/template"
+)
+
+//go:embed *.yaml
+var manifests embed.FS
+
+// Settings are what the manifests need to know of their cluster.
+type Settings struct {
+	// DNSAddress is the cluster address of the DNS Service.
+	DNSAddress string
+	// LocalPathDir is where a node keeps volumes of its own.
+	LocalPathDir string
+	// SharedDir is where all nodes keep shared volumes.
+	SharedDir string
+}
+
+// The images that the manifests name.
+const (
+	CoreDNSImage              = "devcluster/coredns:1"
+	LocalPathProvisionerImage = "devcluster/local-path-provisioner:1"
+	BusyboxImage              = "devcluster/busybox:1"
+)
+
+// Apply applies all manifests with the given kubectl.
+func Apply(ctx context.Context, kubectl, kubeconfig string, settings Settings) error {
+	all, err := template.ParseFS(manifests, "*.yaml")
+	if err != nil {
+		return err
+	}
+	var rendered bytes.Buffer
+	for _, manifest := range all.Templates() {
+		if err := manifest.Execute(&rendered, settings); err != nil {
+			return err
+		}
+		rendered.WriteString("\n---\n")
+	}
+	cmd := exec.CommandContext(ctx, kubectl, "--kubeconfig", kubeconfig, "apply", "--server-side", "-f", "-")
+	cmd.Stdin = &rendered
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("applying add-ons: %w\n%s", err, out)
+	}
+	return nil
+}

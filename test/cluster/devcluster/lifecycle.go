@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/hack/binaries"
+	"github.com/slurm-operator/slurm-operator/hack/images"
+	"github.com/slurm-operator/slurm-operator/test/cluster"
+	"github.com/slurm-operator/slurm-operator/test/cluster/controlplane"
+	"github.com/slurm-operator/slurm-operator/test/cluster/node"
+)
+
+func up(ctx context.Context, arguments []string) error {
+	nodes, err := number(arguments, 3)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	made, err := cluster.Up(ctx, os.Stdout, cluster.Options{Nodes: nodes, Program: self})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("the cluster is up after %.1f s: export KUBECONFIG=%s\n", time.Since(started).Seconds(), made.Plane.Kubeconfig())
+	return nil
+}
+
+func down(ctx context.Context, _ []string) error { return cluster.Down(ctx) }
+
+func kubeconfig(context.Context, []string) error {
+	found, err := cluster.Open()
+	if err != nil {
+		return err
+	}
+	fmt.Println(found.Plane.Kubeconfig())
+	return nil
+}
+
+func status(ctx context.Context, _ []string) error {
+	found, err := cluster.Open()
+	if err != nil {
+		return err
+	}
+	unready, err := found.UnreadyNodes(ctx)
+	notReady := map[string]bool{}
+	for _, name := range unready {
+		notReady[name] = true
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tSTATE\tLOG")
+	group := found.Plane.Processes
+	for _, name := range []string{controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, cluster.Registry} {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", name, either(group.Running(name), "running", "stopped"), group.LogFile(name))
+	}
+	for _, node := range found.Nodes {
+		state := either(node.Running(), "ready", "off")
+		if node.Running() && (err != nil || notReady[node.Name]) {
+			state = "not ready"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", node.Name, state, group.LogFile(node.Name+"-"+"kubelet"))
+	}
+	return table.Flush()
+}
+
+func either(condition bool, yes, no string) string {
+	if condition {
+		return yes
+	}
+	return no
+}
+
+func buildBinaries(ctx context.Context, _ []string) error {
+	dirs, err := binaries.BuildAll(ctx, os.Stderr, binaries.ControlPlane, binaries.Controllers, binaries.Node,
+		binaries.Containerd, binaries.CNI, binaries.Helm, binaries.Kwok)
+	for _, dir := range dirs {
+		fmt.Println(dir)
+	}
+	return err
+}
+
+func buildImages(ctx context.Context, arguments []string) error {
+	var options images.Options
+	if len(arguments) > 0 {
+		options.Operator = arguments[0]
+	}
+	return images.Build(ctx, os.Stdout, options)
+}
+
+func serveRegistry(ctx context.Context, arguments []string) error {
+	dir, err := images.Dir()
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Addr: arguments[0], Handler: images.Registry(dir), ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	return server.ListenAndServe()
+}
+
+func nodeInit(_ context.Context, arguments []string) error { return node.Init(arguments[0]) }

@@ -1,0 +1,95 @@
+// Command devcluster brings a real Kubernetes up and down on this machine, for tests, and breaks it on purpose.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// command is one thing that devcluster can do.
+type command struct {
+	usage string
+	help  string
+	run   func(ctx context.Context, arguments []string) error
+}
+
+// errUsage asks for the list of commands.
+var errUsage = errors.New("no such command")
+
+// commands are the things that a person asks for, in the order in which help lists them.
+var commands = []command{
+	{"up [NODES]", "bring up a cluster with NODES nodes (3)", up},
+	{"down", "end the cluster and leave nothing behind but its logs", down},
+	{"status", "list nodes, daemons and the places of logs", status},
+	{"kubeconfig", "print the path of the kubeconfig", kubeconfig},
+	{"binaries", "build every program that test clusters run and print their directories", buildBinaries},
+	{"images [OPERATOR]", "build every image, with that operator binary", buildImages},
+	{"node on|off NAME", "power a node on or off", power},
+	{"node cut|heal NAME", "take a node off the network, or put it back", power},
+	{"node delay NAME DURATION", "hold up what a node sends and receives; 0s ends it", power},
+	{"daemon stop|continue|restart NAME", "stop, continue or restart a daemon: etcd, node-1/kubelet, …", daemon},
+	{"audit [DURATION]", "count writes to the API server by user in the last DURATION (all)", auditLog},
+}
+
+// internal are the daemons that devcluster is itself.
+var internal = map[string]func(ctx context.Context, arguments []string) error{
+	"registry":  serveRegistry,
+	"node-init": nodeInit,
+	"relay":     relay,
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:])
+	if errors.Is(err, errUsage) {
+		fmt.Fprint(os.Stderr, usage())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "devcluster:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to release
+	}
+}
+
+func run(ctx context.Context, arguments []string) error {
+	if len(arguments) == 0 {
+		return errUsage
+	}
+	name, rest := arguments[0], arguments[1:]
+	if daemon, ok := internal[name]; ok {
+		return daemon(ctx, rest)
+	}
+	for _, command := range commands {
+		if strings.Fields(command.usage)[0] == name {
+			return command.run(ctx, rest)
+		}
+	}
+	return errUsage
+}
+
+func usage() string {
+	var text strings.Builder
+	text.WriteString("usage:\n")
+	for _, command := range commands {
+		fmt.Fprintf(&text, "  devcluster %-35s %s\n", command.usage, command.help)
+	}
+	return text.String()
+}
+
+// number reads an optional number among the arguments.
+func number(arguments []string, otherwise int) (int, error) {
+	if len(arguments) == 0 {
+		return otherwise, nil
+	}
+	value, err := strconv.Atoi(arguments[0])
+	if err != nil || value < 1 {
+		return 0, fmt.Errorf("%q is not a number of nodes", arguments[0])
+	}
+	return value, nil
+}

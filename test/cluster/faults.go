@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/test/cluster/controlplane"
+	"github.com/slurm-operator/slurm-operator/test/cluster/node"
+	"github.com/slurm-operator/slurm-operator/test/cluster/process"
+)
+
+// A daemon is named as in the logs: one of the control plane's by its own name, one of a node's as node-1/kubelet.
+
+// Pause stops a daemon in its tracks: it holds its connections and answers nothing.
+func (c *Cluster) Pause(daemon string) error { return c.signal(daemon, syscall.SIGSTOP) }
+
+// Continue undoes Pause.
+func (c *Cluster) Continue(daemon string) error { return c.signal(daemon, syscall.SIGCONT) }
+
+// Restart ends a daemon and starts it anew. It returns when a restarted API server is ready again.
+func (c *Cluster) Restart(ctx context.Context, daemon string) error {
+	if strings.Contains(daemon, "/") {
+		// The node's init starts it anew.
+		return c.signal(daemon, syscall.SIGKILL)
+	}
+	if err := c.Plane.StopDaemon(ctx, daemon); err != nil {
+		return err
+	}
+	if daemon == Registry {
+		return c.startRegistry()
+	}
+	if err := c.Plane.StartDaemon(daemon); err != nil {
+		return err
+	}
+	if daemon == controlplane.APIServer || daemon == controlplane.Etcd {
+		return c.Plane.WaitReady(ctx)
+	}
+	return nil
+}
+
+func (c *Cluster) signal(daemon string, signal syscall.Signal) error {
+	name, part, onNode := strings.Cut(daemon, "/")
+	if !onNode {
+		return c.Plane.Processes.Signal(name, signal)
+	}
+	node, err := c.Node(name)
+	if err != nil {
+		return err
+	}
+	return node.Signal(part, signal)
+}
+
+// Delay holds up every frame that a node sends or receives; a delay of zero ends it.
+func (c *Cluster) Delay(ctx context.Context, node node.Node, delay time.Duration) error {
+	relay := node.Name + "-relay"
+	if err := c.Plane.Processes.Stop(ctx, relay, time.Second); err != nil {
+		return err
+	}
+	if err := node.Wire.EndDelay(ctx); err != nil || delay == 0 {
+		return err
+	}
+	if err := node.Wire.StartDelay(ctx); err != nil {
+		return err
+	}
+	return c.Plane.Processes.Start(process.Spec{
+		Name: relay, Path: c.state.Program, Args: []string{"relay", strconv.Itoa(node.Wire.Number()), delay.String()},
+	})
+}

@@ -1,0 +1,228 @@
+// Package network lays the wires of a test cluster on one machine: a bridge that is the machine's end, and for each node a
+// network namespace with a veth pair to that bridge. Routes lead to each node's pods; nothing leaves the machine.
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The address plan. All of it exists only between the bridge and the namespaces.
+const (
+	// HostAddress is the machine's own address on the bridge, where the API server listens.
+	HostAddress = "10.89.0.1"
+	// ServiceCIDR holds the cluster addresses of Services.
+	ServiceCIDR = "10.96.0.0/16"
+	// ServiceAddress is the cluster address of the API server, the first of them.
+	ServiceAddress = "10.96.0.1"
+	// DNSAddress is the cluster address of the DNS Service.
+	DNSAddress = "10.96.0.10"
+	// PodCIDR holds the addresses of all pods.
+	PodCIDR = "10.244.0.0/16"
+
+	bridge    = "soc0"
+	netnsDir  = "/run/netns"
+	linkWidth = "/24"
+)
+
+// Wire is one node's connection, made from its number (1 and up).
+type Wire struct{ number int }
+
+// WireOf returns the connection of the node with that number.
+func WireOf(number int) Wire { return Wire{number} }
+
+// Number is the number of the wire's node.
+func (w Wire) Number() int { return w.number }
+
+// Namespace is the name of the node's network namespace, and of the machine's end of its veth pair.
+func (w Wire) Namespace() string { return fmt.Sprintf("soc-node-%d", w.number) }
+
+// NamespaceFile is the path by which other programs enter the namespace.
+func (w Wire) NamespaceFile() string { return filepath.Join(netnsDir, w.Namespace()) }
+
+// Address is the node's own address.
+func (w Wire) Address() string { return fmt.Sprintf("10.89.0.%d", 10+w.number) }
+
+// PodCIDR holds the addresses of the node's pods.
+func (w Wire) PodCIDR() string { return fmt.Sprintf("10.244.%d.0/24", w.number) }
+
+// Up makes the bridge and the wires of all nodes.
+func Up(ctx context.Context, wires []Wire) error {
+	commands := [][]string{
+		{"ip", "link", "add", bridge, "type", "bridge"},
+		{"ip", "address", "add", HostAddress + linkWidth, "dev", bridge},
+		{"ip", "link", "set", bridge, "up"},
+	}
+	for _, wire := range wires {
+		commands = append(commands, wire.commands()...)
+	}
+	for _, wire := range wires {
+		for _, other := range wires {
+			if other != wire {
+				commands = append(commands, wire.inside("ip", "route", "add", other.PodCIDR(), "via", other.Address()))
+			}
+		}
+	}
+	return runAll(ctx, commands)
+}
+
+func (w Wire) commands() [][]string {
+	name := w.Namespace()
+	return [][]string{
+		{"ip", "netns", "add", name},
+		{"ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name},
+		{"ip", "link", "set", name, "master", bridge, "up"},
+		w.inside("ip", "link", "set", "lo", "up"),
+		w.inside("ip", "address", "add", w.Address()+linkWidth, "dev", "eth0"),
+		w.inside("ip", "link", "set", "eth0", "up"),
+		w.inside("ip", "route", "add", "default", "via", HostAddress),
+		w.inside("sysctl", "-qw", "net.ipv4.ip_forward=1"),
+		{"ip", "route", "add", w.PodCIDR(), "via", w.Address()},
+	}
+}
+
+// inside wraps a command so that it runs in the node's network; unlike ip netns exec, this leaves /sys as it is.
+func (w Wire) inside(command ...string) []string {
+	return append([]string{"nsenter", "--net=" + w.NamespaceFile(), "--"}, command...)
+}
+
+// Cut takes the node off the network, as a pulled cable would.
+func (w Wire) Cut(ctx context.Context) error {
+	return run(ctx, "ip", "link", "set", w.Namespace(), "down")
+}
+
+// Heal undoes Cut.
+func (w Wire) Heal(ctx context.Context) error {
+	return run(ctx, "ip", "link", "set", w.Namespace(), "up")
+}
+
+// Down removes every link and namespace that Up made, also those of clusters that were cut off half-way.
+func Down(ctx context.Context) error {
+	left, err := Leftovers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range left {
+		remove := []string{"ip", "link", "del", name}
+		if isNamespace(name) {
+			remove = []string{"ip", "netns", "del", name}
+		}
+		if err := run(ctx, remove...); err != nil && stillThere(ctx, name) {
+			return err
+		}
+	}
+	return unmountEmptyNetnsDir()
+}
+
+// unmountEmptyNetnsDir undoes what the first ip netns add on a machine did: it made the directory of namespaces a mount
+// point. While anybody has a namespace there, it stays.
+func unmountEmptyNetnsDir() error {
+	if namespaces, err := os.ReadDir(netnsDir); err != nil || len(namespaces) != 0 {
+		return nil //nolint:nilerr // without the directory there is nothing to undo
+	}
+	if err := unix.Unmount(netnsDir, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("unmounting %s: %w", netnsDir, err)
+	}
+	return nil
+}
+
+// Leftovers lists the links and namespaces of test clusters that exist now. Namespaces come first, since a veth pair goes
+// with its namespace.
+func Leftovers(ctx context.Context) ([]string, error) {
+	var found []string
+	namespaces, err := filepath.Glob(filepath.Join(netnsDir, "soc-*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range namespaces {
+		found = append(found, filepath.Base(path))
+	}
+	out, err := exec.CommandContext(ctx, "ip", "-json", "link", "show").Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing links: %w", err)
+	}
+	var links []struct {
+		Name string `json:"ifname"`
+	}
+	if err := json.Unmarshal(out, &links); err != nil {
+		return nil, fmt.Errorf("listing links: %w", err)
+	}
+	for _, link := range links {
+		if strings.HasPrefix(link.Name, "soc-") || link.Name == bridge {
+			found = append(found, link.Name)
+		}
+	}
+	return found, nil
+}
+
+func stillThere(ctx context.Context, name string) bool {
+	left, err := Leftovers(ctx)
+	if err != nil {
+		return true
+	}
+	for _, other := range left {
+		if other == name {
+			return true
+		}
+	}
+	return false
+}
+
+func isNamespace(name string) bool {
+	_, err := os.Stat(filepath.Join(netnsDir, name))
+	return err == nil
+}
+
+// Dial connects from inside the node's network.
+func (w Wire) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		// The thread stays in the node's namespace, so it is never given back: it ends with this goroutine.
+		runtime.LockOSThread()
+		done <- func() result {
+			file, err := os.Open(w.NamespaceFile())
+			if err != nil {
+				return result{err: err}
+			}
+			defer file.Close()
+			if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+				return result{err: fmt.Errorf("entering the network of %s: %w", w.Namespace(), err)}
+			}
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return result{conn, err}
+		}()
+	}()
+	r := <-done
+	return r.conn, r.err
+}
+
+func runAll(ctx context.Context, commands [][]string) error {
+	for _, command := range commands {
+		if err := run(ctx, command...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func run(ctx context.Context, command ...string) error {
+	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+// Package node makes one machine look like several: a node is an init process in mount, process, host-name and network
+// namespaces of its own, with containerd, a kubelet and kube-proxy as its children. Ending that one process is pulling the
+// node's plug: the kernel takes everything else on the node with it. What a real machine keeps on its disk over a power
+// cut, the node keeps in its directory.
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/slurm-operator/slurm-operator/hack/binaries"
+	"github.com/slurm-operator/slurm-operator/test/cluster/network"
+	"github.com/slurm-operator/slurm-operator/test/cluster/pki"
+	"github.com/slurm-operator/slurm-operator/test/cluster/process"
+)
+
+// The daemons of a node.
+const (
+	Containerd = "containerd"
+	Kubelet    = "kubelet"
+	KubeProxy  = "kube-proxy"
+)
+
+// Node is one node of a test cluster.
+type Node struct {
+	Name string
+	Wire network.Wire
+	// Processes is the cluster's group; the node's init and its daemons log there.
+	Processes process.Group
+	// Binaries are the directories that hold the node's programs.
+	Binaries []string
+	// Registry is the URL of the registry that serves every image.
+	Registry string
+	// InitCommand is a program and arguments that run Init when a configuration file is appended.
+	InitCommand []string
+}
+
+// Prepare writes the node's configuration and identity. It is done once in the life of a node.
+func (n Node) Prepare(authority *pki.Authority, apiServer string) error {
+	if err := authority.IssueKubeconfig(n.Name, apiServer,
+		pki.Subject{CommonName: "system:node:" + n.Name, Organization: "system:nodes", Hosts: []string{n.Name, n.Wire.Address()}}); err != nil {
+		return err
+	}
+	if err := authority.IssueKubeconfig(n.Name+"-proxy", apiServer, pki.Subject{CommonName: "system:kube-proxy"}); err != nil {
+		return err
+	}
+	files, err := n.files(authority)
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
+		path := n.path(name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	config, err := n.initConfig(authority)
+	if err != nil {
+		return err
+	}
+	for source := range config.Mounts {
+		if err := os.MkdirAll(source, 0o755); err != nil {
+			return err
+		}
+	}
+	content, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(n.path("init.json"), content, 0o644)
+}
+
+// On powers the node on.
+func (n Node) On() error {
+	if err := makeCgroups(n.cgroup()); err != nil {
+		return fmt.Errorf("making the cgroups of %s: %w", n.Name, err)
+	}
+	arguments := append([]string{"--net=" + n.Wire.NamespaceFile(), "--"}, n.InitCommand...)
+	return n.Processes.Start(process.Spec{
+		Name:       n.Name,
+		Path:       "nsenter",
+		Args:       append(arguments, n.path("init.json")),
+		Namespaces: unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWPID,
+	})
+}
+
+// Off cuts the node's power: no process on it gets to say goodbye.
+func (n Node) Off(ctx context.Context) error {
+	if err := n.Processes.Stop(ctx, n.Name, 0); err != nil {
+		return err
+	}
+	return removeCgroups(ctx, n.cgroup())
+}
+
+// Running reports whether the node has power.
+func (n Node) Running() bool { return n.Processes.Running(n.Name) }
+
+// Signal sends a signal to one daemon of the node, to stop it, continue it or have its init start it anew.
+func (n Node) Signal(daemon string, signal syscall.Signal) error {
+	pid, err := n.daemonPid(daemon)
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, signal)
+}
+
+// daemonPid finds a daemon among the children of the node's init.
+func (n Node) daemonPid(daemon string) (int, error) {
+	parent, err := n.Processes.Pid(n.Name)
+	if err != nil {
+		return 0, err
+	}
+	// Each thread of the init has its own list of children.
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		return 0, fmt.Errorf("reading the processes of %s: %w", n.Name, err)
+	}
+	for _, list := range lists {
+		children, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for child := range strings.FieldsSeq(string(children)) {
+			command, err := os.ReadFile(filepath.Join("/proc", child, "comm"))
+			if err == nil && strings.TrimSpace(string(command)) == daemon {
+				return strconv.Atoi(child)
+			}
+		}
+	}
+	return 0, fmt.Errorf("no %s runs on %s; its daemons are %s, %s and %s", daemon, n.Name, Containerd, Kubelet, KubeProxy)
+}
+
+func (n Node) path(name string) string { return filepath.Join(n.Processes.Dir, "nodes", n.Name, name) }
+
+func (n Node) cgroup() string { return cgroupPrefix + n.Name }
+
+func (n Node) initConfig(authority *pki.Authority) (initConfig, error) {
+	config := initConfig{
+		Hostname: n.Name,
+		Mounts: map[string]string{
+			n.path("disk/kubelet"):        "/var/lib/kubelet",
+			n.path("disk/containerd"):     "/var/lib/containerd",
+			n.path("disk/cni"):            "/var/lib/cni",
+			n.path("disk/log-pods"):       "/var/log/pods",
+			n.path("disk/log-containers"): "/var/log/containers",
+			n.path("disk/local-path"):     LocalPathDir,
+			n.path("cni"):                 "/etc/cni/net.d",
+		},
+		Tmpfs: []string{"/run/containerd", "/run/netns"},
+	}
+	config.Daemons = []daemon{
+		{Name: Containerd, Args: []string{"--config=" + n.path("containerd.toml")}},
+		{Name: Kubelet, Args: []string{
+			"--config=" + n.path("kubelet.yaml"),
+			"--kubeconfig=" + authority.File(n.Name+".kubeconfig"),
+			"--hostname-override=" + n.Name,
+			"--node-ip=" + n.Wire.Address(),
+		}},
+		{Name: KubeProxy, Args: []string{"--config=" + n.path("kube-proxy.yaml")}},
+	}
+	for i := range config.Daemons {
+		daemon := &config.Daemons[i]
+		path, err := binaries.Find(n.Binaries, daemon.Name)
+		if err != nil {
+			return initConfig{}, err
+		}
+		daemon.Path = path
+		daemon.Log = n.Processes.LogFile(n.Name + "-" + daemon.Name)
+		// containerd finds its shim beside itself.
+		daemon.Env = []string{"PATH=" + filepath.Dir(path) + ":" + os.Getenv("PATH")}
+	}
+	return config, nil
+}
+
+// Leftovers lists what nodes have left on the machine: their cgroups, and mounts that escaped from their namespaces.
+func Leftovers() ([]string, error) {
+	left, err := cgroupsBelow(cgroupPrefix + "*")
+	if err != nil {
+		return nil, err
+	}
+	table, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && slices.ContainsFunc(mountTargets, func(ours string) bool { return strings.HasPrefix(fields[1], ours) }) {
+			left = append(left, "mount at "+fields[1])
+		}
+	}
+	return left, nil
+}
+
+// RemoveLeftovers removes the cgroups and empty mount points of all nodes; none may have power.
+func RemoveLeftovers(ctx context.Context) error {
+	if err := removeCgroups(ctx, cgroupPrefix+"*"); err != nil {
+		return err
+	}
+	for _, target := range mountTargets {
+		// A directory that is not empty is not ours.
+		_ = os.Remove(target)
+	}
+	return nil
+}
+
+// removeCgroups waits a moment for the processes in them: the kernel ends those of a dead namespace one by one.
+func removeCgroups(ctx context.Context, pattern string) error {
+	var left []string
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		var err error
+		if left, err = cgroupsBelow(pattern); err != nil {
+			return false, err
+		}
+		for _, dir := range left {
+			_ = os.Remove(dir)
+		}
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("removing cgroups %s: %w", strings.Join(left, ", "), err)
+	}
+	return nil
+}
