@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/slurm-operator/slurm-operator/hack/cache"
+	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
 // Versions are the Slurm versions that images are built for, newest first.
@@ -60,7 +61,7 @@ func Dir() (string, error) {
 // Build makes all images that are missing or were made from something else than what is there now, and writes a line
 // to log for each of them.
 func Build(ctx context.Context, log io.Writer, opts Options) error {
-	repository, err := repositoryRoot()
+	repository, err := repo.Root()
 	if err != nil {
 		return err
 	}
@@ -185,22 +186,4 @@ func timed(log io.Writer, step string, run func() error) error {
 	}
 	fmt.Fprintf(log, "%s: %.1f s\n", step, time.Since(start).Seconds())
 	return nil
-}
-
-// repositoryRoot is the nearest directory upwards from the working directory that has a go.mod.
-func repositoryRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("no go.mod here or above: run this inside the repository")
-		}
-		dir = parent
-	}
 }
