@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/slurm-operator/slurm-operator/internal/operator"
+)
+
+func managerCommand() *cobra.Command {
+	options := operator.Options{MetricsAddress: ":8080", HealthAddress: ":8081", LeaderElection: true}
+	command := &cobra.Command{
+		Use:   "manager",
+		Short: "Runs the controllers",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)))
+			config, err := ctrl.GetConfig()
+			if err != nil {
+				return fmt.Errorf("finding the API server (is KUBECONFIG set, or does this run in a pod?): %w", err)
+			}
+			return operator.Run(command.Context(), config, options)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", options.MetricsAddress, "where metrics are served; 0 serves none")
+	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", options.HealthAddress, "where /healthz and /readyz are served")
+	flags.BoolVar(&options.LeaderElection, "leader-elect", options.LeaderElection, "let only one of several replicas act")
+	flags.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "where the lease of the leader lies; the pod's own namespace by default")
+	return command
+}
