@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -41,6 +42,19 @@ func kubeconfig(context.Context, []string) error {
 		return err
 	}
 	fmt.Println(found.Plane.Kubeconfig())
+	return nil
+}
+
+func environment(ctx context.Context, _ []string) error {
+	found, err := cluster.Open()
+	if err != nil {
+		return err
+	}
+	dirs, err := binaries.BuildAll(ctx, os.Stderr, binaries.ControlPlane, binaries.Helm)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("export KUBECONFIG=%s\nexport PATH=%s:$PATH\n", found.Plane.Kubeconfig(), strings.Join(dirs, ":"))
 	return nil
 }
 

@@ -28,6 +28,7 @@ var commands = []command{
 	{"down", "end the cluster and leave nothing behind but its logs", down},
 	{"status", "list nodes, daemons and the places of logs", status},
 	{"kubeconfig", "print the path of the kubeconfig", kubeconfig},
+	{"env", "print shell commands that set KUBECONFIG, and PATH to its kubectl and Helm", environment},
 	{"binaries", "build every program that test clusters run and print their directories", buildBinaries},
 	{"images [OPERATOR]", "build every image, with that operator binary", buildImages},
 	{"node on|off NAME", "power a node on or off", power},

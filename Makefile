@@ -1,0 +1,113 @@
+# Run make help for the list of targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export CGO_ENABLED ?= 0
+NODES ?= 3
+CYCLES ?= 20
+PODS ?= 1000,5000
+# The Slurm versions that tests run on.
+SLURM ?= 26.05,24.11
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+TOOL := go tool -modfile=hack/tools/go.mod
+# Build tags of all tests, so that linters see every file.
+TAGS := integration,slurm,cluster,e2e,scale
+TEST := $(TOOL) gotestsum --format-hide-empty-pkg --format pkgname --
+DEVCLUSTER := bin/devcluster
+
+##@ General
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: deps
+deps: ## Install the Debian packages that building and testing need (root)
+	hack/install-packages
+
+##@ Build
+.PHONY: build
+build: bin/slurm-operator ## Build the operator into bin/
+
+.PHONY: bin/slurm-operator
+bin/slurm-operator:
+	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/slurm-operator
+
+.PHONY: $(DEVCLUSTER)
+$(DEVCLUSTER):
+	go build -trimpath -o $@ ./test/cluster/devcluster
+
+.PHONY: binaries
+binaries: $(DEVCLUSTER) ## Build Kubernetes, containerd, Helm and kwok into the cache
+	$(DEVCLUSTER) binaries
+
+.PHONY: images
+images: $(DEVCLUSTER) bin/slurm-operator ## Build all images into the cache (root)
+	$(DEVCLUSTER) images bin/slurm-operator
+
+##@ Check
+.PHONY: generate
+generate: ## Write everything that is generated
+	go mod tidy
+	$(TOOL) golangci-lint fmt
+
+.PHONY: verify
+verify: ## Prove that everything generated is current
+	hack/verify-generated
+
+.PHONY: lint
+lint: ## Run the linters
+	$(TOOL) golangci-lint run --build-tags $(TAGS)
+	shellcheck hack/install-packages hack/verify-generated hack/with-cluster .ci/run
+
+##@ Test
+.PHONY: test
+test: ## Run the unit tests
+	CGO_ENABLED=1 $(TEST) -race ./...
+
+.PHONY: test-integration
+test-integration: ## Run the tests that need an API server
+	$(TEST) -tags integration -count=1 ./test/integration/...
+
+.PHONY: test-slurm
+test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
+	$(TEST) -tags slurm -count=1 -timeout 30m ./test/slurmnet/...
+
+.PHONY: test-e2e
+test-e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one of our own (root)
+	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 40m ./test/e2e/... -args -slurm=$(SLURM)
+
+.PHONY: test-cluster
+test-cluster: $(DEVCLUSTER) ## Prove our own cluster: its faults, and CYCLES (20) times up and down (root)
+	$(TEST) -tags cluster -count=1 -timeout 60m ./test/cluster/... -args -devcluster=$(CURDIR)/$(DEVCLUSTER) -cycles=$(CYCLES)
+
+.PHONY: test-scale
+test-scale: ## Measure PODS (1000,5000) simulated pods
+	$(TEST) -tags scale -count=1 -timeout 90m ./test/scale/... -args -pods=$(PODS)
+
+##@ Our own cluster (root)
+.PHONY: cluster-up
+cluster-up: $(DEVCLUSTER) ## Bring up a real Kubernetes with NODES (3) nodes on this machine; K8S=1.36 chooses its version
+	$(DEVCLUSTER) up $(NODES)
+
+.PHONY: cluster-down
+cluster-down: $(DEVCLUSTER) ## End it and leave nothing behind but its logs
+	$(DEVCLUSTER) down
+
+.PHONY: cluster-status
+cluster-status: $(DEVCLUSTER) ## List its nodes and daemons, and where they log
+	$(DEVCLUSTER) status
+
+.PHONY: kubeconfig
+kubeconfig: ## Print the path of its kubeconfig
+	@go run ./test/cluster/devcluster kubeconfig
+
+##@ Everything
+.PHONY: ci
+ci: ## Run what runs for every change
+	bash .ci/run
+
+.PHONY: clean
+clean: ## Remove bin/; the cache outside the repository stays
+	rm -rf bin

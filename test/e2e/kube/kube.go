@@ -1,0 +1,145 @@
+// Package kube lets end-to-end tests speak to a cluster as an administrator does: through kubectl, with the KUBECONFIG of
+// the environment. It works on any cluster.
+package kube
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
+)
+
+// Namespace is a namespace that a test has for itself.
+type Namespace struct{ Name string }
+
+// NewNamespace makes a namespace anew and deletes it when the test has passed. After a failure it stays for a person to
+// look at, until the next run of the test.
+func NewNamespace(t *testing.T, name string) Namespace {
+	t.Helper()
+	namespace := Namespace{name}
+	namespace.mustRun(t, "delete", "namespace", name, "--ignore-not-found", "--timeout=2m")
+	namespace.mustRun(t, "create", "namespace", name)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if t.Failed() {
+			namespace.describe(ctx, t)
+			return
+		}
+		if out, err := namespace.Run(ctx, "delete", "namespace", name, "--timeout=2m"); err != nil {
+			t.Errorf("deleting namespace %s: %v\n%s", name, err, out)
+		}
+	})
+	return namespace
+}
+
+// Run runs kubectl in the namespace and returns what it prints.
+func (n Namespace) Run(ctx context.Context, arguments ...string) (string, error) {
+	return n.runWith(ctx, nil, arguments...)
+}
+
+func (n Namespace) runWith(ctx context.Context, input []byte, arguments ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"--namespace", n.Name}, arguments...)...)
+	cmd.Stdin = bytes.NewReader(input)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(problems.String()))
+	}
+	return out.String(), nil
+}
+
+func (n Namespace) mustRun(t *testing.T, arguments ...string) {
+	t.Helper()
+	if _, err := n.Run(t.Context(), arguments...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Exec runs a command in a pod, or in one of a workload's pods.
+func (n Namespace) Exec(ctx context.Context, target string, command ...string) (string, error) {
+	return n.Run(ctx, append([]string{"exec", target, "--"}, command...)...)
+}
+
+// Apply applies manifests.
+func (n Namespace) Apply(t *testing.T, manifests []byte) {
+	t.Helper()
+	if _, err := n.runWith(t.Context(), manifests, "apply", "--server-side", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ApplyTemplates fills in templates of manifests and applies them.
+func (n Namespace) ApplyTemplates(t *testing.T, files fs.FS, pattern string, values any) {
+	t.Helper()
+	all, err := template.ParseFS(files, pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifests bytes.Buffer
+	for _, one := range all.Templates() {
+		if err := one.Execute(&manifests, values); err != nil {
+			t.Fatal(err)
+		}
+		manifests.WriteString("\n---\n")
+	}
+	n.Apply(t, manifests.Bytes())
+}
+
+// CreateSecret creates a Secret.
+func (n Namespace) CreateSecret(t *testing.T, name string, data map[string][]byte) {
+	t.Helper()
+	manifest, err := yaml.Marshal(corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Data:       data,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Apply(t, manifest)
+}
+
+// DeletePod deletes a pod and waits until it is gone.
+func (n Namespace) DeletePod(t *testing.T, name string) {
+	t.Helper()
+	n.mustRun(t, "delete", "pod", name, "--timeout=2m")
+}
+
+// Eventually waits until check finds nothing wrong, and fails the test with what it found last.
+func (n Namespace) Eventually(t *testing.T, timeout time.Duration, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for %s in namespace %s: %v; last: %v", what, n.Name, err, last)
+	}
+}
+
+// describe logs what a person would look at first.
+func (n Namespace) describe(ctx context.Context, t *testing.T) {
+	t.Helper()
+	for _, arguments := range [][]string{
+		{"get", "pods", "-o", "wide"},
+		{"get", "events", "--sort-by=.lastTimestamp"},
+		{"logs", "--selector=app", "--all-containers", "--prefix", "--tail=20", "--ignore-errors"},
+	} {
+		out, err := n.Run(ctx, arguments...)
+		t.Logf("kubectl %s:\n%s", strings.Join(arguments, " "), out)
+		if err != nil {
+			t.Log(err)
+		}
+	}
+}

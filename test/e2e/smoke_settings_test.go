@@ -1,0 +1,75 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// smokeSettings fill in the manifests.
+type smokeSettings struct{ Version string }
+
+// Image is the name of an image.
+func (smokeSettings) Image(name, tag string) string { return *imagePrefix + "/" + name + ":" + tag }
+
+// Restricted is a pod's security context under which the daemons that need no privileges run as Slurm's user.
+func (smokeSettings) Restricted() string {
+	return "{runAsNonRoot: true, fsGroup: 64030, seccompProfile: {type: RuntimeDefault}}"
+}
+
+// Locked is the security context of a container that needs no privileges.
+func (smokeSettings) Locked() string {
+	return "{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}"
+}
+
+func slurmdbdConf(password string) string {
+	return strings.Join([]string{
+		"AuthType=auth/slurm",
+		"AuthAltTypes=auth/jwt",
+		"AuthAltParameters=jwt_key=/etc/slurm/jwt_hs256.key",
+		"DbdHost=slurmdbd",
+		"SlurmUser=slurm",
+		"PidFile=/run/slurmdbd/slurmdbd.pid",
+		"StorageType=accounting_storage/mysql",
+		"StorageHost=mariadb",
+		"StorageUser=slurm",
+		"StoragePass=" + password,
+		"StorageLoc=slurm_acct_db",
+		"",
+	}, "\n")
+}
+
+// get asks slurmrestd through the API server, so that the test need not be where pods can be reached.
+func (s smokeSlurm) get(t *testing.T, path string) []byte {
+	t.Helper()
+	now := time.Now()
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
+		"iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "sun": "slurm",
+	}).SignedString(s.jwtKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxied := fmt.Sprintf("/api/v1/namespaces/%s/services/slurmrestd:6820/proxy%s", s.namespace.Name, path)
+	body, err := client.RESTClient().Verb(http.MethodGet).AbsPath(proxied).SetHeader("X-SLURM-USER-TOKEN", token).DoRaw(t.Context())
+	if err != nil {
+		t.Fatalf("GET %s: %v\n%s", path, err, body)
+	}
+	return body
+}

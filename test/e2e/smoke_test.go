@@ -1,0 +1,165 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
+)
+
+//go:embed smoke/*.yaml
+var smokeManifests embed.FS
+
+var (
+	slurmVersions = flag.String("slurm", "26.05,24.11", "the Slurm versions to test, separated by commas")
+	imagePrefix   = flag.String("images", "slurm-operator", "where the cluster finds the images")
+)
+
+// TestSlurmRunsInPods proves the ground that everything else stands on: the images, the cluster, and a Slurm of plain
+// manifests, without an operator.
+func TestSlurmRunsInPods(t *testing.T) {
+	for version := range strings.SplitSeq(*slurmVersions, ",") {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			started := time.Now()
+			slurm := startSmoke(t, version)
+			t.Logf("two idle nodes after %.1f s", time.Since(started).Seconds())
+			slurm.runsAJobOnTwoNodes(t)
+			job := slurm.runsABatchJobToItsEnd(t)
+			slurm.answersREST(t)
+			slurm.forgetsNothingWhenSlurmctldIsDeleted(t, job)
+		})
+	}
+}
+
+// smokeSlurm is a Slurm of plain manifests in a namespace of its own.
+type smokeSlurm struct {
+	namespace kube.Namespace
+	version   string
+	jwtKey    []byte
+}
+
+func startSmoke(t *testing.T, version string) smokeSlurm {
+	t.Helper()
+	slurm := smokeSlurm{
+		namespace: kube.NewNamespace(t, "smoke-"+strings.ReplaceAll(version, ".", "-")),
+		version:   version,
+		jwtKey:    randomBytes(t, 32),
+	}
+	password := rand.Text()
+	slurm.namespace.CreateSecret(t, "slurm", map[string][]byte{
+		"slurm.key":         randomBytes(t, 1024),
+		"jwt_hs256.key":     slurm.jwtKey,
+		"database-password": []byte(password),
+		"slurmdbd.conf":     []byte(slurmdbdConf(password)),
+	})
+	slurm.namespace.ApplyTemplates(t, smokeManifests, "smoke/*.yaml", smokeSettings{Version: version})
+	slurm.namespace.Eventually(t, 3*time.Minute, "two idle nodes", func(ctx context.Context) error {
+		out, err := slurm.login(ctx, "sinfo", "--noheader", "--format=%t %D")
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(out) != "idle 2" {
+			return fmt.Errorf("sinfo shows %q", out)
+		}
+		return nil
+	})
+	return slurm
+}
+
+func (s smokeSlurm) runsAJobOnTwoNodes(t *testing.T) {
+	t.Helper()
+	out, err := s.login(t.Context(), "srun", "--nodes=2", "hostname")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hosts := strings.Fields(out); len(hosts) != 2 || hosts[0] == hosts[1] {
+		t.Errorf("srun on two nodes printed %q", out)
+	}
+}
+
+// runsABatchJobToItsEnd returns the job's number once accounting shows that it completed.
+func (s smokeSlurm) runsABatchJobToItsEnd(t *testing.T) string {
+	t.Helper()
+	out, err := s.login(t.Context(), "sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := strings.TrimSpace(out)
+	if _, err := strconv.Atoi(job); err != nil {
+		t.Fatalf("sbatch printed %q", out)
+	}
+	s.accountingShowsCompleted(t, job)
+	return job
+}
+
+func (s smokeSlurm) accountingShowsCompleted(t *testing.T, job string) {
+	t.Helper()
+	s.namespace.Eventually(t, time.Minute, "job "+job+" completed in accounting", func(ctx context.Context) error {
+		out, err := s.login(ctx, "sacct", "--noheader", "--parsable2", "--allocations", "--jobs="+job, "--format=state")
+		if err != nil {
+			return err
+		}
+		if state := strings.TrimSpace(out); state != "COMPLETED" {
+			return fmt.Errorf("sacct shows %q", state)
+		}
+		return nil
+	})
+}
+
+func (s smokeSlurm) answersREST(t *testing.T) {
+	t.Helper()
+	var nodes struct {
+		Nodes []struct {
+			Name  string   `json:"name"`
+			State []string `json:"state"`
+		} `json:"nodes"`
+		Errors []json.RawMessage `json:"errors"`
+	}
+	if err := json.Unmarshal(s.get(t, "/slurm/v0.0.42/nodes/"), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes.Nodes) != 2 || len(nodes.Errors) != 0 {
+		t.Errorf("REST shows nodes %v and errors %s", nodes.Nodes, nodes.Errors)
+	}
+}
+
+func (s smokeSlurm) forgetsNothingWhenSlurmctldIsDeleted(t *testing.T, job string) {
+	t.Helper()
+	started := time.Now()
+	s.namespace.DeletePod(t, "slurmctld-0")
+	s.namespace.Eventually(t, time.Minute, "slurmctld back with its jobs", func(ctx context.Context) error {
+		out, err := s.login(ctx, "scontrol", "show", "job", job)
+		if err == nil && !strings.Contains(out, "JobState=COMPLETED") {
+			err = fmt.Errorf("scontrol shows %q", out)
+		}
+		return err
+	})
+	t.Logf("slurmctld answers %.1f s after its pod was deleted", time.Since(started).Seconds())
+	s.accountingShowsCompleted(t, job)
+	s.runsAJobOnTwoNodes(t)
+}
+
+// login runs a command where a user would.
+func (s smokeSlurm) login(ctx context.Context, command ...string) (string, error) {
+	return s.namespace.Exec(ctx, "deployment/login", command...)
+}
+
+func randomBytes(t *testing.T, length int) []byte {
+	t.Helper()
+	bytes := make([]byte, length)
+	if _, err := rand.Read(bytes); err != nil {
+		t.Fatal(err)
+	}
+	return bytes
+}
