@@ -71,8 +71,13 @@ func (r registry) blob(w http.ResponseWriter, request *http.Request, mediaType s
 	http.ServeContent(w, request, "", time.Time{}, blob)
 }
 
+// refuse answers with an error in the form that clients of registries understand.
 func refuse(w http.ResponseWriter, status int, code, message string) {
+	type fault struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []map[string]string{{"code": code, "message": message}}})
+	_ = json.NewEncoder(w).Encode(map[string][]fault{"errors": {{code, message}}}) //nolint:errchkjson // it fails only when the client is gone
 }

@@ -25,7 +25,14 @@ func startRegistry(t *testing.T) *httptest.Server {
 	return server
 }
 
-func request(t *testing.T, method, url string) (*http.Response, string) {
+// answer is what came back for a request.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func request(t *testing.T, method, url string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
@@ -40,28 +47,28 @@ func request(t *testing.T, method, url string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, string(body)
+	return answer{response.StatusCode, response.Header, string(body)}
 }
 
 func TestRegistryServesAWholeImage(t *testing.T) {
 	server := startRegistry(t)
-	response, body := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/manifests/1?ns=docker.io")
-	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != ociv1.MediaTypeImageManifest {
-		t.Fatalf("manifest: %s, %s", response.Status, response.Header.Get("Content-Type"))
+	byTag := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/manifests/1?ns=docker.io")
+	if byTag.status != http.StatusOK || byTag.header.Get("Content-Type") != ociv1.MediaTypeImageManifest {
+		t.Fatalf("manifest: %d, %s", byTag.status, byTag.header.Get("Content-Type"))
 	}
-	of := response.Header.Get("Docker-Content-Digest")
-	if of != digest.FromString(body).String() {
-		t.Errorf("manifest has digest %s, but the header says %s", digest.FromString(body), of)
+	of := byTag.header.Get("Docker-Content-Digest")
+	if of != digest.FromString(byTag.body).String() {
+		t.Errorf("manifest has digest %s, but the header says %s", digest.FromString(byTag.body), of)
 	}
-	if _, again := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/manifests/"+of); again != body {
-		t.Errorf("by digest: %s, by tag: %s", again, body)
+	if byDigest := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/manifests/"+of); byDigest.body != byTag.body {
+		t.Errorf("by digest: %s, by tag: %s", byDigest.body, byTag.body)
 	}
 	var manifest ociv1.Manifest
-	if err := json.Unmarshal([]byte(body), &manifest); err != nil {
+	if err := json.Unmarshal([]byte(byTag.body), &manifest); err != nil {
 		t.Fatal(err)
 	}
 	for _, blob := range append(manifest.Layers, manifest.Config) {
-		_, content := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/blobs/"+blob.Digest.String())
+		content := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/blobs/"+blob.Digest.String()).body
 		if digest.FromString(content) != blob.Digest || int64(len(content)) != blob.Size {
 			t.Errorf("blob %s: got %d bytes with digest %s", blob.Digest, len(content), digest.FromString(content))
 		}
@@ -86,9 +93,9 @@ func TestRegistryAnswers(t *testing.T) {
 		"a list of tags, which is not made": {http.MethodGet, "/v2/plain/tags/list", http.StatusNotFound, "UNSUPPORTED"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response, body := request(t, test.method, server.URL+test.path)
-			if response.StatusCode != test.status || !strings.Contains(body, test.code) {
-				t.Errorf("got %s with %q, want %d with %q", response.Status, body, test.status, test.code)
+			got := request(t, test.method, server.URL+test.path)
+			if got.status != test.status || !strings.Contains(got.body, test.code) {
+				t.Errorf("got %d with %q, want %d with %q", got.status, got.body, test.status, test.code)
 			}
 		})
 	}

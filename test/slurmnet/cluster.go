@@ -1,0 +1,262 @@
+// Package slurmnet runs a real Slurm cluster for a test, without Kubernetes, in a few seconds.
+//
+// Every daemon is a host of its own with a name, an address and a root filesystem: the very images that also run in
+// pods, in Linux namespaces. The first process of each host's PID namespace dies with the test process, whatever ends
+// that, and the kernel then ends the rest; nothing can outlive a test. The test stays where it is and reaches
+// slurmrestd at Cluster.URL.
+//
+// It needs root and the Debian packages iproute2 and util-linux, and what the package hack/images needs to make the
+// images when they are not in the cache.
+package slurmnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/hack/images"
+)
+
+// readyTimeout is how long a cluster may take to become ready, on a busy machine.
+const readyTimeout = 2 * time.Minute
+
+// Options describe a cluster.
+type Options struct {
+	// Version is the Slurm version: one of images.Versions.
+	Version string
+	// Nodes is the number of nodes that really run, named node-0, node-1 and so on.
+	Nodes int
+	// CloudNodes is the number of nodes cloud-0, cloud-1, … that Slurm knows but nobody runs. They cost nothing, so there
+	// can be thousands.
+	CloudNodes int
+	// Accounting adds slurmdbd and MariaDB.
+	Accounting bool
+	// ExtraConf is added to the end of slurm.conf.
+	ExtraConf string
+}
+
+// A Cluster is a running Slurm cluster.
+type Cluster struct {
+	// URL is the address of slurmrestd.
+	URL string
+
+	Slurmctld  *Daemon
+	Slurmrestd *Daemon
+	Login      *Daemon
+	// Slurmdbd and MariaDB are nil without accounting.
+	Slurmdbd *Daemon
+	MariaDB  *Daemon
+	// Nodes are the slurmds.
+	Nodes []*Daemon
+
+	daemons []*Daemon // all of the above, in the order in which they are started
+	sandbox *sandbox
+	jwtKey  []byte
+	opts    Options
+}
+
+// Start starts a cluster and returns when all its nodes are idle. It is stopped when the test ends; when the test has
+// failed, the daemons' logs are printed before that.
+func Start(tb testing.TB, opts Options) *Cluster {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		tb.Fatal("slurmnet makes namespaces and mounts: run the tests as root")
+	}
+	if err := images.Build(tb.Context(), tb.Output(), images.Options{}); err != nil {
+		tb.Fatal(err)
+	}
+	sandbox, err := claimSandbox(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cluster := &Cluster{sandbox: sandbox, opts: opts}
+	logs := tb.TempDir() // made first, because what is made first is cleaned up last
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			cluster.printLogs(tb)
+		}
+		if err := cluster.close(); err != nil {
+			tb.Errorf("stopping the cluster: %v", err)
+		}
+	})
+	if err := cluster.define(tb.Context(), logs, opts); err != nil {
+		tb.Fatal(err)
+	}
+	var setup strings.Builder
+	for i, daemon := range cluster.daemons {
+		setup.WriteString(daemon.setup(i))
+	}
+	if err := sandbox.open(setup.String()); err != nil {
+		tb.Fatal(err)
+	}
+	if err := cluster.configure(opts); err != nil {
+		tb.Fatal(err)
+	}
+	cluster.startAll(tb)
+	cluster.WaitReady(tb)
+	return cluster
+}
+
+// define fills in the daemons.
+func (c *Cluster) define(ctx context.Context, logs string, opts Options) error {
+	if opts.Nodes > 200 {
+		return errors.New("at most 200 nodes fit into a cluster's subnet; CloudNodes has no such limit")
+	}
+	add := func(name, image string, args ...string) (*Daemon, error) {
+		unpacked, err := images.Unpack(ctx, image)
+		if err != nil {
+			return nil, err
+		}
+		daemon := &Daemon{
+			Name:    name,
+			sandbox: c.sandbox,
+			address: c.sandbox.address(len(c.daemons) + 1),
+			image:   unpacked,
+			args:    args,
+			logPath: filepath.Join(logs, name+".log"),
+		}
+		c.daemons = append(c.daemons, daemon)
+		return daemon, nil
+	}
+	var failures [5]error
+	if opts.Accounting {
+		c.MariaDB, failures[0] = add("mariadb", images.MariaDB)
+		c.Slurmdbd, failures[1] = add("slurmdbd", images.Slurm("slurmdbd", opts.Version))
+	}
+	c.Slurmctld, failures[2] = add("slurmctld", images.Slurm("slurmctld", opts.Version))
+	c.Slurmrestd, failures[3] = add("slurmrestd", images.Slurm("slurmrestd", opts.Version), opts.slurmrestdCommand()...)
+	c.Login, failures[4] = add("login", images.Slurm("login", opts.Version), "--conf-server", "slurmctld:6817")
+	if err := errors.Join(failures[:]...); err != nil {
+		return err
+	}
+	for i := range opts.Nodes {
+		node, err := add(fmt.Sprintf("node-%d", i), images.Slurm("slurmd", opts.Version),
+			"/usr/sbin/slurmd", "-D", "-b", "-Z", "--conf-server", "slurmctld:6817")
+		if err != nil {
+			return err
+		}
+		c.Nodes = append(c.Nodes, node)
+	}
+	c.URL = fmt.Sprintf("http://%s:6820", c.Slurmrestd.address)
+	return nil
+}
+
+// slurmrestdCommand leaves out what needs slurmdbd when there is none: 24.11 would not start with it.
+func (o Options) slurmrestdCommand() []string {
+	if o.Accounting {
+		return nil
+	}
+	return []string{"/usr/sbin/slurmrestd", "-a", "rest_auth/jwt", "-s", "openapi/slurmctld", "0.0.0.0:6820"}
+}
+
+// startAll starts the daemons, each after those that it cannot do without.
+func (c *Cluster) startAll(tb testing.TB) {
+	tb.Helper()
+	ports := map[*Daemon]string{c.Slurmctld: "6817"}
+	if c.opts.Accounting {
+		ports[c.MariaDB], ports[c.Slurmdbd] = "3306", "6819"
+	}
+	for _, daemon := range c.daemons {
+		daemon.Start(tb)
+		if port, ok := ports[daemon]; ok {
+			c.waitFor(tb, daemon.Name+" to listen", func(ctx context.Context) error {
+				return dial(ctx, net.JoinHostPort(daemon.address, port))
+			})
+		}
+	}
+}
+
+func dial(ctx context.Context, address string) error {
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
+}
+
+// WaitReady waits until slurmctld answers through slurmrestd and all nodes that are running are idle.
+func (c *Cluster) WaitReady(tb testing.TB) {
+	tb.Helper()
+	c.waitFor(tb, "slurmrestd", c.ping)
+	for _, node := range c.Nodes {
+		if !node.running() {
+			continue
+		}
+		c.waitFor(tb, node.Name+" to be idle", func(ctx context.Context) error {
+			state, err := c.nodeState(ctx, node.Name)
+			if err == nil && state != "IDLE+DYNAMIC_NORM" {
+				err = fmt.Errorf("it is %s", state)
+			}
+			return err
+		})
+	}
+	// sackd has fetched the configuration, so that commands on the login node find the cluster.
+	c.waitFor(tb, "the login node", func(ctx context.Context) error {
+		_, err := c.Run(ctx, "scontrol", "ping")
+		return err
+	})
+}
+
+// waitFor polls until check succeeds; it gives up at once when a daemon has ended by itself.
+func (c *Cluster) waitFor(tb testing.TB, what string, check func(context.Context) error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), readyTimeout)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	var last error // what was wrong before the time was up
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		for _, daemon := range c.daemons {
+			if daemon.crashed() {
+				tb.Fatalf("waiting for %s: %s has ended: %s", what, daemon.Name, daemon.init.err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			tb.Fatalf("waiting for %s: %v", what, last)
+		case <-ticker.C:
+		}
+	}
+}
+
+// Run runs a command on the login node: see Daemon.Run.
+func (c *Cluster) Run(ctx context.Context, args ...string) (string, error) {
+	return c.Login.Run(ctx, args...)
+}
+
+// close ends all daemons, all at the same time, and what they lived in.
+func (c *Cluster) close() error {
+	var ending sync.WaitGroup
+	for _, daemon := range c.daemons {
+		if daemon.running() {
+			ending.Go(daemon.init.kill)
+		}
+	}
+	ending.Wait()
+	return c.sandbox.close()
+}
+
+// printLogs prints the last part of every daemon's log.
+func (c *Cluster) printLogs(tb testing.TB) {
+	tb.Helper()
+	const enough = 8192
+	for _, daemon := range c.daemons {
+		log := daemon.Logs()
+		tb.Logf("log of %s:\n%s", daemon.Name, log[max(0, len(log)-enough):])
+	}
+}

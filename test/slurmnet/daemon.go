@@ -1,0 +1,229 @@
+package slurmnet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/hack/images"
+)
+
+// stopTimeout is how long a daemon may take to end after it was told to.
+const stopTimeout = 30 * time.Second
+
+// A Daemon is one host of the cluster and what it runs: an image in namespaces of its own, as a container would be. Its
+// files and its address outlive its processes, so it can be stopped and started again.
+type Daemon struct {
+	// Name is the daemon's name and the host name under which the others find it.
+	Name string
+
+	sandbox *sandbox
+	address string
+	image   images.Unpacked
+	args    []string // what to run; the image's own command when empty
+	logPath string
+
+	init     *process // the first process of the last start; nil before
+	stopping bool     // told to end by the test
+}
+
+// root is the daemon's root filesystem, as seen in the sandbox.
+func (d *Daemon) root() string { return filepath.Join("/run/hosts", d.Name, "root") }
+
+// setup is the part of the sandbox's setup script that makes the host: network, root filesystem and devices.
+func (d *Daemon) setup(index int) string {
+	layers := slices.Clone(d.image.Layers)
+	slices.Reverse(layers) // overlayfs wants the uppermost first
+	return strings.NewReplacer(
+		"NAME", d.Name, "PORT", fmt.Sprintf("port%d", index), "ADDRESS", d.address,
+		"LAYERS", strings.Join(layers, ":"), "ROOT", d.root(),
+	).Replace(`
+ip netns add NAME
+ip link add PORT type veth peer name eth0 netns NAME
+ip link set PORT master switch up
+ip -n NAME link set lo up
+ip -n NAME address add ADDRESS/24 dev eth0
+ip -n NAME link set eth0 up
+mkdir -p /run/hosts/NAME/upper /run/hosts/NAME/work ROOT
+mount -t overlay -o lowerdir=LAYERS,upperdir=/run/hosts/NAME/upper,workdir=/run/hosts/NAME/work overlay ROOT
+mount -t tmpfs -o mode=0755 tmpfs ROOT/dev
+for device in null zero full random urandom tty; do
+    touch ROOT/dev/$device
+    mount --bind /dev/$device ROOT/dev/$device
+done
+mkdir ROOT/dev/pts ROOT/dev/shm
+mount -t devpts -o newinstance,ptmxmode=0666 devpts ROOT/dev/pts
+ln -s pts/ptmx ROOT/dev/ptmx
+ln -s /proc/self/fd ROOT/dev/fd
+mount -t tmpfs -o mode=1777 tmpfs ROOT/dev/shm
+`)
+}
+
+// Start starts the daemon. It does not wait until it is of any use: see Cluster.WaitReady.
+func (d *Daemon) Start(tb testing.TB) {
+	tb.Helper()
+	if err := d.start(); err != nil {
+		tb.Fatalf("starting %s: %v", d.Name, err)
+	}
+}
+
+func (d *Daemon) start() error {
+	if d.running() {
+		return errors.New("it is running")
+	}
+	// A change of user would undo that the process ends with the test, so setpriv has to keep it.
+	const script = `
+name=$1 root=$2 uid=$3 gid=$4
+shift 4
+echo "$name" >/proc/sys/kernel/hostname
+mount -t proc none "$root/proc"
+mount -t sysfs -o ro none "$root/sys"
+exec chroot "$root" setpriv --reuid="$uid" --regid="$gid" --clear-groups --pdeathsig=keep "$@"
+`
+	// A later start adds to the log of the earlier ones.
+	log, err := os.OpenFile(d.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := d.args
+	if len(args) == 0 {
+		args = d.image.Config.Cmd
+	}
+	uid, gid, ok := strings.Cut(d.image.Config.User, ":")
+	if !ok {
+		return fmt.Errorf("the image's user is %q, want numbers of a user and a group", d.image.Config.User)
+	}
+	command := exec.CommandContext(context.Background(), "sh", slices.Concat(
+		[]string{"-euc", script, "sh", d.Name, d.root(), uid, gid}, d.image.Config.Entrypoint, args)...)
+	command.Stdout, command.Stderr = log, log
+	command.Env = d.environment()
+	command.SysProcAttr = first(0)
+	d.stopping = false
+	d.init, err = start(command, d.sandbox.path("run/netns", d.Name), d.sandbox.init.namespace("mnt"))
+	return err
+}
+
+func (d *Daemon) environment() []string {
+	return append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, d.image.Config.Env...)
+}
+
+func (d *Daemon) running() bool { return d.init != nil && d.init.running() }
+
+// crashed tells whether the daemon has ended by itself.
+func (d *Daemon) crashed() bool { return d.init != nil && !d.init.running() && !d.stopping }
+
+// Stop asks the daemon to end, as Kubernetes would, and waits until it and everything it started is gone.
+func (d *Daemon) Stop(tb testing.TB) {
+	tb.Helper()
+	d.end(tb, syscall.SIGTERM)
+}
+
+// Kill ends the daemon and everything it started at once, as a crash of its machine would.
+func (d *Daemon) Kill(tb testing.TB) {
+	tb.Helper()
+	d.end(tb, syscall.SIGKILL)
+}
+
+func (d *Daemon) end(tb testing.TB, signal syscall.Signal) {
+	tb.Helper()
+	if !d.running() {
+		tb.Fatalf("%s is not running", d.Name)
+	}
+	d.stopping = true
+	if err := d.init.command.Process.Signal(signal); err != nil {
+		tb.Fatalf("signalling %s: %v", d.Name, err)
+	}
+	select {
+	case <-d.init.ended:
+	case <-time.After(stopTimeout):
+		tb.Fatalf("%s did not end within %s of %s", d.Name, stopTimeout, signal)
+	}
+}
+
+// Pause freezes the daemon and everything it started: it keeps its connections and answers nothing.
+func (d *Daemon) Pause(tb testing.TB) {
+	tb.Helper()
+	d.signalAll(tb, "STOP")
+	// A thread stops only when it gets to run, which on a busy machine can be after its next answer.
+	deadline := time.Now().Add(stopTimeout)
+	for !d.frozen() {
+		if time.Now().After(deadline) {
+			tb.Fatalf("%s did not freeze within %s", d.Name, stopTimeout)
+		}
+		runtime.Gosched()
+	}
+}
+
+// frozen tells whether all threads on the host but those of its init have stopped or ended.
+func (d *Daemon) frozen() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/proc/[0-9]*/task/[0-9]*/stat", d.init.pid()))
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil || bytes.HasPrefix(stat, []byte("1 ")) {
+			continue
+		}
+		// The state is the letter after the command's name in parentheses.
+		_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
+		if !bytes.ContainsAny(state[:1], "TZX") {
+			return false
+		}
+	}
+	return true
+}
+
+// Resume continues after Pause.
+func (d *Daemon) Resume(tb testing.TB) {
+	tb.Helper()
+	d.signalAll(tb, "CONT")
+}
+
+// signalAll signals all processes of the host but its init.
+func (d *Daemon) signalAll(tb testing.TB, signal string) {
+	tb.Helper()
+	if output, err := d.Run(tb.Context(), "sh", "-c", "kill -"+signal+" -1"); err != nil {
+		tb.Fatalf("signalling %s: %v: %s", d.Name, err, output)
+	}
+}
+
+// Run runs a command as root on the daemon's host, while the daemon runs, and returns what it printed to its standard
+// output. The error of a failed command has what it printed to its standard error.
+func (d *Daemon) Run(ctx context.Context, args ...string) (string, error) {
+	if !d.running() {
+		return "", fmt.Errorf("%s is not running", d.Name)
+	}
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(ctx, "/usr/bin/env", args...)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	command.Env, command.Dir = d.environment(), "/"
+	// What the command leaves running must not keep us waiting for the end of its output.
+	command.WaitDelay = time.Second
+	command.SysProcAttr = &syscall.SysProcAttr{Chroot: d.root()}
+	namespaces := []string{}
+	for _, kind := range []string{"net", "uts", "ipc", "pid", "mnt"} {
+		namespaces = append(namespaces, d.init.namespace(kind))
+	}
+	if err := run(command, namespaces...); err != nil {
+		return stdout.String(), fmt.Errorf("%s on %s: %w: %s", strings.Join(args, " "), d.Name, err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// Logs is everything that the daemon has printed so far.
+func (d *Daemon) Logs() string {
+	content, err := os.ReadFile(d.logPath)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}

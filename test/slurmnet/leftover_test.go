@@ -1,0 +1,132 @@
+//go:build slurm
+
+package slurmnet
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// traces is what a cluster consists of as far as the machine is concerned.
+type traces struct {
+	link       string
+	namespaces []string
+}
+
+func (c *Cluster) traces(t *testing.T) traces {
+	t.Helper()
+	processes := []*process{c.sandbox.init}
+	for _, daemon := range c.daemons {
+		processes = append(processes, daemon.init)
+	}
+	found := traces{link: c.sandbox.link()}
+	for _, process := range processes {
+		for _, kind := range []string{"pid", "net", "mnt"} {
+			namespace, err := os.Readlink(process.namespace(kind))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found.namespaces = append(found.namespaces, namespace)
+		}
+	}
+	return found
+}
+
+// left says what is still there. A namespace without processes and without files in the file system is gone.
+func (want traces) left() error {
+	if _, err := net.InterfaceByName(want.link); err == nil {
+		return fmt.Errorf("link %s is there", want.link)
+	}
+	links, err := filepath.Glob("/proc/[0-9]*/ns/*")
+	if err != nil {
+		return err
+	}
+	for _, link := range links {
+		// A process that ends while we look is none that is left.
+		if namespace, err := os.Readlink(link); err == nil && slices.Contains(want.namespaces, namespace) {
+			return fmt.Errorf("%s is %s", link, namespace)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	for _, namespace := range want.namespaces {
+		if strings.Contains(string(mounts), namespace) {
+			return fmt.Errorf("%s is mounted", namespace)
+		}
+	}
+	return nil
+}
+
+func TestAStoppedClusterLeavesNothing(t *testing.T) {
+	mountsBefore, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var traces traces
+	t.Run("cluster", func(t *testing.T) {
+		cluster := Start(t, Options{Version: "26.05", Nodes: 2})
+		mustRun(t, cluster, "sbatch", "--wrap", "sleep 1000")
+		traces = cluster.traces(t)
+	})
+	if err := traces.left(); err != nil {
+		t.Error(err)
+	}
+	if mounts, err := os.ReadFile("/proc/self/mountinfo"); err != nil || strings.Count(string(mounts), "\n") > strings.Count(string(mountsBefore), "\n") {
+		t.Errorf("there are more mounts than before (%v):\n%s", err, mounts)
+	}
+}
+
+// victimEnv makes the test binary run a cluster until it is killed.
+const victimEnv = "SLURMNET_TEST_VICTIM"
+
+func TestAKilledTestLeavesNothing(t *testing.T) {
+	if os.Getenv(victimEnv) != "" {
+		traces := Start(t, Options{Version: "26.05", Nodes: 2}).traces(t)
+		fmt.Println("traces", traces.link, strings.Join(traces.namespaces, " "))
+		<-t.Context().Done() // never: the test is killed before
+	}
+	victim := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	victim.Env = append(os.Environ(), victimEnv+"=yes")
+	output, err := victim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	lines := bufio.NewScanner(output)
+	for len(found) == 0 && lines.Scan() {
+		if fields := strings.Fields(lines.Text()); len(fields) > 2 && fields[0] == "traces" {
+			found = fields[1:]
+		}
+	}
+	if err := victim.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = victim.Wait() // it was killed
+	if len(found) == 0 {
+		t.Fatal("the victim started no cluster")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for left := (traces{found[0], found[1:]}); left.left() != nil; <-ticker.C {
+		if ctx.Err() != nil {
+			t.Fatal(left.left())
+		}
+	}
+	Start(t, Options{Version: "26.05", Nodes: 1})
+}

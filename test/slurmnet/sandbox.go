@@ -1,0 +1,134 @@
+package slurmnet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A sandbox holds the mounts and the network of a whole cluster. They live in namespaces, and these only as long as a
+// process that ends with the test: nothing has to be unmounted or taken apart.
+//
+// Inside, /run is a fresh tmpfs with the network namespaces of the hosts in /run/netns and their root filesystems in
+// /run/hosts. The hosts hang on a bridge, and one more link leads out to the test.
+type sandbox struct {
+	index int          // which subnet and link are ours
+	claim net.Listener // held as long as they are
+	init  *process
+}
+
+// claimSandbox takes the first free index. A claim is a socket that the kernel gives up with its process, so a crashed
+// run blocks nothing.
+func claimSandbox(ctx context.Context) (*sandbox, error) {
+	var config net.ListenConfig
+	for index := range 512 {
+		claim, err := config.Listen(ctx, "unix", fmt.Sprintf("@slurmnet-%d", index))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		return &sandbox{index: index, claim: claim}, err
+	}
+	return nil, errors.New("all 512 subnets are taken")
+}
+
+// address is the n-th address of the sandbox's subnet, which is one of those that are set aside for tests of networks
+// (RFC 2544), so that it is nobody else's.
+func (s *sandbox) address(n int) string {
+	return fmt.Sprintf("198.%d.%d.%d", 18+s.index/256, s.index%256, n)
+}
+
+// link is the name of the link that leads from the test into the sandbox.
+func (s *sandbox) link() string { return fmt.Sprintf("slurmnet%d", s.index) }
+
+// path is where a file of the sandbox is seen from outside.
+func (s *sandbox) path(elements ...string) string {
+	return filepath.Join(append([]string{"/proc", strconv.Itoa(s.init.pid()), "root"}, elements...)...)
+}
+
+// outside is the last part of the test's own address in the subnet.
+const outside = 254
+
+// open makes the namespaces, runs the setup script in them, and connects them to the test's network.
+func (s *sandbox) open(setup string) error {
+	const prologue = `
+mount --make-rprivate /
+mount -t proc none /proc
+mount -t tmpfs -o mode=0755 tmpfs /run
+ip link set lo up
+ip link add switch type bridge
+ip link set switch up
+`
+	const epilogue = `
+echo done
+exec sleep infinity
+`
+	command := exec.CommandContext(context.Background(), "sh", "-euc", prologue+setup+epilogue)
+	command.SysProcAttr = first(syscall.CLONE_NEWNET)
+	var complaints bytes.Buffer
+	command.Stderr = &complaints
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if s.init, err = start(command); err != nil {
+		return fmt.Errorf("making namespaces: %w", err)
+	}
+	if line, err := io.ReadAll(io.LimitReader(output, int64(len("done")))); err != nil || string(line) != "done" {
+		s.init.kill()
+		return fmt.Errorf("setting up namespaces: %w: %s", s.init.err, complaints.String())
+	}
+	return s.connect()
+}
+
+// connect links the test's own network to the sandbox's bridge.
+func (s *sandbox) connect() error {
+	if err := s.removeLink(); err != nil {
+		return err
+	}
+	err := ip([]string{
+		fmt.Sprintf("link add %s type veth peer name outside netns %d", s.link(), s.init.pid()),
+		fmt.Sprintf("address add %s/24 dev %s", s.address(outside), s.link()),
+		fmt.Sprintf("link set %s up", s.link()),
+	})
+	if err != nil {
+		return err
+	}
+	return ip([]string{"link set outside master switch up"}, s.init.namespace("net"))
+}
+
+// removeLink removes the link, which takes its other end along. There may be one from a run that was killed.
+func (s *sandbox) removeLink() error {
+	if _, err := net.InterfaceByName(s.link()); err != nil {
+		return nil //nolint:nilerr // there is no such link, which is what we want
+	}
+	return ip([]string{"link delete " + s.link()})
+}
+
+// close ends everything in the sandbox and returns when it is gone.
+func (s *sandbox) close() error {
+	err := s.removeLink()
+	if s.init != nil {
+		s.init.kill()
+	}
+	return errors.Join(err, s.claim.Close())
+}
+
+// ip runs commands of the ip tool in the given namespaces.
+func ip(commands []string, namespaces ...string) error {
+	batch := exec.CommandContext(context.Background(), "ip", "-batch", "-")
+	batch.Stdin = strings.NewReader(strings.Join(commands, "\n"))
+	var output bytes.Buffer
+	batch.Stdout, batch.Stderr = &output, &output
+	if err := run(batch, namespaces...); err != nil {
+		return fmt.Errorf("ip: %w: %s", err, output.String())
+	}
+	return nil
+}
