@@ -58,7 +58,7 @@ verify: ## Prove that everything generated is current
 
 .PHONY: lint
 lint: ## Run the linters
-	$(TOOL) golangci-lint run --build-tags $(TAGS)
+	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags $(TAGS)
 	shellcheck hack/install-packages hack/verify-generated hack/with-cluster .ci/run
 
 ##@ Test
