@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -167,15 +168,7 @@ func Leftovers(ctx context.Context) ([]string, error) {
 
 func stillThere(ctx context.Context, name string) bool {
 	left, err := Leftovers(ctx)
-	if err != nil {
-		return true
-	}
-	for _, other := range left {
-		if other == name {
-			return true
-		}
-	}
-	return false
+	return err != nil || slices.Contains(left, name)
 }
 
 func isNamespace(name string) bool {

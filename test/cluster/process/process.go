@@ -106,7 +106,7 @@ func (g Group) Signal(name string, signal syscall.Signal) error {
 func (g Group) Stop(ctx context.Context, name string, grace time.Duration) error {
 	pid, err := g.Pid(name)
 	if err != nil {
-		return nil //nolint:nilerr // what does not run is stopped
+		return nil // what does not run is stopped
 	}
 	// A stopped process would not see SIGTERM before it continues.
 	_ = syscall.Kill(pid, syscall.SIGTERM)
@@ -146,7 +146,7 @@ func (g Group) Marked() ([]int, error) {
 		if err != nil {
 			continue // it ended since we listed it
 		}
-		for _, variable := range strings.Split(string(environment), "\x00") {
+		for variable := range strings.SplitSeq(string(environment), "\x00") {
 			if variable == markVariable+"="+g.Dir {
 				pids = append(pids, pid)
 			}
