@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"embed"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"strconv"
@@ -30,7 +31,6 @@ var (
 func TestSlurmRunsInPods(t *testing.T) {
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
-			t.Parallel()
 			started := time.Now()
 			slurm := startSmoke(t, version)
 			t.Logf("two idle nodes after %.1f s", time.Since(started).Seconds())
@@ -38,6 +38,7 @@ func TestSlurmRunsInPods(t *testing.T) {
 			job := slurm.runsABatchJobToItsEnd(t)
 			slurm.answersREST(t)
 			slurm.forgetsNothingWhenSlurmctldIsDeleted(t, job)
+			t.Run("comes back after a power cut", slurm.comesBackAfterAPowerCut)
 		})
 	}
 }
@@ -79,13 +80,20 @@ func startSmoke(t *testing.T, version string) smokeSlurm {
 
 func (s smokeSlurm) runsAJobOnTwoNodes(t *testing.T) {
 	t.Helper()
-	out, err := s.login(t.Context(), "srun", "--nodes=2", "hostname")
+	if err := s.jobOnTwoNodes(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s smokeSlurm) jobOnTwoNodes(ctx context.Context) error {
+	out, err := s.login(ctx, "srun", "--nodes=2", "--immediate=10", "hostname")
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	if hosts := strings.Fields(out); len(hosts) != 2 || hosts[0] == hosts[1] {
-		t.Errorf("srun on two nodes printed %q", out)
+		return fmt.Errorf("srun on two nodes printed %q", out)
 	}
+	return nil
 }
 
 // runsABatchJobToItsEnd returns the job's number once accounting shows that it completed.
@@ -148,6 +156,34 @@ func (s smokeSlurm) forgetsNothingWhenSlurmctldIsDeleted(t *testing.T, job strin
 	t.Logf("slurmctld answers %.1f s after its pod was deleted", time.Since(started).Seconds())
 	s.accountingShowsCompleted(t, job)
 	s.runsAJobOnTwoNodes(t)
+}
+
+func (s smokeSlurm) comesBackAfterAPowerCut(t *testing.T) {
+	own := ownCluster(t)
+	name, err := s.namespace.Run(t.Context(), "get", "pod", "slurmd-1", "--output=jsonpath={.spec.nodeName}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, err := own.Node(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Off(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.On(); err != nil {
+		t.Fatal(err)
+	}
+	started := time.Now()
+	s.namespace.Eventually(t, 2*time.Minute, "slurmd started anew", func(ctx context.Context) error {
+		restarts, err := s.namespace.Run(ctx, "get", "pod", "slurmd-1", "--output=jsonpath={.status.containerStatuses[0].restartCount}")
+		if err == nil && restarts == "0" {
+			err = errors.New("slurmd has not restarted")
+		}
+		return err
+	})
+	s.namespace.Eventually(t, 2*time.Minute, "a job on two nodes", s.jobOnTwoNodes)
+	t.Logf("a job runs on both nodes %.1f s after the power of one was cut", time.Since(started).Seconds())
 }
 
 // login runs a command where a user would.

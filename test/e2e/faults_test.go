@@ -1,0 +1,21 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/slurm-operator/slurm-operator/test/cluster"
+)
+
+// ownCluster returns the cluster under test when it is one whose nodes can be broken. On any other cluster the test stands
+// aside.
+func ownCluster(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	own, err := cluster.Open()
+	if err != nil || own.Plane.Kubeconfig() != os.Getenv("KUBECONFIG") {
+		t.Skip("this needs a node whose power can be cut: run it on the cluster of make cluster-up")
+	}
+	return own
+}
