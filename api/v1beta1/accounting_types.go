@@ -1,0 +1,165 @@
+package v1beta1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Accounting is slurmdbd on a database: the record of jobs, users and accounts of one or more Slurm clusters.
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories={slurm},shortName={slurmdbd}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 40",fieldPath=".metadata.name",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 40 characters, because host and Service names are made from it; choose a shorter or plainer name"
+type Accounting struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the accounting service is to be.
+	// +required
+	Spec AccountingSpec `json:"spec,omitempty,omitzero"`
+
+	// status is what the accounting service is, as last seen.
+	// +optional
+	Status AccountingStatus `json:"status,omitempty,omitzero"`
+}
+
+// AccountingList is a list of Accountings.
+// +kubebuilder:object:root=true
+type AccountingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Accounting `json:"items"`
+}
+
+// AccountingSpec is what an accounting service is to be.
+// +kubebuilder:validation:XValidation:rule="self.external || has(self.storageConfig)",fieldPath=".storageConfig",message="spec.storageConfig is required unless spec.external is true; say where the MariaDB or MySQL database is"
+// +kubebuilder:validation:XValidation:rule="!self.external || has(self.externalConfig)",fieldPath=".externalConfig",message="spec.externalConfig is required when spec.external is true; set externalConfig.host to where slurmdbd runs"
+// +kubebuilder:validation:XValidation:rule="!self.external || has(self.slurmKeyRef)",fieldPath=".slurmKeyRef",message="spec.slurmKeyRef is required when spec.external is true, because the key of a running slurmdbd cannot be generated; name the Secret that holds its slurm.key"
+// +kubebuilder:validation:XValidation:rule="!has(self.jwtKeyRef) || !has(self.jwtHs256KeyRef) || self.jwtKeyRef == self.jwtHs256KeyRef",fieldPath=".jwtHs256KeyRef",message="spec.jwtHs256KeyRef is the older name of spec.jwtKeyRef and must not differ from it; remove jwtHs256KeyRef"
+type AccountingSpec struct {
+	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Absent: a key that is generated once into the
+	// Secret <name>-auth-slurm, key slurm.key; Controllers that refer to this Accounting and name no key use it too.
+	// +optional
+	SlurmKeyRef *SecretKeyReference `json:"slurmKeyRef,omitempty"`
+
+	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Absent: a key that is generated once into the
+	// Secret <name>-auth-jwt, key jwt_hs256.key; Controllers that refer to this Accounting and name no key use it too.
+	// +optional
+	JWTKeyRef *SecretKeyReference `json:"jwtKeyRef,omitempty"`
+
+	// jwtHs256KeyRef is the older name of jwtKeyRef and means the same. When both are given they must be equal.
+	// +optional
+	JWTHS256KeyRef *SecretKeyReference `json:"jwtHs256KeyRef,omitempty"`
+
+	// jwksKeyRef selects a JSON Web Key Set with further keys that auth/jwt accepts.
+	// +optional
+	JWKSKeyRef *ConfigMapKeyReference `json:"jwksKeyRef,omitempty"`
+
+	// external says that slurmdbd runs elsewhere, at externalConfig. The operator then runs none.
+	// +optional
+	// +kubebuilder:default=false
+	External bool `json:"external,omitempty"`
+
+	// externalConfig says where an external slurmdbd listens.
+	// +optional
+	ExternalConfig *ExternalConfig `json:"externalConfig,omitempty"`
+
+	// slurmdbd is merged onto slurmdbd's container.
+	// +optional
+	Slurmdbd ContainerFragment `json:"slurmdbd,omitempty,omitzero"`
+
+	// template shapes slurmdbd's pod.
+	// +optional
+	Template PodTemplate `json:"template,omitempty,omitzero"`
+
+	// storageConfig says where the database is. Required unless external.
+	// +optional
+	StorageConfig *StorageConfig `json:"storageConfig,omitempty"`
+
+	// extraConf is merged into slurmdbd.conf, line by line. Keys that the operator owns are refused.
+	// +optional
+	// +kubebuilder:validation:MaxLength=524288
+	ExtraConf string `json:"extraConf,omitempty"`
+
+	// service shapes the Service in front of slurmdbd.
+	// +optional
+	// +kubebuilder:default={}
+	Service AccountingService `json:"service,omitempty,omitzero"`
+
+	// slurmUser is the user that slurmdbd runs as. Addition.
+	// +optional
+	// +kubebuilder:default={}
+	SlurmUser SlurmUser `json:"slurmUser,omitempty,omitzero"`
+}
+
+// StorageConfig says where the accounting database is.
+type StorageConfig struct {
+	// host is the DNS name or IP address of the MariaDB or MySQL server.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z]([-0-9A-Za-z.]*[0-9A-Za-z])?[.]?$') || isIP(self)",message="storageConfig.host must be a DNS name or an IP address without scheme or port; put the port into storageConfig.port"
+	Host string `json:"host,omitempty"`
+
+	// port of the database server.
+	// +optional
+	// +kubebuilder:default=3306
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+
+	// database is the name of the database. slurmdbd creates it when it does not exist.
+	// +optional
+	// +kubebuilder:default=slurm_acct_db
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-_$0-9A-Za-z]+$')",message="storageConfig.database must consist of letters, digits, '_', '-' and '$', because other characters need quoting in SQL; rename the database"
+	Database string `json:"database,omitempty"`
+
+	// username is the database user.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=80
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^ #=]+$') && !self.matches('[\\\\n\\\\r\\\\t]')",message="storageConfig.username must not contain blanks, line breaks, '#' or '=', because it becomes a value in slurmdbd.conf; use another database user"
+	Username string `json:"username,omitempty"`
+
+	// passwordKeyRef selects the database user's password.
+	// +required
+	PasswordKeyRef *SecretKeyReference `json:"passwordKeyRef,omitempty"`
+}
+
+// AccountingService shapes the Service in front of slurmdbd.
+// +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.nodePort == 0 || (has(self.spec) && has(self.spec.type) && self.spec.type in ['NodePort', 'LoadBalancer'])",fieldPath=".nodePort",message="service.nodePort needs a Service of type NodePort or LoadBalancer; set service.spec.type, or remove nodePort"
+type AccountingService struct {
+	ServiceTemplate `json:",inline"`
+
+	// port of the Service, on which slurmctld reaches slurmdbd.
+	// +optional
+	// +kubebuilder:default=6819
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// AccountingStatus is what an accounting service is, as last seen.
+type AccountingStatus struct {
+	// observedGeneration is the generation of the spec that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions tell the service's state: Ready, Progressing, Degraded and DatabaseReachable.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// JWTKey returns the reference to the HS256 key under either of its names, or nil when the key is to be generated.
+func (s *AccountingSpec) JWTKey() *SecretKeyReference {
+	if s.JWTKeyRef != nil {
+		return s.JWTKeyRef
+	}
+	return s.JWTHS256KeyRef
+}

@@ -1,0 +1,320 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Controller is a Slurm cluster: its slurmctld, its configuration and its saved state.
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories={slurm},shortName={slurmctld,cluster,clusters}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.slurmVersion`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.total`
+// +kubebuilder:printcolumn:name="Jobs",type=integer,JSONPath=`.status.jobs.running`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 40",fieldPath=".metadata.name",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 40 characters, because host and Service names are made from it; choose a shorter or plainer name"
+type Controller struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the cluster is to be.
+	// +optional
+	// +kubebuilder:default={}
+	Spec ControllerSpec `json:"spec,omitempty,omitzero"`
+
+	// status is what the cluster is, as last seen.
+	// +optional
+	Status ControllerStatus `json:"status,omitempty,omitzero"`
+}
+
+// ControllerList is a list of Controllers.
+// +kubebuilder:object:root=true
+type ControllerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Controller `json:"items"`
+}
+
+// ControllerSpec is what a Slurm cluster is to be.
+// +kubebuilder:validation:XValidation:rule="has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)",fieldPath=".clusterName",message="spec.clusterName is immutable, because the saved state and the accounting database are bound to it; put the old value back, or create another Controller"
+// +kubebuilder:validation:XValidation:rule="!self.external || has(self.externalConfig)",fieldPath=".externalConfig",message="spec.externalConfig is required when spec.external is true; set externalConfig.host to where slurmctld runs"
+// +kubebuilder:validation:XValidation:rule="!self.external || has(self.slurmKeyRef)",fieldPath=".slurmKeyRef",message="spec.slurmKeyRef is required when spec.external is true, because the key of a running cluster cannot be generated; name the Secret that holds its slurm.key"
+// +kubebuilder:validation:XValidation:rule="!self.external || has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)",fieldPath=".jwtKeyRef",message="spec.jwtKeyRef is required when spec.external is true, because the key of a running cluster cannot be generated; name the Secret that holds its jwt_hs256.key"
+// +kubebuilder:validation:XValidation:rule="!self.external || !self.ha.enabled",fieldPath=".ha.enabled",message="spec.ha.enabled has no meaning when spec.external is true, because the operator runs no slurmctld then; set one of the two to false"
+// +kubebuilder:validation:XValidation:rule="!self.ha.enabled || self.persistence.enabled",fieldPath=".persistence.enabled",message="spec.persistence.enabled must be true when spec.ha.enabled is true, because a backup slurmctld takes over from the saved state; enable persistence on a ReadWriteMany volume"
+// +kubebuilder:validation:XValidation:rule="!has(self.jwtKeyRef) || !has(self.jwtHs256KeyRef) || self.jwtKeyRef == self.jwtHs256KeyRef",fieldPath=".jwtHs256KeyRef",message="spec.jwtHs256KeyRef is the older name of spec.jwtKeyRef and must not differ from it; remove jwtHs256KeyRef"
+type ControllerSpec struct {
+	// clusterName is Slurm's ClusterName: at most 40 letters, digits, '_' and '-'; immutable. Absent:
+	// <namespace>_<name>, which must fit into 40 characters too. Slurm maps upper case letters to lower case.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][-_0-9A-Za-z]*$')",message="spec.clusterName must consist of letters, digits, '_' and '-' and begin with a letter or digit, because it becomes part of table names in the accounting database; remove other characters"
+	ClusterName string `json:"clusterName,omitempty"`
+
+	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Absent: the key of the Accounting in
+	// accountingRef if there is one, otherwise a key that is generated once into the Secret <name>-auth-slurm, key
+	// slurm.key.
+	// +optional
+	SlurmKeyRef *SecretKeyReference `json:"slurmKeyRef,omitempty"`
+
+	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Absent: the key of the Accounting in accountingRef
+	// if there is one, otherwise a key that is generated once into the Secret <name>-auth-jwt, key jwt_hs256.key.
+	// +optional
+	JWTKeyRef *SecretKeyReference `json:"jwtKeyRef,omitempty"`
+
+	// jwtHs256KeyRef is the older name of jwtKeyRef and means the same. When both are given they must be equal.
+	// +optional
+	JWTHS256KeyRef *SecretKeyReference `json:"jwtHs256KeyRef,omitempty"`
+
+	// jwksKeyRef selects a JSON Web Key Set with further keys that auth/jwt accepts.
+	// +optional
+	JWKSKeyRef *ConfigMapKeyReference `json:"jwksKeyRef,omitempty"`
+
+	// accountingRef names the Accounting that the cluster reports to. Absent: no accounting.
+	// +optional
+	AccountingRef *ObjectReference `json:"accountingRef,omitempty"`
+
+	// external says that slurmctld runs outside Kubernetes, at externalConfig. The operator then connects pods to it and
+	// runs no slurmctld.
+	// +optional
+	// +kubebuilder:default=false
+	External bool `json:"external,omitempty"`
+
+	// externalConfig says where an external slurmctld listens.
+	// +optional
+	ExternalConfig *ExternalConfig `json:"externalConfig,omitempty"`
+
+	// ha configures backup slurmctlds.
+	// +optional
+	// +kubebuilder:default={}
+	HA ControllerHA `json:"ha,omitempty,omitzero"`
+
+	// slurmctld is merged onto slurmctld's container.
+	// +optional
+	Slurmctld ContainerFragment `json:"slurmctld,omitempty,omitzero"`
+
+	// reconfigure is merged onto the sidecar that brings new configuration to slurmctld.
+	// +optional
+	Reconfigure ContainerFragment `json:"reconfigure,omitempty,omitzero"`
+
+	// logfile is merged onto the sidecar that prints slurmctld's log file, where there is one.
+	// +optional
+	Logfile ContainerFragment `json:"logfile,omitempty,omitzero"`
+
+	// inplaceReconfigure asks for configuration changes without a new pod. Every change that slurmctld can take in place
+	// is applied in place whatever is set here; the field is accepted so that existing manifests apply.
+	// +optional
+	// +kubebuilder:default=false
+	InplaceReconfigure bool `json:"inplaceReconfigure,omitempty"`
+
+	// template shapes slurmctld's pods.
+	// +optional
+	Template PodTemplate `json:"template,omitempty,omitzero"`
+
+	// extraConf is merged into slurm.conf, line by line. Keys that the operator owns are refused.
+	// +optional
+	// +kubebuilder:validation:MaxLength=524288
+	ExtraConf string `json:"extraConf,omitempty"`
+
+	// configFileRefs name ConfigMaps whose keys become files in /etc/slurm.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	ConfigFileRefs []ObjectReference `json:"configFileRefs,omitempty"`
+
+	// prologScriptRefs name ConfigMaps whose keys are scripts that slurmd runs before a job.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	PrologScriptRefs []ObjectReference `json:"prologScriptRefs,omitempty"`
+
+	// epilogScriptRefs name ConfigMaps whose keys are scripts that slurmd runs after a job.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	EpilogScriptRefs []ObjectReference `json:"epilogScriptRefs,omitempty"`
+
+	// prologSlurmctldScriptRefs name ConfigMaps whose keys are scripts that slurmctld runs before a job.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	PrologSlurmctldScriptRefs []ObjectReference `json:"prologSlurmctldScriptRefs,omitempty"`
+
+	// epilogSlurmctldScriptRefs name ConfigMaps whose keys are scripts that slurmctld runs after a job.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	EpilogSlurmctldScriptRefs []ObjectReference `json:"epilogSlurmctldScriptRefs,omitempty"`
+
+	// persistence configures the volume of slurmctld's saved state (StateSaveLocation).
+	// +optional
+	// +kubebuilder:default={}
+	Persistence ControllerPersistence `json:"persistence,omitempty,omitzero"`
+
+	// service shapes the Service in front of slurmctld.
+	// +optional
+	// +kubebuilder:default={}
+	Service ControllerService `json:"service,omitempty,omitzero"`
+
+	// metrics configures slurmctld's own OpenMetrics endpoints (Slurm 25.11 and later).
+	// +optional
+	// +kubebuilder:default={}
+	Metrics ControllerMetrics `json:"metrics,omitempty,omitzero"`
+
+	// maxNodeCount is Slurm's MaxNodeCount, the number of nodes that may ever register. Addition. Absent: derived from
+	// the size of the NodeSets with headroom. It is never applied below the number of nodes that are registered.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65536
+	MaxNodeCount *int32 `json:"maxNodeCount,omitempty"`
+
+	// slurmUser is the user that slurmctld, and sackd of the cluster's LoginSets, run as. Addition.
+	// +optional
+	// +kubebuilder:default={}
+	SlurmUser SlurmUser `json:"slurmUser,omitempty,omitzero"`
+
+	// configurationTrial configures how a changed configuration is tried before the running slurmctld gets it. Addition.
+	// +optional
+	// +kubebuilder:default={}
+	ConfigurationTrial ConfigurationTrial `json:"configurationTrial,omitempty,omitzero"`
+}
+
+// ControllerHA configures backup slurmctlds, which take over from the saved state on a shared volume.
+type ControllerHA struct {
+	// enabled says whether there are backups.
+	// +optional
+	// +kubebuilder:default=false
+	Enabled bool `json:"enabled,omitempty"`
+
+	// backups is the number of backup slurmctlds; Slurm allows up to nine.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9
+	Backups int32 `json:"backups,omitempty"`
+}
+
+// ControllerPersistence configures the volume of slurmctld's saved state.
+type ControllerPersistence struct {
+	// enabled says whether the state is kept on a PersistentVolumeClaim. Without it, a restarted slurmctld knows no job.
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// existingClaim names a PersistentVolumeClaim to use; the operator then creates none, and the fields below are
+	// ignored.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ExistingClaim string `json:"existingClaim,omitempty"`
+
+	corev1.PersistentVolumeClaimSpec `json:",inline"`
+}
+
+// ControllerService shapes the Service in front of slurmctld.
+// +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.nodePort == 0 || (has(self.spec) && has(self.spec.type) && self.spec.type in ['NodePort', 'LoadBalancer'])",fieldPath=".nodePort",message="service.nodePort needs a Service of type NodePort or LoadBalancer; set service.spec.type, or remove nodePort"
+type ControllerService struct {
+	ServiceTemplate `json:",inline"`
+
+	// port of the Service, on which clients reach slurmctld.
+	// +optional
+	// +kubebuilder:default=6817
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// ControllerMetrics configures slurmctld's own metrics.
+type ControllerMetrics struct {
+	// enabled turns slurmctld's metrics endpoints on.
+	// +optional
+	// +kubebuilder:default=false
+	Enabled bool `json:"enabled,omitempty"`
+
+	// serviceMonitor configures a ServiceMonitor of the Prometheus operator for them.
+	// +optional
+	// +kubebuilder:default={}
+	ServiceMonitor ServiceMonitor `json:"serviceMonitor,omitempty,omitzero"`
+}
+
+// ServiceMonitor configures a ServiceMonitor of the Prometheus operator.
+type ServiceMonitor struct {
+	// enabled says whether a ServiceMonitor is made. It is made once the Prometheus operator's CRDs are installed.
+	// +optional
+	// +kubebuilder:default=false
+	Enabled bool `json:"enabled,omitempty"`
+
+	// labels are put on the ServiceMonitor; Prometheus usually selects by them.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]LabelValue `json:"labels,omitempty"`
+
+	// annotations are put on the ServiceMonitor.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// interval between two scrapes, such as 30s. Absent: Prometheus' default.
+	// +optional
+	Interval PrometheusDuration `json:"interval,omitempty"`
+
+	// scrapeTimeout after which a scrape fails, such as 10s. Absent: Prometheus' default.
+	// +optional
+	ScrapeTimeout PrometheusDuration `json:"scrapeTimeout,omitempty"`
+
+	// endpoints that are scraped.
+	// +optional
+	// +listType=map
+	// +listMapKey=path
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:default={{path: "/metrics/jobs"}, {path: "/metrics/nodes"}, {path: "/metrics/partitions"}, {path: "/metrics/scheduler"}}
+	Endpoints []MetricsEndpoint `json:"endpoints,omitempty"`
+}
+
+// MetricsEndpoint is one metrics path of slurmctld.
+type MetricsEndpoint struct {
+	// path of the endpoint, such as /metrics/jobs.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^ ?#]*$')",message="endpoints[].path must be a URL path that begins with '/'; use for example /metrics/jobs"
+	Path string `json:"path,omitempty"`
+
+	// interval between two scrapes of this endpoint. Absent: the ServiceMonitor's.
+	// +optional
+	Interval PrometheusDuration `json:"interval,omitempty"`
+
+	// scrapeTimeout of this endpoint. Absent: the ServiceMonitor's.
+	// +optional
+	ScrapeTimeout PrometheusDuration `json:"scrapeTimeout,omitempty"`
+}
+
+// PrometheusDuration is a duration in Prometheus' notation, such as 30s or 1h30m.
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([0-9]+(ms|[smhdwy]))+$')",message="must be a duration in Prometheus' notation; use for example 30s or 1m30s"
+type PrometheusDuration string
+
+// ConfigurationTrial configures how a changed configuration is tried.
+type ConfigurationTrial struct {
+	// enabled says whether a changed configuration is first tried on a throwaway slurmctld with scratch state. Without
+	// it, a configuration that slurmctld refuses is noticed only when the running slurmctld dies of it.
+	// +optional
+	// +kubebuilder:default=true
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// JWTKey returns the reference to the HS256 key under either of its names, or nil when the key is to be generated.
+func (s *ControllerSpec) JWTKey() *SecretKeyReference {
+	if s.JWTKeyRef != nil {
+		return s.JWTKeyRef
+	}
+	return s.JWTHS256KeyRef
+}

@@ -1,0 +1,129 @@
+package v1beta1
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LoginSet is a set of login pods: sshd for the users and sackd for Slurm's commands.
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories={slurm},shortName={lss,sackd}
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 52",fieldPath=".metadata.name",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 52 characters, because host and Service names are made from it; choose a shorter or plainer name"
+type LoginSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the set is to be.
+	// +required
+	Spec LoginSetSpec `json:"spec,omitempty,omitzero"`
+
+	// status is what the set is, as last seen.
+	// +optional
+	Status LoginSetStatus `json:"status,omitempty,omitzero"`
+}
+
+// LoginSetList is a list of LoginSets.
+// +kubebuilder:object:root=true
+type LoginSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []LoginSet `json:"items"`
+}
+
+// LoginSetSpec is what a set of login pods is to be.
+type LoginSetSpec struct {
+	// controllerRef names the Controller of the Slurm cluster that users log in to; immutable.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",fieldPath=".name",message="spec.controllerRef is immutable, because users would find themselves on another Slurm cluster; put the old value back, or create another LoginSet"
+	ControllerRef ObjectReference `json:"controllerRef,omitempty,omitzero"`
+
+	// replicas is the number of pods.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// login is merged onto the container that runs sshd and sackd.
+	// +optional
+	Login ContainerFragment `json:"login,omitempty,omitzero"`
+
+	// initconf is merged onto the init container that prepares the login container's files.
+	// +optional
+	Initconf ContainerFragment `json:"initconf,omitempty,omitzero"`
+
+	// template shapes the pods.
+	// +optional
+	Template PodTemplate `json:"template,omitempty,omitzero"`
+
+	// rootSshAuthorizedKeys holds the public keys that may log in as root, one on a line, as in authorized_keys.
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	// +kubebuilder:validation:XValidation:rule="!self.contains('PRIVATE KEY')",message="spec.rootSshAuthorizedKeys contains a private key, which anybody who may read this object could use; replace it by the public key and make a new pair"
+	RootSSHAuthorizedKeys string `json:"rootSshAuthorizedKeys,omitempty"`
+
+	// extraSshdConfig is appended to sshd_config.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	ExtraSshdConfig string `json:"extraSshdConfig,omitempty"`
+
+	// sssdConfRef selects an sssd.conf. Addition: optional. Absent: local accounts only.
+	// +optional
+	SSSDConfRef *SecretKeyReference `json:"sssdConfRef,omitempty"`
+
+	// strategy says how the Deployment replaces pods.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type in ['Recreate', 'RollingUpdate']",message="spec.strategy.type must be Recreate or RollingUpdate; choose one of them, or remove the field"
+	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Recreate' || !has(self.rollingUpdate)",message="spec.strategy.rollingUpdate must not be set when spec.strategy.type is Recreate; remove rollingUpdate, or use type RollingUpdate"
+	Strategy appsv1.DeploymentStrategy `json:"strategy,omitempty,omitzero"`
+
+	// service shapes the Service in front of sshd.
+	// +optional
+	// +kubebuilder:default={}
+	Service LoginSetService `json:"service,omitempty,omitzero"`
+}
+
+// LoginSetService shapes the Service in front of sshd.
+// +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.nodePort == 0 || (has(self.spec) && has(self.spec.type) && self.spec.type in ['NodePort', 'LoadBalancer'])",fieldPath=".nodePort",message="service.nodePort needs a Service of type NodePort or LoadBalancer; set service.spec.type, or remove nodePort"
+type LoginSetService struct {
+	ServiceTemplate `json:",inline"`
+
+	// port of the Service, on which users reach sshd.
+	// +optional
+	// +kubebuilder:default=22
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// LoginSetStatus is what a set of login pods is, as last seen.
+type LoginSetStatus struct {
+	// observedGeneration is the generation of the spec that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions tell the set's state: Ready, Progressing and Degraded.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// replicas is the number of pods that exist.
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// ready is the number of pods that are ready and the number that should be, such as 2/3.
+	// +optional
+	Ready string `json:"ready,omitempty"`
+
+	// selector selects the set's pods, in the form that the scale subresource needs.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+}

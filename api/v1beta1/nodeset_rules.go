@@ -1,0 +1,89 @@
+package v1beta1
+
+import corev1 "k8s.io/api/core/v1"
+
+// NodeConditionRule is a condition of a Kubernetes node that drains the Slurm nodes on it.
+type NodeConditionRule struct {
+	// type of the node condition, such as DiskPressure or one of a health checker.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	Type corev1.NodeConditionType `json:"type,omitempty"`
+
+	// status of the condition that drains.
+	// +optional
+	// +kubebuilder:default="True"
+	// +kubebuilder:validation:Enum="True";"False";Unknown
+	Status corev1.ConditionStatus `json:"status,omitempty"`
+}
+
+// NodeLabelRules turns labels of a Kubernetes node into properties of the Slurm nodes on it.
+type NodeLabelRules struct {
+	// features lists labels that become Slurm features.
+	// +optional
+	// +listType=map
+	// +listMapKey=label
+	// +kubebuilder:validation:MaxItems=32
+	Features []FeatureRule `json:"features,omitempty"`
+
+	// topology lists Slurm topologies whose place for a node is spelt by its labels. The node annotation
+	// topology.slinky.slurm.net/spec wins over it.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Topology []TopologyRule `json:"topology,omitempty"`
+}
+
+// FeatureRule turns one label into a feature. A node without the label gets no feature from it.
+type FeatureRule struct {
+	// label is the key of the node's label, such as topology.kubernetes.io/zone.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Label string `json:"label,omitempty"`
+
+	// feature is the name under which the value appears: a node whose label has the value eu1 gets, with the feature
+	// "zone", the Slurm feature k8s/zone-eu1.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][-_.0-9A-Za-z]*$')",message="nodeLabels.features[].feature must consist of letters, digits, '-', '_' and '.', because other characters are operators in Slurm's --constraint; remove them"
+	Feature string `json:"feature,omitempty"`
+}
+
+// TopologyRule spells a node's place in one Slurm topology from its labels.
+type TopologyRule struct {
+	// name of the topology in topology.yaml, such as topo-block.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][-_.0-9A-Za-z]*$')",message="nodeLabels.topology[].name must be the name of a topology in topology.yaml, of letters, digits, '-', '_' and '.'; remove other characters"
+	Name string `json:"name,omitempty"`
+
+	// labels are the keys of the node's labels whose values, joined by ':' from the root down, are its place. A node that
+	// lacks one of them gets no place in this topology.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=317
+	Labels []string `json:"labels,omitempty"`
+}
+
+// GresRule says which GRES a device request stands for.
+type GresRule struct {
+	// resource is the name of the extended resource that slurmd's container requests, such as nvidia.com/mig-1g.10gb.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Resource string `json:"resource,omitempty"`
+
+	// gres is Slurm's name for it, with an optional type, such as gpu or gpu:h100. The count is that of the request.
+	// +required
+	// +kubebuilder:validation:MaxLength=127
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][-_.0-9A-Za-z]*(:[A-Za-z0-9][-_.0-9A-Za-z]*)?$')",message="gres[].gres must be a GRES name with an optional type and no count, because the count is that of the request; use for example gpu or gpu:h100"
+	Gres string `json:"gres,omitempty"`
+}

@@ -1,0 +1,329 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// NodeSet is a set of slurmd pods, each of them one Slurm node.
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories={slurm},shortName={nss,slurmd}
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,priority=1,JSONPath=`.status.replicas`
+// +kubebuilder:printcolumn:name="Updated",type=integer,priority=1,JSONPath=`.status.updatedReplicas`
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Idle",type=integer,JSONPath=`.status.slurmIdle`
+// +kubebuilder:printcolumn:name="Alloc",type=integer,JSONPath=`.status.slurmAllocated`
+// +kubebuilder:printcolumn:name="Down",type=integer,JSONPath=`.status.slurmDown`
+// +kubebuilder:printcolumn:name="Drain",type=integer,JSONPath=`.status.slurmDrain`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 52",fieldPath=".metadata.name",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 52 characters, because pods and Slurm nodes are named <name>-<ordinal>; choose a shorter or plainer name"
+// +kubebuilder:validation:XValidation:rule="!self.spec.partition.enabled || !(self.metadata.name in ['all', 'default'])",fieldPath=".spec.partition.enabled",message="spec.partition.enabled makes a partition of the NodeSet's name, but Slurm gives the names 'all' and 'default' a meaning of their own; name the NodeSet otherwise, or define the partition in the Controller's extraConf"
+type NodeSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the set is to be.
+	// +required
+	Spec NodeSetSpec `json:"spec,omitempty,omitzero"`
+
+	// status is what the set is, as last seen.
+	// +optional
+	Status NodeSetStatus `json:"status,omitempty,omitzero"`
+}
+
+// NodeSetList is a list of NodeSets.
+// +kubebuilder:object:root=true
+type NodeSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeSet `json:"items"`
+}
+
+// ScalingMode says what the number of pods follows.
+// +kubebuilder:validation:Enum=StatefulSet;DaemonSet
+type ScalingMode string
+
+const (
+	// ScalingModeStatefulSet makes spec.replicas pods with stable ordinals.
+	ScalingModeStatefulSet ScalingMode = "StatefulSet"
+	// ScalingModeDaemonSet makes one pod for every matching Kubernetes node.
+	ScalingModeDaemonSet ScalingMode = "DaemonSet"
+)
+
+// PrunePolicy says when the operator removes node records from Slurm.
+// +kubebuilder:validation:Enum=Never;NodeNotFound
+type PrunePolicy string
+
+const (
+	// PruneNever leaves node records alone.
+	PruneNever PrunePolicy = "Never"
+	// PruneNodeNotFound removes the record of a Slurm node whose pod no longer exists.
+	PruneNodeNotFound PrunePolicy = "NodeNotFound"
+)
+
+// NodeSetSpec is what a set of slurmd pods is to be.
+// +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates)",fieldPath=".volumeClaimTemplates",message="spec.volumeClaimTemplates is immutable, because the claims that exist would not follow; put the old value back, or create another NodeSet"
+// +kubebuilder:validation:XValidation:rule="!has(self.template) || !has(self.template.spec) || !has(self.template.spec.hostname) || self.template.spec.hostname.matches('^[a-z0-9][-a-z0-9]{0,51}$')",fieldPath=".template.spec.hostname",message="spec.template.spec.hostname is the prefix of every pod's host name, which the ordinal completes to a DNS label; use at most 52 of a-z, 0-9 and '-', beginning with a letter or digit, or remove the field"
+type NodeSetSpec struct {
+	// controllerRef names the Controller of the Slurm cluster that the nodes join; immutable.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",fieldPath=".name",message="spec.controllerRef is immutable, because nodes cannot move between Slurm clusters; put the old value back, or create another NodeSet"
+	ControllerRef ObjectReference `json:"controllerRef,omitempty,omitzero"`
+
+	// replicas is the number of pods. It is ignored when scalingMode is DaemonSet.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65536
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// scalingMode says what the number of pods follows: replicas (StatefulSet), or the Kubernetes nodes that match the
+	// pod template, one pod each (DaemonSet).
+	// +optional
+	// +kubebuilder:default=StatefulSet
+	ScalingMode ScalingMode `json:"scalingMode,omitempty"`
+
+	// slurmd is merged onto slurmd's container. Its limits tell Slurm the node's CPUs and memory, its device requests
+	// the node's GRES. Privileges beyond the operator's small default are granted here, in securityContext.
+	// +optional
+	Slurmd ContainerFragment `json:"slurmd,omitempty,omitzero"`
+
+	// logfile is merged onto the sidecar that prints slurmd's log file, where there is one.
+	// +optional
+	Logfile ContainerFragment `json:"logfile,omitempty,omitzero"`
+
+	// ssh configures an sshd beside slurmd, for users who have a job on the node.
+	// +optional
+	// +kubebuilder:default={}
+	SSH NodeSetSSH `json:"ssh,omitempty,omitzero"`
+
+	// template shapes the pods. spec.hostname, where given, is a prefix: the pod with ordinal 3 is the Slurm node
+	// <hostname>3 instead of <name>-3.
+	// +optional
+	Template PodTemplate `json:"template,omitempty,omitzero"`
+
+	// extraConf holds node parameters for slurmd's --conf option, such as "Gres=gpu:4 Weight=10". Line breaks are read
+	// as blanks. What is set here wins over what the operator derives from the pod.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	ExtraConf string `json:"extraConf,omitempty"`
+
+	// partition configures a partition of the NodeSet's name.
+	// +optional
+	// +kubebuilder:default={}
+	Partition NodeSetPartition `json:"partition,omitempty,omitzero"`
+
+	// volumeClaimTemplates are claims that every ordinal gets one of each; immutable.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.metadata) && has(c.metadata.name) && c.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",message="spec.volumeClaimTemplates[].metadata.name must be a DNS label, because claims are named <template>-<pod>; give every template a name of a-z, 0-9 and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(d, has(c.metadata) && has(d.metadata) && has(c.metadata.name) && has(d.metadata.name) && c.metadata.name == d.metadata.name))",message="spec.volumeClaimTemplates[].metadata.name must be unique within the NodeSet; rename one of the templates"
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+
+	// updateStrategy says how pods get a changed template. A pod is never replaced before its Slurm node is drained.
+	// +optional
+	// +kubebuilder:default={type: "RollingUpdate", rollingUpdate: {maxUnavailable: "25%"}}
+	UpdateStrategy NodeSetUpdateStrategy `json:"updateStrategy,omitempty,omitzero"`
+
+	// revisionHistoryLimit is the number of old revisions that are kept for a roll-back.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// persistentVolumeClaimRetentionPolicy says when claims made from volumeClaimTemplates are deleted.
+	// +optional
+	// +kubebuilder:default={}
+	PersistentVolumeClaimRetentionPolicy PVCRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty,omitzero"`
+
+	// minReadySeconds is how long a pod must be ready before it counts as available.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// ordinalPadding is the number of digits that ordinals are padded to with zeros: with 3, pod 7 is <name>-007.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9
+	OrdinalPadding int32 `json:"ordinalPadding,omitempty"`
+
+	// pinToNode makes an ordinal return to the Kubernetes node that it first ran on.
+	// +optional
+	// +kubebuilder:default=false
+	PinToNode bool `json:"pinToNode,omitempty"`
+
+	// workloadDisruptionProtection covers pods with running jobs by a PodDisruptionBudget, so that nobody evicts them.
+	// +optional
+	// +kubebuilder:default=true
+	WorkloadDisruptionProtection *bool `json:"workloadDisruptionProtection,omitempty"`
+
+	// pruneSlurmNodeRecords says when records of Slurm nodes are removed whose pods are gone.
+	// +optional
+	// +kubebuilder:default=Never
+	PruneSlurmNodeRecords PrunePolicy `json:"pruneSlurmNodeRecords,omitempty"`
+
+	// oversubscribeNode allows two slurmd pods on one Kubernetes node.
+	// +optional
+	// +kubebuilder:default=false
+	OversubscribeNode bool `json:"oversubscribeNode,omitempty"`
+
+	// registrationTimeout is how long after its container started a slurmd may take to register with Slurm before the
+	// NodeSet is Degraded and a roll-out stops. Addition.
+	// +optional
+	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('10s')",message="spec.registrationTimeout must be a duration of at least 10s; use for example 5m"
+	RegistrationTimeout metav1.Duration `json:"registrationTimeout,omitempty,omitzero"`
+
+	// drainOnNodeConditions drains the Slurm node while its Kubernetes node has one of these conditions, and lifts the
+	// drain when it is gone. Addition.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +listMapKey=status
+	// +kubebuilder:validation:MaxItems=32
+	DrainOnNodeConditions []NodeConditionRule `json:"drainOnNodeConditions,omitempty"`
+
+	// nodeLabels turns labels of the Kubernetes node into features and topology of the Slurm node. Addition.
+	// +optional
+	NodeLabels *NodeLabelRules `json:"nodeLabels,omitempty"`
+
+	// gres says which GRES a device request of the pod stands for, where the operator's own table (GPUs of the usual
+	// vendors) does not fit. Addition.
+	// +optional
+	// +listType=map
+	// +listMapKey=resource
+	// +kubebuilder:validation:MaxItems=32
+	Gres []GresRule `json:"gres,omitempty"`
+}
+
+// NodeSetSSH configures an sshd beside slurmd.
+type NodeSetSSH struct {
+	// enabled says whether sshd runs.
+	// +optional
+	// +kubebuilder:default=false
+	Enabled bool `json:"enabled,omitempty"`
+
+	// extraSshdConfig is appended to sshd_config.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	ExtraSshdConfig string `json:"extraSshdConfig,omitempty"`
+
+	// sssdConfRef selects an sssd.conf. Absent: local accounts only.
+	// +optional
+	SSSDConfRef *SecretKeyReference `json:"sssdConfRef,omitempty"`
+}
+
+// NodeSetPartition configures a partition of the NodeSet's name.
+type NodeSetPartition struct {
+	// enabled says whether the partition exists.
+	// +optional
+	// +kubebuilder:default=false
+	Enabled bool `json:"enabled,omitempty"`
+
+	// config holds the partition's parameters on one line, such as "Default=YES MaxTime=UNLIMITED".
+	// +optional
+	// +kubebuilder:validation:MaxLength=16384
+	// +kubebuilder:validation:XValidation:rule="!self.trim().matches('[\\\\n\\\\r]')",message="spec.partition.config must be one line, because it ends a line of slurm.conf; join the lines with blanks"
+	Config string `json:"config,omitempty"`
+}
+
+// UpdateStrategyType names a way in which pods get a changed template.
+// +kubebuilder:validation:Enum=RollingUpdate;OnDelete;ScheduledUpdate
+type UpdateStrategyType string
+
+const (
+	// RollingUpdate replaces pods a few at a time.
+	RollingUpdate UpdateStrategyType = "RollingUpdate"
+	// OnDelete replaces a pod only after somebody deleted it.
+	OnDelete UpdateStrategyType = "OnDelete"
+	// ScheduledUpdate replaces pods within a Slurm reservation.
+	ScheduledUpdate UpdateStrategyType = "ScheduledUpdate"
+)
+
+// NodeSetUpdateStrategy says how pods get a changed template.
+// +kubebuilder:validation:XValidation:rule="self.type != 'ScheduledUpdate' || (has(self.scheduledUpdate) && has(self.scheduledUpdate.startTime))",fieldPath=".scheduledUpdate",message="updateStrategy.scheduledUpdate.startTime is required when updateStrategy.type is ScheduledUpdate; say when the reservation begins, such as 2030-01-31T22:00:00Z"
+type NodeSetUpdateStrategy struct {
+	// type of the strategy.
+	// +optional
+	// +kubebuilder:default=RollingUpdate
+	Type UpdateStrategyType `json:"type,omitempty"`
+
+	// rollingUpdate configures the type RollingUpdate.
+	// +optional
+	RollingUpdate *NodeSetRollingUpdate `json:"rollingUpdate,omitempty"`
+
+	// scheduledUpdate configures the type ScheduledUpdate.
+	// +optional
+	ScheduledUpdate *NodeSetScheduledUpdate `json:"scheduledUpdate,omitempty"`
+}
+
+// NodeSetRollingUpdate configures the strategy RollingUpdate.
+type NodeSetRollingUpdate struct {
+	// maxUnavailable is how many pods may be unavailable at a time, whatever the cause: a number, or a percentage of
+	// the desired pods, rounded up.
+	// +optional
+	// +kubebuilder:default="25%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^([1-9][0-9]?|100)%$') : (self >= 1 && self <= 65536)",message="rollingUpdate.maxUnavailable must be at least 1, or a percentage from 1% to 100%, because with 0 no pod could ever be updated; to hold updates back use type OnDelete"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+}
+
+// NodeSetScheduledUpdate configures the strategy ScheduledUpdate.
+type NodeSetScheduledUpdate struct {
+	// startTime is when the reservation begins.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// duration of the reservation.
+	// +optional
+	// +kubebuilder:default="30m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('1m')",message="scheduledUpdate.duration must be a duration of at least 1m; use for example 30m"
+	Duration metav1.Duration `json:"duration,omitempty,omitzero"`
+
+	// flags of the reservation besides the operator's own, in Slurm's spelling, such as IGNORE_JOBS.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_]+$`
+	Flags []string `json:"flags,omitempty"`
+}
+
+// PVCRetentionPolicyType says what becomes of a claim.
+// +kubebuilder:validation:Enum=Retain;Delete
+type PVCRetentionPolicyType string
+
+const (
+	// RetainPVC keeps the claim.
+	RetainPVC PVCRetentionPolicyType = "Retain"
+	// DeletePVC deletes the claim.
+	DeletePVC PVCRetentionPolicyType = "Delete"
+)
+
+// PVCRetentionPolicy says when claims made from volumeClaimTemplates are deleted.
+type PVCRetentionPolicy struct {
+	// whenDeleted says what becomes of the claims when the NodeSet is deleted.
+	// +optional
+	// +kubebuilder:default=Retain
+	WhenDeleted PVCRetentionPolicyType `json:"whenDeleted,omitempty"`
+
+	// whenScaled says what becomes of an ordinal's claims when it is scaled in.
+	// +optional
+	// +kubebuilder:default=Retain
+	WhenScaled PVCRetentionPolicyType `json:"whenScaled,omitempty"`
+}

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Writes everything that is generated from the API's types: deep copies, apply-configurations, CRDs and the API
+# reference. "make verify" runs it and fails when the result differs from what is committed.
+set -eu
+cd "$(dirname "$0")/.."
+
+module=github.com/slurm-operator/slurm-operator
+
+tool() { go tool -modfile=hack/tools/go.mod "$@"; }
+
+# external lists the apply-configurations of Kubernetes' own types that the API embeds.
+external() {
+	for type in PersistentVolumeClaim PersistentVolumeClaimSpec TypedLocalObjectReference TypedObjectReference \
+		VolumeResourceRequirements; do
+		printf 'k8s.io/api/core/v1.%s:k8s.io/client-go/applyconfigurations/core/v1,' "$type"
+	done
+	printf 'k8s.io/api/apps/v1.DeploymentStrategy:k8s.io/client-go/applyconfigurations/apps/v1'
+}
+
+tool controller-gen object paths=./api/v1beta1
+
+rm -rf api/applyconfiguration
+tool applyconfiguration-gen --go-header-file /dev/null --external-applyconfigurations "$(external)" \
+	--output-dir api/applyconfiguration --output-pkg "$module/api/applyconfiguration" "$module/api/v1beta1"
+
+go -C hack/tools run ./crds ../.. ./api/v1beta1 config/crd/bases

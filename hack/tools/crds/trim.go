@@ -1,0 +1,70 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// maxDescription is the length to which descriptions of Kubernetes' own fields are cut, at the end of a sentence where
+// one fits. Whole, they would make up nine tenths of every CRD; Kubernetes' documentation has them.
+const maxDescription = 80
+
+// asFragment returns Kubernetes' schema of a type as the schema of a fragment of it: nothing is required, and the
+// description and rules are those of the API's own type.
+func asFragment(own, kubernetes apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+	kubernetes.Required = nil
+	kubernetes.Description = own.Description
+	kubernetes.XValidations = own.XValidations
+	// Ephemeral containers cannot be part of a pod that is being created.
+	delete(kubernetes.Properties, "ephemeralContainers")
+	return kubernetes
+}
+
+// trim shapes the schema of a Kubernetes type, and all below it, for use inside our kinds:
+//
+//   - Descriptions are cut to a sentence.
+//   - Defaults go: a default would turn "absent" into "set by the user", which then wins over the operator's own value.
+//   - A list that is keyed by a field which thereby may be absent becomes atomic.
+//   - Status goes.
+func trim(schema *apiextensionsv1.JSONSchemaProps) {
+	schema.Description = firstSentences(schema.Description, maxDescription)
+	schema.Default = nil
+	delete(schema.Properties, "status")
+	for name, property := range schema.Properties {
+		trim(&property)
+		schema.Properties[name] = property
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		trim(schema.AdditionalProperties.Schema)
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		trim(schema.Items.Schema)
+		if !allRequired(schema.XListMapKeys, schema.Items.Schema.Required) {
+			schema.XListType = new("atomic")
+			schema.XListMapKeys = nil
+		}
+	}
+}
+
+func allRequired(keys, required []string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(required, key) })
+}
+
+// firstSentences returns as many whole sentences of a description as fit into limit bytes, or as many words when the
+// first sentence does not fit.
+func firstSentences(description string, limit int) string {
+	text := strings.Join(strings.Fields(description), " ")
+	if len(text) <= limit {
+		return text
+	}
+	text = text[:limit]
+	if end := strings.LastIndex(text, ". "); end > 0 {
+		return text[:end+1]
+	}
+	if end := strings.LastIndex(text, " "); end > 0 {
+		text = text[:end]
+	}
+	return strings.TrimRight(text, " ,;:(") + " …"
+}
