@@ -17,7 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 40",fieldPath=".metadata.name",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 40 characters, because host and Service names are made from it; choose a shorter or plainer name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 40",fieldPath=".metadata",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 40 characters, because host and Service names are made from it; choose a shorter or plainer name"
 type Controller struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -41,20 +41,19 @@ type ControllerList struct {
 }
 
 // ControllerSpec is what a Slurm cluster is to be.
-// +kubebuilder:validation:XValidation:rule="has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)",fieldPath=".clusterName",message="spec.clusterName is immutable, because the saved state and the accounting database are bound to it; put the old value back, or create another Controller"
-// +kubebuilder:validation:XValidation:rule="!self.external || has(self.externalConfig)",fieldPath=".externalConfig",message="spec.externalConfig is required when spec.external is true; set externalConfig.host to where slurmctld runs"
-// +kubebuilder:validation:XValidation:rule="!self.external || has(self.slurmKeyRef)",fieldPath=".slurmKeyRef",message="spec.slurmKeyRef is required when spec.external is true, because the key of a running cluster cannot be generated; name the Secret that holds its slurm.key"
-// +kubebuilder:validation:XValidation:rule="!self.external || has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)",fieldPath=".jwtKeyRef",message="spec.jwtKeyRef is required when spec.external is true, because the key of a running cluster cannot be generated; name the Secret that holds its jwt_hs256.key"
-// +kubebuilder:validation:XValidation:rule="!self.external || !self.ha.enabled",fieldPath=".ha.enabled",message="spec.ha.enabled has no meaning when spec.external is true, because the operator runs no slurmctld then; set one of the two to false"
-// +kubebuilder:validation:XValidation:rule="!self.ha.enabled || self.persistence.enabled",fieldPath=".persistence.enabled",message="spec.persistence.enabled must be true when spec.ha.enabled is true, because a backup slurmctld takes over from the saved state; enable persistence on a ReadWriteMany volume"
-// +kubebuilder:validation:XValidation:rule="!has(self.jwtKeyRef) || !has(self.jwtHs256KeyRef) || self.jwtKeyRef == self.jwtHs256KeyRef",fieldPath=".jwtHs256KeyRef",message="spec.jwtHs256KeyRef is the older name of spec.jwtKeyRef and must not differ from it; remove jwtHs256KeyRef"
+// +kubebuilder:validation:XValidation:rule="(has(self.clusterName) ? self.clusterName : '') == (has(oldSelf.clusterName) ? oldSelf.clusterName : '')",fieldPath=".clusterName",message="spec.clusterName is immutable, because the saved state and the accounting database are bound to it; put the old value back, or create another Controller"
+// +kubebuilder:validation:XValidation:rule="!(has(self.external) && self.external) || has(self.externalConfig)",fieldPath=".externalConfig",message="spec.externalConfig is required when spec.external is true; set externalConfig.host to where slurmctld runs"
+// +kubebuilder:validation:XValidation:rule="!(has(self.external) && self.external) || has(self.slurmKeyRef)",fieldPath=".slurmKeyRef",message="spec.slurmKeyRef is required when spec.external is true, because the key of a running cluster cannot be generated; name the Secret that holds its slurm.key"
+// +kubebuilder:validation:XValidation:rule="!(has(self.external) && self.external) || has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)",fieldPath=".jwtKeyRef",message="spec.jwtKeyRef is required when spec.external is true, because the key of a running cluster cannot be generated; name the Secret that holds its jwt_hs256.key"
+// +kubebuilder:validation:XValidation:rule="!(has(self.external) && self.external) || !(has(self.ha) && has(self.ha.enabled) && self.ha.enabled)",fieldPath=".ha.enabled",message="spec.ha.enabled has no meaning when spec.external is true, because the operator runs no slurmctld then; set one of the two to false"
+// +kubebuilder:validation:XValidation:rule="!(has(self.ha) && has(self.ha.enabled) && self.ha.enabled) || self.persistence.enabled",fieldPath=".persistence.enabled",message="spec.persistence.enabled must be true when spec.ha.enabled is true, because a backup slurmctld takes over from the saved state; enable persistence on a ReadWriteMany volume"
+// +kubebuilder:validation:XValidation:rule="!has(self.jwtKeyRef) || !has(self.jwtHs256KeyRef) || (self.jwtKeyRef.name == self.jwtHs256KeyRef.name && self.jwtKeyRef.key == self.jwtHs256KeyRef.key)",fieldPath=".jwtHs256KeyRef",message="spec.jwtHs256KeyRef is the older name of spec.jwtKeyRef and must not differ from it; remove jwtHs256KeyRef"
 type ControllerSpec struct {
-	// clusterName is Slurm's ClusterName: at most 40 letters, digits, '_' and '-'; immutable. Absent:
-	// <namespace>_<name>, which must fit into 40 characters too. Slurm maps upper case letters to lower case.
+	// clusterName is Slurm's ClusterName: at most 40 letters, digits, '_' and '-'; immutable. Absent
+	// or empty: <namespace>_<name>, which must fit into 40 characters too. Slurm maps upper case letters to lower case.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][-_0-9A-Za-z]*$')",message="spec.clusterName must consist of letters, digits, '_' and '-' and begin with a letter or digit, because it becomes part of table names in the accounting database; remove other characters"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9A-Za-z][-_0-9A-Za-z]*$')",message="spec.clusterName must consist of letters, digits, '_' and '-' and begin with a letter or digit, because it becomes part of table names in the accounting database; remove other characters"
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Absent: the key of the Accounting in

@@ -15,7 +15,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 52",fieldPath=".metadata.name",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 52 characters, because host and Service names are made from it; choose a shorter or plainer name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 52",fieldPath=".metadata",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 52 characters, because host and Service names are made from it; choose a shorter or plainer name"
 type LoginSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -37,7 +37,9 @@ type LoginSetList struct {
 	Items           []LoginSet `json:"items"`
 }
 
-// LoginSetSpec is what a set of login pods is to be.
+// LoginSetSpec is what a set of login pods is to be. The rule about private keys stands here and not at the field,
+// because a rule at a field repeats the value in its message.
+// +kubebuilder:validation:XValidation:rule="!has(self.rootSshAuthorizedKeys) || !self.rootSshAuthorizedKeys.contains('PRIVATE KEY')",fieldPath=".rootSshAuthorizedKeys",message="spec.rootSshAuthorizedKeys contains a private key, which anybody who may read this object could use; replace it by the public key and make a new pair"
 type LoginSetSpec struct {
 	// controllerRef names the Controller of the Slurm cluster that users log in to; immutable.
 	// +required
@@ -66,7 +68,6 @@ type LoginSetSpec struct {
 	// rootSshAuthorizedKeys holds the public keys that may log in as root, one on a line, as in authorized_keys.
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
-	// +kubebuilder:validation:XValidation:rule="!self.contains('PRIVATE KEY')",message="spec.rootSshAuthorizedKeys contains a private key, which anybody who may read this object could use; replace it by the public key and make a new pair"
 	RootSSHAuthorizedKeys string `json:"rootSshAuthorizedKeys,omitempty"`
 
 	// extraSshdConfig is appended to sshd_config.
@@ -82,6 +83,7 @@ type LoginSetSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type in ['Recreate', 'RollingUpdate']",message="spec.strategy.type must be Recreate or RollingUpdate; choose one of them, or remove the field"
 	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Recreate' || !has(self.rollingUpdate)",message="spec.strategy.rollingUpdate must not be set when spec.strategy.type is Recreate; remove rollingUpdate, or use type RollingUpdate"
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || ((!has(self.rollingUpdate.maxSurge) || (type(self.rollingUpdate.maxSurge) == string ? self.rollingUpdate.maxSurge.matches('^(100|[0-9]{1,2})%$') : (self.rollingUpdate.maxSurge >= 0 && self.rollingUpdate.maxSurge <= 1000))) && (!has(self.rollingUpdate.maxUnavailable) || (type(self.rollingUpdate.maxUnavailable) == string ? self.rollingUpdate.maxUnavailable.matches('^(100|[0-9]{1,2})%$') : (self.rollingUpdate.maxUnavailable >= 0 && self.rollingUpdate.maxUnavailable <= 1000))))",message="spec.strategy.rollingUpdate.maxSurge and maxUnavailable must be numbers from 0 to 1000 or percentages from 0% to 100%; use for example 1 or 25%"
 	Strategy appsv1.DeploymentStrategy `json:"strategy,omitempty,omitzero"`
 
 	// service shapes the Service in front of sshd.

@@ -23,7 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 52",fieldPath=".metadata.name",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 52 characters, because pods and Slurm nodes are named <name>-<ordinal>; choose a shorter or plainer name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 52",fieldPath=".metadata",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 52 characters, because pods and Slurm nodes are named <name>-<ordinal>; choose a shorter or plainer name"
 // +kubebuilder:validation:XValidation:rule="!self.spec.partition.enabled || !(self.metadata.name in ['all', 'default'])",fieldPath=".spec.partition.enabled",message="spec.partition.enabled makes a partition of the NodeSet's name, but Slurm gives the names 'all' and 'default' a meaning of their own; name the NodeSet otherwise, or define the partition in the Controller's extraConf"
 type NodeSet struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -125,7 +125,7 @@ type NodeSetSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.metadata) && has(c.metadata.name) && c.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",message="spec.volumeClaimTemplates[].metadata.name must be a DNS label, because claims are named <template>-<pod>; give every template a name of a-z, 0-9 and '-'"
-	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(d, has(c.metadata) && has(d.metadata) && has(c.metadata.name) && has(d.metadata.name) && c.metadata.name == d.metadata.name))",message="spec.volumeClaimTemplates[].metadata.name must be unique within the NodeSet; rename one of the templates"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.metadata) || !has(c.metadata.name) || self.exists_one(d, has(d.metadata) && has(d.metadata.name) && c.metadata.name == d.metadata.name))",message="spec.volumeClaimTemplates[].metadata.name must be unique within the NodeSet; rename one of the templates"
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
 	// updateStrategy says how pods get a changed template. A pod is never replaced before its Slurm node is drained.
@@ -283,8 +283,10 @@ type NodeSetRollingUpdate struct {
 
 // NodeSetScheduledUpdate configures the strategy ScheduledUpdate.
 type NodeSetScheduledUpdate struct {
-	// startTime is when the reservation begins.
+	// startTime is when the reservation begins, in RFC 3339.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$`
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
 	// duration of the reservation.

@@ -106,29 +106,34 @@ func newParser(api *loader.Package) (*crd.Parser, error) {
 	return parser, nil
 }
 
-// adoptKubernetesTypes puts trimmed schemas of Kubernetes' types where the parser looks them up.
-func adoptKubernetesTypes(parser *crd.Parser, api *loader.Package) {
-	core := api.Imports()[corePackage]
+// adoptKubernetesTypes puts trimmed schemas of Kubernetes' types where the parser looks them up. They come from a parser
+// of their own, because a parser remembers every type that it flattened.
+func adoptKubernetesTypes(parser *crd.Parser, api *loader.Package) error {
+	kubernetes, err := newParser(api)
+	if err != nil {
+		return err
+	}
 	for name, fragment := range fragments {
 		ident := crd.TypeIdent{Package: api, Name: fragment}
 		parser.NeedSchemaFor(ident)
-		parser.Schemata[ident] = asFragment(parser.Schemata[ident], trimmed(parser, core, name))
+		core := crd.TypeIdent{Package: api.Imports()[corePackage], Name: name}
+		parser.Schemata[ident] = asFragment(parser.Schemata[ident], trimmed(kubernetes, core))
 	}
 	for path, names := range embedded {
 		for _, name := range names {
-			pkg := api.Imports()[path]
-			parser.Schemata[crd.TypeIdent{Package: pkg, Name: name}] = trimmed(parser, pkg, name)
+			ident := crd.TypeIdent{Package: api.Imports()[path], Name: name}
+			parser.NeedPackage(ident.Package)
+			parser.Schemata[ident] = trimmed(kubernetes, ident)
 		}
 	}
+	return nil
 }
 
-func trimmed(parser *crd.Parser, pkg *loader.Package, name string) apiextensionsv1.JSONSchemaProps {
-	ident := crd.TypeIdent{Package: pkg, Name: name}
+func trimmed(parser *crd.Parser, ident crd.TypeIdent) apiextensionsv1.JSONSchemaProps {
 	parser.NeedFlattenedSchemaFor(ident)
-	flattened := parser.FlattenedSchemata[ident]
-	result := flattened.DeepCopy()
-	trim(result)
-	return *result
+	schema := parser.FlattenedSchemata[ident]
+	trim(&schema)
+	return schema
 }
 
 func write(dir string, definition apiextensionsv1.CustomResourceDefinition) error {

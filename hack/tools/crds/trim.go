@@ -27,13 +27,20 @@ func asFragment(own, kubernetes apiextensionsv1.JSONSchemaProps) apiextensionsv1
 //   - Descriptions are cut to a sentence.
 //   - Defaults go: a default would turn "absent" into "set by the user", which then wins over the operator's own value.
 //   - A list that is keyed by a field which thereby may be absent becomes atomic.
-//   - Status goes.
+//   - Status goes, and metadata keeps what a template can have.
+//   - Names that our rules look at get the length that Kubernetes allows them, which bounds the rules' cost.
 func trim(schema *apiextensionsv1.JSONSchemaProps) {
 	schema.Description = firstSentences(schema.Description, maxDescription)
 	schema.Default = nil
 	delete(schema.Properties, "status")
 	for name, property := range schema.Properties {
 		trim(&property)
+		switch name {
+		case "metadata":
+			property.Properties = templateMetadata()
+		case "hostname":
+			property.MaxLength = new(int64(63))
+		}
 		schema.Properties[name] = property
 	}
 	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
@@ -45,6 +52,22 @@ func trim(schema *apiextensionsv1.JSONSchemaProps) {
 			schema.XListType = new("atomic")
 			schema.XListMapKeys = nil
 		}
+	}
+}
+
+// templateMetadata is the metadata of an object that is made from a template.
+func templateMetadata() map[string]apiextensionsv1.JSONSchemaProps {
+	values := func(description string) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{
+			Description:          description,
+			Type:                 "object",
+			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}},
+		}
+	}
+	return map[string]apiextensionsv1.JSONSchemaProps{
+		"name":        {Description: "Name of the template.", Type: "string", MaxLength: new(int64(253))},
+		"labels":      values("Labels of every object that is made from the template."),
+		"annotations": values("Annotations of every object that is made from the template."),
 	}
 }
 

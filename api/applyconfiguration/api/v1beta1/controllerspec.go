@@ -11,8 +11,8 @@ import (
 //
 // ControllerSpec is what a Slurm cluster is to be.
 type ControllerSpecApplyConfiguration struct {
-	// clusterName is Slurm's ClusterName: at most 40 letters, digits, '_' and '-'; immutable. Absent:
-	// <namespace>_<name>, which must fit into 40 characters too. Slurm maps upper case letters to lower case.
+	// clusterName is Slurm's ClusterName: at most 40 letters, digits, '_' and '-'; immutable. Absent
+	// or empty: <namespace>_<name>, which must fit into 40 characters too. Slurm maps upper case letters to lower case.
 	ClusterName *string `json:"clusterName,omitempty"`
 	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Absent: the key of the Accounting in
 	// accountingRef if there is one, otherwise a key that is generated once into the Secret <name>-auth-slurm, key

@@ -10,7 +10,8 @@ import (
 // LoginSetSpecApplyConfiguration represents a declarative configuration of the LoginSetSpec type for use
 // with apply.
 //
-// LoginSetSpec is what a set of login pods is to be.
+// LoginSetSpec is what a set of login pods is to be. The rule about private keys stands here and not at the field,
+// because a rule at a field repeats the value in its message.
 type LoginSetSpecApplyConfiguration struct {
 	// controllerRef names the Controller of the Slurm cluster that users log in to; immutable.
 	ControllerRef *ObjectReferenceApplyConfiguration `json:"controllerRef,omitempty"`

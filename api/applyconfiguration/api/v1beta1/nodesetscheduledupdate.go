@@ -11,7 +11,7 @@ import (
 //
 // NodeSetScheduledUpdate configures the strategy ScheduledUpdate.
 type NodeSetScheduledUpdateApplyConfiguration struct {
-	// startTime is when the reservation begins.
+	// startTime is when the reservation begins, in RFC 3339.
 	StartTime *v1.Time `json:"startTime,omitempty"`
 	// duration of the reservation.
 	Duration *v1.Duration `json:"duration,omitempty"`

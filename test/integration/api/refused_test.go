@@ -1,0 +1,85 @@
+//go:build integration
+
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// refusal is a row of testdata/refused.yaml: an object that the API server must refuse.
+type refusal struct {
+	// Case says what is wrong with the object.
+	Case string `json:"case"`
+	Kind string `json:"kind"`
+	// Name of the object, "x" when empty.
+	Name string `json:"name"`
+	// Was is the object's spec before the refused update; without it the creation is refused.
+	Was  map[string]any `json:"was"`
+	Spec map[string]any `json:"spec"`
+}
+
+func TestInvalidObjectsAreRefusedWithFieldRuleAndRemedy(t *testing.T) {
+	var table []refusal
+	readTable(t, "refused.yaml", &table)
+	if len(table) < 60 {
+		t.Errorf("the table has %d rows, at least 60 are wanted", len(table))
+	}
+	var messages strings.Builder
+	for _, row := range table {
+		t.Run(row.Case, func(t *testing.T) {
+			message := row.refusedWith(t)
+			fmt.Fprintf(&messages, "%s: %s\n", row.Kind, row.Case)
+			for line := range strings.Lines(message) {
+				fmt.Fprintf(&messages, "    %s\n", strings.TrimSpace(line))
+			}
+		})
+	}
+	checkGolden(t, "refused.golden", messages.String())
+}
+
+func (r refusal) refusedWith(t *testing.T) string {
+	t.Helper()
+	name := r.Name
+	if name == "" {
+		name = "x"
+	}
+	ns := namespace(t)
+	before := object(r.Kind, ns, name, r.Was)
+	after := object(r.Kind, ns, name, r.Spec)
+	var err error
+	if r.Was == nil {
+		err = server.client.Create(t.Context(), after)
+	} else {
+		if err := server.client.Create(t.Context(), before); err != nil {
+			t.Fatalf("creating the object as it was: %v", err)
+		}
+		after.SetResourceVersion(before.GetResourceVersion())
+		err = server.client.Update(t.Context(), after)
+	}
+	if err == nil {
+		t.Fatalf("accepted: %s", dump(after))
+	}
+	return listed(err.Error(), r.Kind, name)
+}
+
+// listed puts the causes that an error of the API server joins into one line on lines of their own.
+func listed(message, kind, name string) string {
+	message = strings.TrimPrefix(message, fmt.Sprintf("%s.slinky.slurm.net %q is invalid: ", kind, name))
+	if strings.HasPrefix(message, "[") && strings.HasSuffix(message, "]") {
+		message = strings.ReplaceAll(message[1:len(message)-1], ", spec.", "\nspec.")
+		message = strings.ReplaceAll(message, ", <nil>:", "\n<nil>:")
+	}
+	return message
+}
+
+func dump(object *unstructured.Unstructured) string {
+	content, err := object.MarshalJSON()
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}
