@@ -10,8 +10,7 @@ tool() { go tool -modfile=hack/tools/go.mod "$@"; }
 
 # external lists the apply-configurations of Kubernetes' own types that the API embeds.
 external() {
-	for type in PersistentVolumeClaim PersistentVolumeClaimSpec TypedLocalObjectReference TypedObjectReference \
-		VolumeResourceRequirements; do
+	for type in PersistentVolumeClaimSpec TypedLocalObjectReference TypedObjectReference VolumeResourceRequirements; do
 		printf 'k8s.io/api/core/v1.%s:k8s.io/client-go/applyconfigurations/core/v1,' "$type"
 	done
 	printf 'k8s.io/api/apps/v1.DeploymentStrategy:k8s.io/client-go/applyconfigurations/apps/v1'

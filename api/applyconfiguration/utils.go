@@ -118,6 +118,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1beta1.TokenStatusApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("TopologyRule"):
 		return &apiv1beta1.TopologyRuleApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("VolumeClaimMetadata"):
+		return &apiv1beta1.VolumeClaimMetadataApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("VolumeClaimTemplate"):
+		return &apiv1beta1.VolumeClaimTemplateApplyConfiguration{}
 
 	}
 	return nil

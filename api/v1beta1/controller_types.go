@@ -41,7 +41,7 @@ type ControllerList struct {
 }
 
 // ControllerSpec is what a Slurm cluster is to be.
-// +kubebuilder:validation:XValidation:rule="(has(self.clusterName) ? self.clusterName : '') == (has(oldSelf.clusterName) ? oldSelf.clusterName : '')",fieldPath=".clusterName",message="spec.clusterName is immutable, because the saved state and the accounting database are bound to it; put the old value back, or create another Controller"
+// +kubebuilder:validation:XValidation:rule="(has(self.clusterName) && size(self.clusterName) > 0 ? self.clusterName : '-') == (has(oldSelf.clusterName) && size(oldSelf.clusterName) > 0 ? oldSelf.clusterName : '-')",fieldPath=".clusterName",message="spec.clusterName is immutable, because the saved state and the accounting database are bound to it; put the old value back, or create another Controller"
 // +kubebuilder:validation:XValidation:rule="!(has(self.external) && self.external) || has(self.externalConfig)",fieldPath=".externalConfig",message="spec.externalConfig is required when spec.external is true; set externalConfig.host to where slurmctld runs"
 // +kubebuilder:validation:XValidation:rule="!(has(self.external) && self.external) || has(self.slurmKeyRef)",fieldPath=".slurmKeyRef",message="spec.slurmKeyRef is required when spec.external is true, because the key of a running cluster cannot be generated; name the Secret that holds its slurm.key"
 // +kubebuilder:validation:XValidation:rule="!(has(self.external) && self.external) || has(self.jwtKeyRef) || has(self.jwtHs256KeyRef)",fieldPath=".jwtKeyRef",message="spec.jwtKeyRef is required when spec.external is true, because the key of a running cluster cannot be generated; name the Secret that holds its jwt_hs256.key"
@@ -53,7 +53,7 @@ type ControllerSpec struct {
 	// or empty: <namespace>_<name>, which must fit into 40 characters too. Slurm maps upper case letters to lower case.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9A-Za-z][-_0-9A-Za-z]*$')",message="spec.clusterName must consist of letters, digits, '_' and '-' and begin with a letter or digit, because it becomes part of table names in the accounting database; remove other characters"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[0-9A-Za-z][-_0-9A-Za-z]*$')",message="spec.clusterName must consist of letters, digits, '_' and '-' and begin with a letter or digit, because it becomes part of table names in the accounting database; remove other characters"
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Absent: the key of the Accounting in
@@ -298,7 +298,7 @@ type MetricsEndpoint struct {
 
 // PrometheusDuration is a duration in Prometheus' notation, such as 30s or 1h30m.
 // +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([0-9]+(ms|[smhdwy]))+$')",message="must be a duration in Prometheus' notation; use for example 30s or 1m30s"
+// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^([0-9]+(ms|[smhdwy]))+$')",message="must be a duration in Prometheus' notation; use for example 30s or 1m30s"
 type PrometheusDuration string
 
 // ConfigurationTrial configures how a changed configuration is tried.

@@ -1,7 +1,6 @@
 package v1beta1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -124,9 +123,8 @@ type NodeSetSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.metadata) && has(c.metadata.name) && c.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",message="spec.volumeClaimTemplates[].metadata.name must be a DNS label, because claims are named <template>-<pod>; give every template a name of a-z, 0-9 and '-'"
-	// +kubebuilder:validation:XValidation:rule="self.all(c, !has(c.metadata) || !has(c.metadata.name) || self.exists_one(d, has(d.metadata) && has(d.metadata.name) && c.metadata.name == d.metadata.name))",message="spec.volumeClaimTemplates[].metadata.name must be unique within the NodeSet; rename one of the templates"
-	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(d, c.metadata.name == d.metadata.name))",message="spec.volumeClaimTemplates[].metadata.name must be unique within the NodeSet; rename one of the templates"
+	VolumeClaimTemplates []VolumeClaimTemplate `json:"volumeClaimTemplates,omitempty"`
 
 	// updateStrategy says how pods get a changed template. A pod is never replaced before its Slurm node is drained.
 	// +optional
@@ -304,28 +302,4 @@ type NodeSetScheduledUpdate struct {
 	// +kubebuilder:validation:items:MaxLength=64
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_]+$`
 	Flags []string `json:"flags,omitempty"`
-}
-
-// PVCRetentionPolicyType says what becomes of a claim.
-// +kubebuilder:validation:Enum=Retain;Delete
-type PVCRetentionPolicyType string
-
-const (
-	// RetainPVC keeps the claim.
-	RetainPVC PVCRetentionPolicyType = "Retain"
-	// DeletePVC deletes the claim.
-	DeletePVC PVCRetentionPolicyType = "Delete"
-)
-
-// PVCRetentionPolicy says when claims made from volumeClaimTemplates are deleted.
-type PVCRetentionPolicy struct {
-	// whenDeleted says what becomes of the claims when the NodeSet is deleted.
-	// +optional
-	// +kubebuilder:default=Retain
-	WhenDeleted PVCRetentionPolicyType `json:"whenDeleted,omitempty"`
-
-	// whenScaled says what becomes of an ordinal's claims when it is scaled in.
-	// +optional
-	// +kubebuilder:default=Retain
-	WhenScaled PVCRetentionPolicyType `json:"whenScaled,omitempty"`
 }

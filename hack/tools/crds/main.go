@@ -45,7 +45,7 @@ var fragments = map[string]string{
 
 // embedded are the Kubernetes types that the API embeds whole.
 var embedded = map[string][]string{
-	corePackage: {"PersistentVolumeClaim", "PersistentVolumeClaimSpec"},
+	corePackage: {"PersistentVolumeClaimSpec"},
 	appsPackage: {"DeploymentStrategy"},
 }
 

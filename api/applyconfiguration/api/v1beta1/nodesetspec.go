@@ -4,8 +4,7 @@ package v1beta1
 
 import (
 	apiv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	v1 "k8s.io/client-go/applyconfigurations/core/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // NodeSetSpecApplyConfiguration represents a declarative configuration of the NodeSetSpec type for use
@@ -36,7 +35,7 @@ type NodeSetSpecApplyConfiguration struct {
 	// partition configures a partition of the NodeSet's name.
 	Partition *NodeSetPartitionApplyConfiguration `json:"partition,omitempty"`
 	// volumeClaimTemplates are claims that every ordinal gets one of each; immutable.
-	VolumeClaimTemplates []v1.PersistentVolumeClaimApplyConfiguration `json:"volumeClaimTemplates,omitempty"`
+	VolumeClaimTemplates []VolumeClaimTemplateApplyConfiguration `json:"volumeClaimTemplates,omitempty"`
 	// updateStrategy says how pods get a changed template. A pod is never replaced before its Slurm node is drained.
 	UpdateStrategy *NodeSetUpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`
 	// revisionHistoryLimit is the number of old revisions that are kept for a roll-back.
@@ -57,7 +56,7 @@ type NodeSetSpecApplyConfiguration struct {
 	OversubscribeNode *bool `json:"oversubscribeNode,omitempty"`
 	// registrationTimeout is how long after its container started a slurmd may take to register with Slurm before the
 	// NodeSet is Degraded and a roll-out stops. Addition.
-	RegistrationTimeout *metav1.Duration `json:"registrationTimeout,omitempty"`
+	RegistrationTimeout *v1.Duration `json:"registrationTimeout,omitempty"`
 	// drainOnNodeConditions drains the Slurm node while its Kubernetes node has one of these conditions, and lifts the
 	// drain when it is gone. Addition.
 	DrainOnNodeConditions []NodeConditionRuleApplyConfiguration `json:"drainOnNodeConditions,omitempty"`
@@ -149,7 +148,7 @@ func (b *NodeSetSpecApplyConfiguration) WithPartition(value *NodeSetPartitionApp
 // WithVolumeClaimTemplates adds the given value to the VolumeClaimTemplates field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the VolumeClaimTemplates field.
-func (b *NodeSetSpecApplyConfiguration) WithVolumeClaimTemplates(values ...*v1.PersistentVolumeClaimApplyConfiguration) *NodeSetSpecApplyConfiguration {
+func (b *NodeSetSpecApplyConfiguration) WithVolumeClaimTemplates(values ...*VolumeClaimTemplateApplyConfiguration) *NodeSetSpecApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithVolumeClaimTemplates")
@@ -234,7 +233,7 @@ func (b *NodeSetSpecApplyConfiguration) WithOversubscribeNode(value bool) *NodeS
 // WithRegistrationTimeout sets the RegistrationTimeout field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the RegistrationTimeout field is set to the value of the last call.
-func (b *NodeSetSpecApplyConfiguration) WithRegistrationTimeout(value metav1.Duration) *NodeSetSpecApplyConfiguration {
+func (b *NodeSetSpecApplyConfiguration) WithRegistrationTimeout(value v1.Duration) *NodeSetSpecApplyConfiguration {
 	b.RegistrationTimeout = &value
 	return b
 }
