@@ -23,3 +23,4 @@ tool applyconfiguration-gen --go-header-file /dev/null --external-applyconfigura
 	--output-dir api/applyconfiguration --output-pkg "$module/api/applyconfiguration" "$module/api/v1beta1"
 
 go -C hack/tools run ./crds ../.. ./api/v1beta1 config/crd/bases
+go -C hack/tools run ./apiref ../../config/crd/bases >docs/reference/api.md

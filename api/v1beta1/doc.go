@@ -6,7 +6,7 @@
 // stands alone: it keeps a signed JWT in a Secret.
 //
 // The group, version, kinds and field names are those that existing manifests use, so such a manifest applies unchanged.
-// A field whose description begins with "Addition:" is ours; every one of them is optional.
+// What such manifests do not have says "Addition" in its description; all of it is optional.
 //
 // Three ideas run through all kinds:
 //

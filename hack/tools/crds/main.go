@@ -117,16 +117,25 @@ func adoptKubernetesTypes(parser *crd.Parser, api *loader.Package) error {
 		ident := crd.TypeIdent{Package: api, Name: fragment}
 		parser.NeedSchemaFor(ident)
 		core := crd.TypeIdent{Package: api.Imports()[corePackage], Name: name}
-		parser.Schemata[ident] = asFragment(parser.Schemata[ident], trimmed(kubernetes, core))
+		schema := asFragment(parser.Schemata[ident], trimmed(kubernetes, core))
+		schema.Title = "fragment of " + title(corePackage, name)
+		parser.Schemata[ident] = schema
 	}
 	for path, names := range embedded {
 		for _, name := range names {
 			ident := crd.TypeIdent{Package: api.Imports()[path], Name: name}
 			parser.NeedPackage(ident.Package)
-			parser.Schemata[ident] = trimmed(kubernetes, ident)
+			schema := trimmed(kubernetes, ident)
+			schema.Title = title(path, name)
+			parser.Schemata[ident] = schema
 		}
 	}
 	return nil
+}
+
+// title names a Kubernetes type as its documentation does, such as core/v1 Container. The API reference shows it.
+func title(pkgPath, name string) string {
+	return strings.TrimPrefix(pkgPath, "k8s.io/api/") + " " + name
 }
 
 func trimmed(parser *crd.Parser, ident crd.TypeIdent) apiextensionsv1.JSONSchemaProps {

@@ -33,6 +33,7 @@ var (
 		client     client.Client
 		kubectl    string
 		kubeconfig string
+		cache      string
 	}
 )
 
@@ -74,6 +75,7 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
+	server.cache = filepath.Join(dir, "cache")
 	server.kubeconfig = filepath.Join(dir, "kubeconfig")
 	if err := os.WriteFile(server.kubeconfig, environment.KubeConfig, 0o600); err != nil {
 		return 0, err
@@ -107,7 +109,7 @@ func object(kind, namespace, name string, spec map[string]any) *unstructured.Uns
 // kubectl runs kubectl and returns what it prints, on both outputs.
 func kubectl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	args = append([]string{"--kubeconfig", server.kubeconfig, "--cache-dir", t.TempDir()}, args...)
+	args = append([]string{"--kubeconfig", server.kubeconfig, "--cache-dir", server.cache}, args...)
 	out, err := exec.CommandContext(t.Context(), server.kubectl, args...).CombinedOutput()
 	return string(out), err
 }

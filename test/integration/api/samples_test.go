@@ -16,17 +16,24 @@ func TestEverySampleApplies(t *testing.T) {
 	for _, sample := range samples {
 		for _, mode := range []string{"--server-side=true", "--server-side=false"} {
 			t.Run(filepath.Base(sample)+" "+mode, func(t *testing.T) {
-				out, err := kubectl(t, "apply", "-n", namespace(t), mode, "-f", sample)
+				ns := namespace(t)
+				out, err := kubectl(t, "apply", "-n", ns, mode, "-f", sample)
 				if err != nil || strings.Contains(out, "Warning") {
 					t.Errorf("kubectl apply: %v\n%s", err, out)
+				}
+				if out, err := kubectl(t, "apply", "-n", ns, mode, "-f", sample); err != nil {
+					t.Errorf("kubectl apply, again: %v\n%s", err, out)
+				}
+				out, err = kubectl(t, "get", "slurm", "-n", ns, "-o", "jsonpath={.items[*].metadata.generation}")
+				if err != nil || strings.Trim(out, "1 ") != "" {
+					t.Errorf("generations after applying twice: %s, %v; want all 1", out, err)
 				}
 			})
 		}
 	}
 }
 
-// The fields of our CRDs are too many for kubectl's client-side apply to keep them in an annotation with much room to
-// spare, so both ways to install them are tried.
+// Without --server-side kubectl keeps the whole CRD in an annotation, which is nearly full.
 func TestTheCRDsInstallByPlainApply(t *testing.T) {
 	for _, mode := range []string{"--server-side=true", "--server-side=false"} {
 		t.Run(mode, func(t *testing.T) {

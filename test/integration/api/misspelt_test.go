@@ -1,0 +1,75 @@
+//go:build integration
+
+package api_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const misspelt = `
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata:
+  name: misspelt
+spec:
+  controllerRef:
+    name: slurm
+  slurmd:
+    resources:
+      limit:
+        cpu: "1"
+  template:
+    spec:
+      nodeSelectors:
+        a: b
+`
+
+func TestKubectlNamesMisspeltFields(t *testing.T) {
+	manifest := filepath.Join(t.TempDir(), "misspelt.yaml")
+	if err := os.WriteFile(manifest, []byte(misspelt), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fields := []string{`unknown field "spec.slurmd.resources.limit"`, `unknown field "spec.template.spec.nodeSelectors"`}
+	for name, test := range map[string]struct {
+		args    []string
+		refused bool
+	}{
+		"client-side apply refuses":             {refused: true},
+		"server-side apply refuses":             {args: []string{"--server-side"}, refused: true},
+		"apply without strict validation warns": {args: []string{"--validate=warn"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := kubectl(t, append([]string{"apply", "-n", namespace(t), "-f", manifest}, test.args...)...)
+			if refused := err != nil; refused != test.refused {
+				t.Errorf("refused: %v, want %v", refused, test.refused)
+			}
+			for _, field := range fields {
+				// Server-side apply speaks of the field in its own words.
+				spoken := strings.TrimPrefix(strings.Trim(field[len("unknown field "):], `"`), "spec")
+				if !strings.Contains(out, field) && !strings.Contains(out, spoken+": field not declared in schema") {
+					t.Errorf("kubectl does not name %s:\n%s", spoken, out)
+				}
+			}
+		})
+	}
+}
+
+func TestKubectlExplainAnswers(t *testing.T) {
+	for field, want := range map[string]string{
+		"controllers.spec.clusterName":                             "at most 40 letters",
+		"controllers.metadata":                                     "Standard object's metadata",
+		"nodesets.spec.slurmd.resources.limits":                    "maximum amount of compute resources",
+		"nodesets.spec.template.spec.affinity.nodeAffinity":        "node affinity",
+		"loginsets.spec.service.spec.type":                         "how the Service is exposed",
+		"tokens.status.conditions":                                 "the token's state",
+		"nodesets.spec.volumeClaimTemplates.spec.storageClassName": "StorageClass",
+	} {
+		out, err := kubectl(t, "explain", "--api-version=slinky.slurm.net/v1beta1", field)
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("kubectl explain %s: %v, %q is missing in:\n%s", field, err, want, out)
+		}
+	}
+}
