@@ -8,7 +8,7 @@ import (
 )
 
 // maxDescription is the length to which descriptions of Kubernetes' own fields are cut, at the end of a sentence where
-// one fits. Whole, they would make up nine tenths of every CRD; Kubernetes' documentation has them.
+// one fits. Whole, they would make up four fifths of a CRD; Kubernetes' documentation has them.
 const maxDescription = 80
 
 // asFragment returns Kubernetes' schema of a type as the schema of a fragment of it: nothing is required, and the
