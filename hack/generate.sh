@@ -22,5 +22,6 @@ rm -rf api/applyconfiguration
 tool applyconfiguration-gen --go-header-file /dev/null --external-applyconfigurations "$(external)" \
 	--output-dir api/applyconfiguration --output-pkg "$module/api/applyconfiguration" "$module/api/v1beta1"
 
+rm -f config/crd/bases/*.yaml
 go -C hack/tools run ./crds ../.. ./api/v1beta1 config/crd/bases
 go -C hack/tools run ./apiref ../../config/crd/bases >docs/reference/api.md

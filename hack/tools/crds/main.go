@@ -74,7 +74,9 @@ func run(root, pkgPath, out string) error {
 	kinds := crd.FindKubeKinds(parser, crd.FindMetav1(pkgs))
 	slices.SortFunc(kinds, func(a, b schema.GroupKind) int { return strings.Compare(a.Kind, b.Kind) })
 
-	adoptKubernetesTypes(parser, api)
+	if err := adoptKubernetesTypes(parser, api); err != nil {
+		return err
+	}
 	for _, kind := range kinds {
 		parser.NeedCRDFor(kind, nil)
 	}
