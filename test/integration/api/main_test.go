@@ -6,6 +6,7 @@
 package api_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -52,15 +53,16 @@ func run(m *testing.M) (code int, err error) {
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}
+	// Also after a failed start: the API server may run and only the CRDs be at fault.
+	defer func() {
+		if stopErr := environment.Stop(); stopErr != nil {
+			err = errors.Join(err, fmt.Errorf("stopping the API server: %w", stopErr))
+		}
+	}()
 	config, err := environment.Start()
 	if err != nil {
 		return 0, fmt.Errorf("starting the API server: %w", err)
 	}
-	defer func() {
-		if stopErr := environment.Stop(); stopErr != nil {
-			err = fmt.Errorf("stopping the API server: %w", stopErr)
-		}
-	}()
 	if err := slinkyv1beta1.AddToScheme(scheme.Scheme); err != nil {
 		return 0, err
 	}
