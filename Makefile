@@ -50,6 +50,7 @@ images: $(DEVCLUSTER) bin/slurm-operator ## Build all images into the cache (roo
 .PHONY: generate
 generate: ## Write everything that is generated
 	go mod tidy
+	hack/generate.sh
 	$(TOOL) golangci-lint fmt
 
 .PHONY: verify
@@ -59,12 +60,13 @@ verify: ## Prove that everything generated is current
 .PHONY: lint
 lint: ## Run the linters
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags $(TAGS)
-	shellcheck hack/install-packages hack/verify-generated hack/with-cluster .ci/run
+	shellcheck hack/generate.sh hack/install-packages hack/verify-generated hack/with-cluster .ci/run
 
 ##@ Test
 .PHONY: test
 test: ## Run the unit tests
 	CGO_ENABLED=1 $(TEST) -race ./...
+	go -C hack/tools test ./...
 
 .PHONY: test-integration
 test-integration: ## Run the tests that need an API server

@@ -13,6 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
 // leaseName names the lease by which replicas agree on their leader.
@@ -34,6 +36,7 @@ type Options struct {
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(slinkyv1beta1.AddToScheme(scheme))
 	return scheme
 }
 

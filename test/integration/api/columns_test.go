@@ -111,11 +111,11 @@ func createWithStatus(t *testing.T, namespace string, object client.Object) {
 	t.Helper()
 	object.SetNamespace(namespace)
 	desired := object.DeepCopyObject().(client.Object)
-	if err := server.client.Create(t.Context(), object); err != nil {
+	if err := strict.Create(t.Context(), object); err != nil {
 		t.Fatalf("creating %T: %v", object, err)
 	}
 	desired.SetResourceVersion(object.GetResourceVersion())
-	if err := server.client.Status().Update(t.Context(), desired); err != nil {
+	if err := strict.Status().Update(t.Context(), desired); err != nil {
 		t.Fatalf("updating the status of %T: %v", object, err)
 	}
 }

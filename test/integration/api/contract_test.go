@@ -127,7 +127,7 @@ func TestScaleSubresource(t *testing.T) {
 func create(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	created := object.DeepCopy()
-	if err := server.client.Create(t.Context(), created); err != nil {
+	if err := strict.Create(t.Context(), created); err != nil {
 		t.Fatalf("creating: %v", err)
 	}
 	return created
@@ -141,15 +141,15 @@ func throughGo(t *testing.T, object *unstructured.Unstructured) *unstructured.Un
 		t.Fatal(err)
 	}
 	instance := typed.(client.Object)
-	if err := server.client.Get(t.Context(), client.ObjectKeyFromObject(object), instance); err != nil {
+	if err := strict.Get(t.Context(), client.ObjectKeyFromObject(object), instance); err != nil {
 		t.Fatalf("reading with the Go types: %v", err)
 	}
-	if err := server.client.Update(t.Context(), instance); err != nil {
+	if err := strict.Update(t.Context(), instance); err != nil {
 		t.Fatalf("writing with the Go types: %v", err)
 	}
 	result := &unstructured.Unstructured{}
 	result.SetGroupVersionKind(object.GroupVersionKind())
-	if err := server.client.Get(t.Context(), client.ObjectKeyFromObject(object), result); err != nil {
+	if err := strict.Get(t.Context(), client.ObjectKeyFromObject(object), result); err != nil {
 		t.Fatal(err)
 	}
 	return result
@@ -160,7 +160,7 @@ func schemaOf(t *testing.T, kind string) *apiextensionsv1.JSONSchemaProps {
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	name := strings.ToLower(kind) + "s.slinky.slurm.net"
-	if err := server.client.Get(t.Context(), client.ObjectKey{Name: name}, definition); err != nil {
+	if err := strict.Get(t.Context(), client.ObjectKey{Name: name}, definition); err != nil {
 		t.Fatal(err)
 	}
 	var typed apiextensionsv1.CustomResourceDefinition

@@ -1,12 +1,10 @@
 //go:build integration
 
 // Package api_test proves the API on a real kube-apiserver: what it accepts, what it refuses and with which words, what
-// it fills in, and what kubectl shows of it. KUBEBUILDER_ASSETS names the directory with kube-apiserver, etcd and
-// kubectl.
+// it fills in, and what kubectl shows of it.
 package api_test
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,77 +18,43 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/test/integration/apiserver"
 )
 
 var (
 	update = flag.Bool("update", false, "rewrite the golden files under testdata")
 
 	// server is the API server that all tests share; every test works in a namespace of its own.
-	server struct {
-		client     client.Client
-		kubectl    string
-		kubeconfig string
-		cache      string
-	}
+	server *apiserver.Server
+	// strict talks to it and refuses what the server only warns about.
+	strict client.Client
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-	}
-	// Also after a failed start: the API server may run and only the CRDs be at fault.
-	defer func() {
-		if stopErr := environment.Stop(); stopErr != nil {
-			err = errors.Join(err, fmt.Errorf("stopping the API server: %w", stopErr))
+	os.Exit(apiserver.Run(m, func(started *apiserver.Server) error {
+		server = started
+		server.Config.QPS = -1
+		if err := slinkyv1beta1.AddToScheme(scheme.Scheme); err != nil {
+			return err
 		}
-	}()
-	config, err := environment.Start()
-	if err != nil {
-		return 0, fmt.Errorf("starting the API server: %w", err)
-	}
-	if err := slinkyv1beta1.AddToScheme(scheme.Scheme); err != nil {
-		return 0, err
-	}
-	config.QPS = -1
-	plain, err := client.New(config, client.Options{})
-	if err != nil {
-		return 0, fmt.Errorf("making a client: %w", err)
-	}
-	server.client = client.WithFieldValidation(plain, metav1.FieldValidationStrict)
-	dir, err := os.MkdirTemp("", "api-test-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	server.cache = filepath.Join(dir, "cache")
-	server.kubeconfig = filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(server.kubeconfig, environment.KubeConfig, 0o600); err != nil {
-		return 0, err
-	}
-	server.kubectl = filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
-	return m.Run(), nil
+		plain, err := client.New(server.Config, client.Options{})
+		if err != nil {
+			return fmt.Errorf("making a client: %w", err)
+		}
+		strict = client.WithFieldValidation(plain, metav1.FieldValidationStrict)
+		return nil
+	}))
 }
 
 // namespace makes a namespace for one test.
 func namespace(t *testing.T) string {
 	t.Helper()
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	if err := server.client.Create(t.Context(), object); err != nil {
+	if err := strict.Create(t.Context(), object); err != nil {
 		t.Fatalf("creating a namespace: %v", err)
 	}
 	return object.Name
@@ -111,8 +75,8 @@ func object(kind, namespace, name string, spec map[string]any) *unstructured.Uns
 // kubectl runs kubectl and returns what it prints, on both outputs.
 func kubectl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	args = append([]string{"--kubeconfig", server.kubeconfig, "--cache-dir", server.cache}, args...)
-	out, err := exec.CommandContext(t.Context(), server.kubectl, args...).CombinedOutput()
+	args = append([]string{"--kubeconfig", server.Kubeconfig, "--cache-dir", filepath.Join(filepath.Dir(server.Kubeconfig), "cache")}, args...)
+	out, err := exec.CommandContext(t.Context(), server.Kubectl, args...).CombinedOutput()
 	return string(out), err
 }
 

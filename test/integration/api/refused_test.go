@@ -55,13 +55,13 @@ func (r refusal) refusedWith(t *testing.T) string {
 	after := object(r.Kind, ns, name, r.Spec)
 	var err error
 	if r.Was == nil {
-		err = server.client.Create(t.Context(), after)
+		err = strict.Create(t.Context(), after)
 	} else {
-		if err := server.client.Create(t.Context(), before); err != nil {
+		if err := strict.Create(t.Context(), before); err != nil {
 			t.Fatalf("creating the object as it was: %v", err)
 		}
 		after.SetResourceVersion(before.GetResourceVersion())
-		err = server.client.Update(t.Context(), after)
+		err = strict.Update(t.Context(), after)
 	}
 	if err == nil {
 		t.Fatalf("accepted: %s", dump(after))

@@ -3,61 +3,102 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/slurm-operator/slurm-operator/hack/binaries"
+	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
-// Start starts an API server without any controllers beside it, installs the given directories of CRDs and stops it when
-// the test ends.
-func Start(t *testing.T, crdDirectories ...string) *rest.Config {
+// Server is an API server with our CRDs and no controllers beside it.
+type Server struct {
+	// Config connects as an administrator.
+	Config *rest.Config
+	// Kubeconfig is the path of a file that does the same for other programs.
+	Kubeconfig string
+	// Kubectl is the path of a kubectl of the server's version.
+	Kubectl string
+
+	environment *envtest.Environment
+	dir         string
+}
+
+// Start starts a server that one test has for itself.
+func Start(t *testing.T) *Server {
 	t.Helper()
-	environment, err := start(t.Context(), crdDirectories)
+	server, err := start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Errorf("stopping the API server: %v", err)
+		if err := server.stop(); err != nil {
+			t.Error(err)
 		}
 	})
-	return environment.Config
+	return server
 }
 
-// Run shares one API server among all tests of a package: it is called from TestMain and hands its configuration to use
-// before the tests run.
-func Run(m *testing.M, use func(*rest.Config), crdDirectories ...string) int {
-	environment, err := start(context.Background(), crdDirectories)
+// Run shares one server among all tests of a package. It is called from TestMain, hands the server to use, runs the tests
+// and returns the exit code.
+func Run(m *testing.M, use func(*Server) error) int {
+	server, err := start(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	use(environment.Config)
-	code := m.Run()
-	if err := environment.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stopping the API server:", err)
+	code := 1
+	if err = use(server); err == nil {
+		code = m.Run()
+	}
+	if err = errors.Join(err, server.stop()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return code
 }
 
-func start(ctx context.Context, crdDirectories []string) (*envtest.Environment, error) {
+func start(ctx context.Context) (*Server, error) {
 	assets, err := binaries.ControlPlane.Build(ctx, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: assets,
-		CRDDirectoryPaths:     crdDirectories,
-		ErrorIfCRDPathMissing: true,
+	root, err := repo.Root()
+	if err != nil {
+		return nil, err
 	}
-	if _, err := environment.Start(); err != nil {
-		return nil, fmt.Errorf("starting the API server: %w", err)
+	dir, err := os.MkdirTemp("", "apiserver-")
+	if err != nil {
+		return nil, err
 	}
-	return environment, nil
+	server := &Server{
+		Kubeconfig: filepath.Join(dir, "kubeconfig"),
+		Kubectl:    filepath.Join(assets, "kubectl"),
+		dir:        dir,
+		environment: &envtest.Environment{
+			BinaryAssetsDirectory: assets,
+			CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd", "bases")},
+			ErrorIfCRDPathMissing: true,
+		},
+	}
+	if server.Config, err = server.environment.Start(); err != nil {
+		// The API server may run and only the CRDs be at fault.
+		return nil, errors.Join(fmt.Errorf("starting the API server: %w", err), server.stop())
+	}
+	if err := os.WriteFile(server.Kubeconfig, server.environment.KubeConfig, 0o600); err != nil {
+		return nil, errors.Join(err, server.stop())
+	}
+	return server, nil
+}
+
+func (s *Server) stop() error {
+	if err := s.environment.Stop(); err != nil {
+		return fmt.Errorf("stopping the API server: %w", err)
+	}
+	return os.RemoveAll(s.dir)
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func TestManagerLeadsIsReadyAndHandsOverWhenStopped(t *testing.T) {
-	config := apiserver.Start(t)
+	config := apiserver.Start(t).Config
 	health := freeAddress(t)
 	stop := startManager(t, config, health)
 
