@@ -12,9 +12,10 @@ import (
 	_ "github.com/coredns/coredns/plugin/loop"
 	_ "github.com/coredns/coredns/plugin/ready"
 	_ "github.com/coredns/coredns/plugin/reload"
+	_ "github.com/coredns/coredns/plugin/template"
 )
 
 func main() {
-	dnsserver.Directives = []string{"reload", "health", "ready", "errors", "cache", "loop", "kubernetes"}
+	dnsserver.Directives = []string{"reload", "health", "ready", "errors", "cache", "loop", "kubernetes", "template"}
 	coremain.Run()
 }
