@@ -1,0 +1,177 @@
+//go:build scale
+
+package scale_test
+
+import (
+	"context"
+	"flag"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/slurm-operator/slurm-operator/hack/cache"
+	"github.com/slurm-operator/slurm-operator/hack/repo"
+	"github.com/slurm-operator/slurm-operator/test/scale"
+	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
+)
+
+var (
+	sizes     = flag.String("pods", "1000,5000", "how many pods to measure with, one size after another")
+	kinds     = flag.String("workloads", "StatefulSet,Deployment", "what to measure")
+	nodes     = flag.Int("nodes", 110, "how many nodes the simulated clusters have")
+	out       = flag.String("out", "", "the file for the results (default scale.json in the cache directory)")
+	docsTable = flag.String("docs", "", "the section of docs/scale.md to rewrite with the results")
+)
+
+func TestBaseline(t *testing.T) {
+	makers := map[string]func(kubernetes.Interface, int) scale.Workload{"StatefulSet": statefulSet, "Deployment": deployment}
+	report := scale.Report{Cores: runtime.NumCPU(), Nodes: *nodes}
+	for size := range strings.SplitSeq(*sizes, ",") {
+		pods, err := strconv.Atoi(size)
+		if err != nil {
+			t.Fatalf("-pods: %v", err)
+		}
+		for kind := range strings.SplitSeq(*kinds, ",") {
+			maker, known := makers[kind]
+			if !known {
+				t.Fatalf("-workloads: no workload %q", kind)
+			}
+			passed := t.Run(kind+" of "+size, func(t *testing.T) {
+				cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
+				version, err := cluster.Client.Discovery().ServerVersion()
+				if err != nil {
+					t.Fatal(err)
+				}
+				report.Kubernetes = version.GitVersion
+				result := scale.Measure(t, cluster, maker(cluster.Client, pods))
+				checkWrites(t, result)
+				report.Results = append(report.Results, result)
+			})
+			if !passed {
+				t.FailNow()
+			}
+		}
+	}
+	publish(t, report)
+}
+
+// checkWrites doubts figures that cannot be: every pod is created, bound and reported Ready by one write each, and nobody
+// writes about a pod over and over.
+func checkWrites(t *testing.T, result scale.Result) {
+	t.Helper()
+	for who, users := range map[string][]string{
+		"controllers": result.Controllers, "scheduler": {"system:kube-scheduler"}, "kwok": {simulated.Kwok},
+	} {
+		if perPod := result.PerPod(result.Creation, users...); perPod < 1 || perPod > 3 {
+			t.Errorf("%s: %.2f writes per pod; want 1 to 3", who, perPod)
+		}
+	}
+	creates := slices.IndexFunc(result.Creation, func(w scale.Writes) bool { return w.Verb == "create" && w.Resource == "pods" })
+	if creates < 0 || result.Creation[creates].Requests != result.Pods {
+		t.Errorf("the audit log does not tell of %d created pods: %v", result.Pods, result.Creation)
+	}
+}
+
+func publish(t *testing.T, report scale.Report) {
+	t.Helper()
+	t.Logf("\n%s", report.Markdown())
+	file := *out
+	if file == "" {
+		dir, err := cache.Dir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		file = filepath.Join(dir, "scale.json")
+	}
+	if err := report.WriteJSON(file); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("wrote %s", file)
+	if *docsTable == "" {
+		return
+	}
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := scale.RewriteSection(filepath.Join(root, "docs", "scale.md"), *docsTable, report.Markdown()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const name = "baseline"
+
+var labels = map[string]string{"app": name}
+
+func statefulSet(client kubernetes.Interface, pods int) scale.Workload {
+	sets := client.AppsV1().StatefulSets(corev1.NamespaceDefault)
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas:            new(int32(pods)),
+			PodManagementPolicy: appsv1.ParallelPodManagement,
+			Selector:            &metav1.LabelSelector{MatchLabels: labels},
+			Template:            podTemplate(),
+		},
+	}
+	return scale.Workload{
+		Kind: "StatefulSet", Pods: pods, Selector: "app=" + name,
+		Users: []string{"system:serviceaccount:kube-system:statefulset-controller"},
+		Create: func(ctx context.Context) error {
+			_, err := sets.Create(ctx, set, metav1.CreateOptions{})
+			return err
+		},
+		Settled: func(ctx context.Context) (bool, error) {
+			found, err := sets.Get(ctx, name, metav1.GetOptions{})
+			return err == nil && found.Status.AvailableReplicas == int32(pods), err
+		},
+		Delete: func(ctx context.Context) error {
+			return sets.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+		},
+	}
+}
+
+func deployment(client kubernetes.Interface, pods int) scale.Workload {
+	deployments := client.AppsV1().Deployments(corev1.NamespaceDefault)
+	made := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(pods)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: podTemplate(),
+		},
+	}
+	return scale.Workload{
+		Kind: "Deployment", Pods: pods, Selector: "app=" + name,
+		Users: []string{
+			"system:serviceaccount:kube-system:deployment-controller",
+			"system:serviceaccount:kube-system:replicaset-controller",
+		},
+		Create: func(ctx context.Context) error {
+			_, err := deployments.Create(ctx, made, metav1.CreateOptions{})
+			return err
+		},
+		Settled: func(ctx context.Context) (bool, error) {
+			found, err := deployments.Get(ctx, name, metav1.GetOptions{})
+			return err == nil && found.Status.AvailableReplicas == int32(pods), err
+		},
+		Delete: func(ctx context.Context) error {
+			return deployments.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+		},
+	}
+}
+
+func podTemplate() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
+	}
+}

@@ -1,0 +1,87 @@
+// Package scale is the yardstick for controllers of thousands of pods. It measures a workload in a simulated cluster (how
+// fast its pods come and go, how often the API server is written to, what the control plane needs) and reports the
+// figures as JSON and as a table in the documentation.
+//
+// The baseline that it measures is what Kubernetes itself offers: a bare StatefulSet and a bare Deployment.
+package scale
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/slurm-operator/slurm-operator/test/cluster/audit"
+	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
+)
+
+// Workload is something that makes pods in the default namespace.
+type Workload struct {
+	Kind string
+	// Pods is how many it makes, and Selector chooses them.
+	Pods     int
+	Selector string
+	// Users are the controllers that care for it, by the names under which they write.
+	Users []string
+
+	Create func(ctx context.Context) error
+	// Settled reports whether its controllers have nothing left to write about it while all its pods are Ready.
+	Settled func(ctx context.Context) (bool, error)
+	Delete  func(ctx context.Context) error
+}
+
+// patience is how long any one step of a measurement may take: enough for a machine that is busy with other things.
+func (w Workload) patience() time.Duration {
+	return time.Minute + time.Duration(w.Pods)*100*time.Millisecond
+}
+
+// Measure creates a workload, waits until all its pods are Ready, deletes it and waits until they are gone.
+func Measure(t testing.TB, cluster *simulated.Cluster, workload Workload) Result {
+	t.Helper()
+	pods := cluster.Pods(t, corev1.NamespaceDefault, workload.Selector)
+	step := func(doing string, do func(ctx context.Context) error) {
+		t.Helper()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), workload.patience(), fmt.Errorf("not done within %s", workload.patience()))
+		defer cancel()
+		if err := do(ctx); err != nil {
+			t.Fatalf("%s: %v", doing, err)
+		}
+	}
+	until := func(wanted func(simulated.PodCount) bool) func(context.Context) error {
+		return func(ctx context.Context) error { return pods.Wait(ctx, wanted) }
+	}
+	result := Result{Kind: workload.Kind, Pods: workload.Pods, Controllers: workload.Users}
+
+	started := time.Now()
+	step("creating", workload.Create)
+	step("until all pods are created", until(func(c simulated.PodCount) bool { return c.Created >= workload.Pods }))
+	result.Created = time.Since(started).Seconds()
+	step("until all pods are Ready", until(func(c simulated.PodCount) bool { return c.Ready >= workload.Pods }))
+	result.Ready = time.Since(started).Seconds()
+	step("until the controllers have settled", func(ctx context.Context) error {
+		return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, workload.Settled)
+	})
+	result.Settled = time.Since(started).Seconds()
+
+	deleted := time.Now()
+	step("deleting", workload.Delete)
+	step("until all pods are gone", until(func(c simulated.PodCount) bool { return c.Present == 0 }))
+	result.Gone = time.Since(deleted).Seconds()
+	if made := pods.Count().Created; made != workload.Pods {
+		t.Errorf("%d pods were created for %d", made, workload.Pods)
+	}
+
+	writes := cluster.Writes(t, started)
+	isCreation := func(r audit.Request) bool { return r.At.Before(deleted) }
+	result.Deletion = summarize(slices.DeleteFunc(slices.Clone(writes), isCreation))
+	result.Creation = summarize(slices.DeleteFunc(writes, func(r audit.Request) bool { return !isCreation(r) }))
+	result.Daemons = map[string]Usage{}
+	for name, used := range cluster.Usage(t) {
+		result.Daemons[name] = Usage{PeakMemory: used.PeakMemory, CPU: used.CPU.Seconds()}
+	}
+	return result
+}

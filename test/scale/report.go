@@ -1,0 +1,139 @@
+package scale
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/slurm-operator/slurm-operator/test/cluster/audit"
+	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
+)
+
+// Report is all results of one run, and where it ran.
+type Report struct {
+	Kubernetes string   `json:"kubernetes"`
+	Cores      int      `json:"cores"`
+	Nodes      int      `json:"nodes"`
+	Results    []Result `json:"results"`
+}
+
+// Result is what was measured of one workload, in a cluster of its own.
+type Result struct {
+	Kind string `json:"kind"`
+	Pods int    `json:"pods"`
+	// Controllers are the users that care for the workload.
+	Controllers []string `json:"controllers"`
+
+	// Created, Ready and Settled are seconds since the workload's creation; Gone is seconds since its deletion.
+	Created float64 `json:"createdSeconds"`
+	Ready   float64 `json:"readySeconds"`
+	Settled float64 `json:"settledSeconds"`
+	Gone    float64 `json:"goneSeconds"`
+
+	Creation []Writes `json:"creationWrites"`
+	Deletion []Writes `json:"deletionWrites"`
+
+	// Daemons are the daemons of the control plane, and kwok.
+	Daemons map[string]Usage `json:"daemons"`
+}
+
+// Writes is how often a user wrote in one way.
+type Writes struct {
+	User     string `json:"user"`
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`
+	Requests int    `json:"requests"`
+}
+
+// Usage is the most memory that a daemon held, in bytes, and the seconds it spent on a processor.
+type Usage struct {
+	PeakMemory int64   `json:"peakMemoryBytes"`
+	CPU        float64 `json:"cpuSeconds"`
+}
+
+func summarize(requests []audit.Request) []Writes {
+	var writes []Writes
+	for _, count := range audit.Summarize(requests) {
+		writes = append(writes, Writes(count))
+	}
+	return writes
+}
+
+// PerPod is how often any of the users wrote for each pod.
+func (r Result) PerPod(writes []Writes, users ...string) float64 {
+	total := 0
+	for _, write := range writes {
+		if slices.Contains(users, write.User) {
+			total += write.Requests
+		}
+	}
+	return float64(total) / float64(r.Pods)
+}
+
+// The users that write for every workload.
+const (
+	schedulerUser        = "system:kube-scheduler"
+	garbageCollectorUser = "system:serviceaccount:kube-system:generic-garbage-collector"
+)
+
+// Markdown renders the report as tables: first what the workloads do, then what that costs the control plane.
+func (r Report) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d simulated nodes. Times in seconds, writes per pod.\n\n", r.Kubernetes, r.Cores, r.Nodes)
+	b.WriteString("| Workload | Pods | Created | Ready | Gone | Controller | Scheduler | kwok | Deleting: collector | kwok |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	for _, result := range r.Results {
+		fmt.Fprintf(&b, "| %s | %d | %.1f | %.1f | %.1f | %.2f | %.2f | %.2f | %.2f | %.2f |\n",
+			result.Kind, result.Pods, result.Created, result.Ready, result.Gone,
+			result.PerPod(result.Creation, result.Controllers...),
+			result.PerPod(result.Creation, schedulerUser),
+			result.PerPod(result.Creation, simulated.Kwok),
+			result.PerPod(result.Deletion, garbageCollectorUser),
+			result.PerPod(result.Deletion, simulated.Kwok))
+	}
+	b.WriteString("\nPeak of resident memory in MiB, and processor time in seconds.\n\n")
+	b.WriteString("| Workload | Pods | etcd | API server | Controller manager | Scheduler | kwok | All |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	for _, result := range r.Results {
+		fmt.Fprintf(&b, "| %s | %d |", result.Kind, result.Pods)
+		var all Usage
+		for _, daemon := range simulated.Daemons {
+			used := result.Daemons[daemon]
+			all.PeakMemory += used.PeakMemory
+			all.CPU += used.CPU
+			fmt.Fprintf(&b, " %s |", used)
+		}
+		fmt.Fprintf(&b, " %s |\n", all)
+	}
+	return b.String()
+}
+
+// String is a usage as one cell of a table.
+func (u Usage) String() string { return fmt.Sprintf("%d, %.0f s", u.PeakMemory>>20, u.CPU) }
+
+// WriteJSON writes the report to a file.
+func (r Report) WriteJSON(path string) error {
+	content, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(content, '\n'), 0o644)
+}
+
+// RewriteSection puts new text between the two comments that mark a section of a document.
+func RewriteSection(path, section, text string) error {
+	document, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	begin, end := fmt.Appendf(nil, "<!-- %s -->\n", section), fmt.Appendf(nil, "<!-- end of %s -->", section)
+	before, rest, hasBegin := bytes.Cut(document, begin)
+	_, after, hasEnd := bytes.Cut(rest, end)
+	if !hasBegin || !hasEnd {
+		return fmt.Errorf("%s has no section between %q and %q", path, begin, end)
+	}
+	return os.WriteFile(path, slices.Concat(before, begin, []byte(text), end, after), 0o644)
+}
