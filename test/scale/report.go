@@ -83,7 +83,7 @@ const (
 func (r Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d simulated nodes. Times in seconds, writes per pod.\n\n", r.Kubernetes, r.Cores, r.Nodes)
-	b.WriteString("| Workload | Pods | Created | Ready | Gone | Controller | Scheduler | kwok | Deleting: collector | kwok |\n")
+	b.WriteString("| Workload | Pods | Created | Ready | Gone | Writes: controller | scheduler | kwok | On deletion: collector | kwok |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
 		fmt.Fprintf(&b, "| %s | %d | %.1f | %.1f | %.1f | %.2f | %.2f | %.2f | %.2f | %.2f |\n",

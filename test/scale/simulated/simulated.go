@@ -65,11 +65,10 @@ type Cluster struct {
 // Start brings up a cluster that ends with the test, and returns when its nodes are ready for pods in the default namespace.
 func Start(t testing.TB, options Options) *Cluster {
 	t.Helper()
-	root, err := cache.Dir()
-	must(t, "finding the cache", err)
+	group, err := processes()
+	must(t, "finding the cluster's place", err)
 	dirs, err := binaries.BuildAll(t.Context(), t.Output(), binaries.ControlPlane, binaries.Controllers, binaries.Kwok)
 	must(t, "building the daemons", err)
-	group := process.Group{Dir: filepath.Join(root, "simulated")}
 	unlock, err := cache.Lock(group.Dir + ".lock")
 	must(t, "waiting for other simulated clusters to end", err)
 	t.Cleanup(unlock)
@@ -94,6 +93,12 @@ func Start(t testing.TB, options Options) *Cluster {
 	must(t, "starting the cluster", cluster.start(ctx))
 	must(t, "adding nodes", cluster.addNodes(ctx, options))
 	return cluster
+}
+
+// processes are the daemons of the one simulated cluster of this machine, in the directory where all its files lie.
+func processes() (process.Group, error) {
+	root, err := cache.Dir()
+	return process.Group{Dir: filepath.Join(root, "simulated")}, err
 }
 
 func (c *Cluster) start(ctx context.Context) (err error) {

@@ -1,0 +1,75 @@
+package scale_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slurm-operator/slurm-operator/test/scale"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestMarkdown(t *testing.T) {
+	report := scale.Report{Kubernetes: "v1.2.3", Cores: 2, Nodes: 10, Results: []scale.Result{{
+		Kind: "Deployment", Pods: 100, Controllers: []string{"deployments", "replicasets"},
+		Created: 1.23, Ready: 2.5, Settled: 2.75, Gone: 0.96,
+		Creation: []scale.Writes{
+			{User: "kwok", Verb: "patch", Resource: "pods/status", Requests: 101},
+			{User: "replicasets", Verb: "create", Resource: "pods", Requests: 100},
+			{User: "system:kube-scheduler", Verb: "create", Resource: "pods/binding", Requests: 100},
+			{User: "deployments", Verb: "update", Resource: "deployments/status", Requests: 7},
+			{User: "replicasets", Verb: "update", Resource: "replicasets/status", Requests: 5},
+			{User: "admin", Verb: "create", Resource: "deployments", Requests: 1},
+		},
+		Deletion: []scale.Writes{
+			{User: "kwok", Verb: "delete", Resource: "pods", Requests: 100},
+			{User: "system:serviceaccount:kube-system:generic-garbage-collector", Verb: "delete", Resource: "pods", Requests: 100},
+		},
+		Daemons: map[string]scale.Usage{
+			"etcd":           {PeakMemory: 100 << 20, CPU: 1.2},
+			"kube-apiserver": {PeakMemory: 300 << 20, CPU: 9.6},
+		},
+	}}}
+	golden := filepath.Join("testdata", "report.md")
+	if *update {
+		if err := os.WriteFile(golden, []byte(report.Markdown()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), report.Markdown()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRewriteSection(t *testing.T) {
+	const document = "# Title\n<!-- baseline -->\nold\nlines\n<!-- end of baseline -->\n<!-- limits -->\n<!-- end of limits -->\n"
+	path := filepath.Join(t.TempDir(), "document.md")
+	if err := os.WriteFile(path, []byte(document), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for section, text := range map[string]string{"baseline": "new\n", "limits": "more\n"} {
+		if err := scale.RewriteSection(path, section, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.NewReplacer("old\nlines\n", "new\n", "<!-- limits -->\n", "<!-- limits -->\nmore\n").Replace(document)
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Error(diff)
+	}
+	if err := scale.RewriteSection(path, "unknown", "text"); err == nil {
+		t.Error("a section that is not there was rewritten")
+	}
+}
