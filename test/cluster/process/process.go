@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -81,7 +82,7 @@ func (g Group) Pid(name string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the pid of %s: %w", name, err)
 	}
-	if now, err := identify(id.pid); err != nil || now != id {
+	if id.hasEnded() {
 		return 0, fmt.Errorf("%s is not running: its process %d has ended, see %s", name, id.pid, g.LogFile(name))
 	}
 	return id.pid, nil
@@ -157,21 +158,28 @@ func (g Group) Marked() ([]int, error) {
 
 // KillAll kills every process of the group and waits until none is left.
 func (g Group) KillAll(ctx context.Context) error {
-	var pids []int
+	var dying []identity
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
-		var err error
-		if pids, err = g.Marked(); err != nil {
+		pids, err := g.Marked()
+		if err != nil {
 			return false, err
 		}
 		for _, pid := range pids {
+			id, err := identify(pid)
+			if err != nil {
+				continue // it ended since we found it
+			}
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return false, fmt.Errorf("killing process %d: %w", pid, err)
 			}
+			dying = append(dying, id)
 		}
-		return len(pids) == 0, nil
+		// A killed process loses its environment, and with it the mark, before it gives up its memory and its ports.
+		dying = slices.DeleteFunc(dying, identity.hasEnded)
+		return len(pids) == 0 && len(dying) == 0, nil
 	})
 	if err != nil {
-		return fmt.Errorf("ending processes %v: %w", pids, err)
+		return fmt.Errorf("ending processes %v: %w", dying, err)
 	}
 	return os.RemoveAll(filepath.Join(g.Dir, "run"))
 }
@@ -184,6 +192,11 @@ type identity struct {
 
 func (i identity) String() string { return strconv.Itoa(i.pid) + " " + i.startedAt }
 
+func (i identity) hasEnded() bool {
+	now, err := identify(i.pid)
+	return err != nil || now != i
+}
+
 func parseIdentity(text string) (identity, error) {
 	pid, startedAt, ok := strings.Cut(strings.TrimSpace(text), " ")
 	number, err := strconv.Atoi(pid)
@@ -193,7 +206,7 @@ func parseIdentity(text string) (identity, error) {
 	return identity{number, startedAt}, nil
 }
 
-// identify reads a live process's identity; a zombie has ended.
+// identify reads a live process's identity. A zombie has ended, but for threads that may still hold its files and ports.
 func identify(pid int) (identity, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -201,8 +214,8 @@ func identify(pid int) (identity, error) {
 	}
 	// The command name may hold spaces and parentheses; the fields after the last parenthesis are the third and on.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	const state, startTime = 0, 19
-	if len(fields) <= startTime || fields[state] == "Z" {
+	const state, threads, startTime = 0, 17, 19
+	if len(fields) <= startTime || fields[state] == "Z" && fields[threads] == "1" {
 		return identity{}, os.ErrProcessDone
 	}
 	return identity{pid, fields[startTime]}, nil
