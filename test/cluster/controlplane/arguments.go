@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"net"
 	"strconv"
 )
@@ -94,8 +95,7 @@ func (p Plane) controllerManagerArguments() []string {
 		"--service-cluster-ip-range=" + p.ServiceCIDR,
 		"--cluster-cidr=" + p.PodCIDR,
 		"--allocate-node-cidrs=false",
-		// Short enough that a test of a lost node does not take minutes, long enough for a busy machine.
-		"--node-monitor-grace-period=20s",
+		"--node-monitor-grace-period=" + cmp.Or(p.NodeGracePeriod, defaultNodeGracePeriod).String(),
 	}, clientRates()...)
 }
 

@@ -33,6 +33,8 @@ const (
 	etcdPort   = 2379
 	peerPort   = 2380
 
+	defaultNodeGracePeriod = 20 * time.Second
+
 	startTimeout = 90 * time.Second
 	stopGrace    = 5 * time.Second
 )
@@ -49,6 +51,9 @@ type Plane struct {
 	ServiceAddress string
 	// PodCIDR holds the addresses of pods.
 	PodCIDR string
+	// NodeGracePeriod is how long a silent node counts as ready, 20 seconds unless it is set: short enough that a test of
+	// a lost node does not take minutes, long enough for a busy machine.
+	NodeGracePeriod time.Duration
 }
 
 // Start starts all daemons and returns when the API server is ready.

@@ -87,6 +87,8 @@ func Start(t testing.TB, options Options) *Cluster {
 		ServiceCIDR:    "10.96.0.0/16",
 		ServiceAddress: "10.96.0.1",
 		PodCIDR:        "10.128.0.0/9",
+		// One kwok speaks for all nodes, late when the machine is as busy as a measurement makes it.
+		NodeGracePeriod: 5 * time.Minute,
 	}}
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
