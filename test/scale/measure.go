@@ -40,7 +40,7 @@ func (w Workload) patience() time.Duration {
 }
 
 // Measure creates a workload, waits until all its pods are Ready, deletes it and waits until they are gone.
-func Measure(t testing.TB, cluster *simulated.Cluster, workload Workload) Result {
+func Measure(t *testing.T, cluster *simulated.Cluster, workload Workload) Result {
 	t.Helper()
 	pods := cluster.Pods(t, corev1.NamespaceDefault, workload.Selector)
 	step := func(doing string, do func(ctx context.Context) error) {

@@ -26,7 +26,7 @@ type Pods struct {
 }
 
 // Pods counts the pods of a namespace that a selector chooses, from now until the test ends.
-func (c *Cluster) Pods(t testing.TB, namespace, selector string) *Pods {
+func (c *Cluster) Pods(t *testing.T, namespace, selector string) *Pods {
 	t.Helper()
 	pods := &Pods{ready: map[types.UID]bool{}, changed: make(chan struct{})}
 	factory := informers.NewSharedInformerFactoryWithOptions(c.Client, 0,

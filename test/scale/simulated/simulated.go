@@ -63,7 +63,7 @@ type Cluster struct {
 }
 
 // Start brings up a cluster that ends with the test, and returns when its nodes are ready for pods in the default namespace.
-func Start(t testing.TB, options Options) *Cluster {
+func Start(t *testing.T, options Options) *Cluster {
 	t.Helper()
 	group, err := processes()
 	must(t, "finding the cluster's place", err)
@@ -72,12 +72,12 @@ func Start(t testing.TB, options Options) *Cluster {
 	unlock, err := cache.Lock(group.Dir + ".lock")
 	must(t, "waiting for other simulated clusters to end", err)
 	t.Cleanup(unlock)
-	must(t, "clearing away what was left", clear(t.Context(), group, ""))
+	must(t, "clearing away what was left", sweep(t.Context(), group, ""))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the logs of the cluster's daemons are in %s", filepath.Dir(group.LogFile(Kwok)))
 		}
-		must(t, "ending the cluster", clear(context.WithoutCancel(t.Context()), group, "logs"))
+		must(t, "ending the cluster", sweep(context.WithoutCancel(t.Context()), group, "logs"))
 	})
 
 	cluster := &Cluster{Plane: controlplane.Plane{
@@ -139,7 +139,7 @@ func (c *Cluster) startKwok() error {
 
 // ConfigFor is the configuration of a client that may do everything and writes under the user name given, so that Writes
 // can tell it from all others.
-func (c *Cluster) ConfigFor(t testing.TB, user string) *rest.Config {
+func (c *Cluster) ConfigFor(t *testing.T, user string) *rest.Config {
 	t.Helper()
 	kubeconfig, err := c.issue(user)
 	must(t, "issuing a certificate for "+user, err)
@@ -162,8 +162,8 @@ func unthrottled(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// clear ends all processes of a group and removes its files but for one directory.
-func clear(ctx context.Context, group process.Group, keep string) error {
+// sweep ends all processes of a group and removes its files but for one directory.
+func sweep(ctx context.Context, group process.Group, keep string) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	if err := group.KillAll(ctx); err != nil {
@@ -193,7 +193,7 @@ func (c *Cluster) canRunPods(ctx context.Context) bool {
 	return err == nil
 }
 
-func must(t testing.TB, doing string, err error) {
+func must(t *testing.T, doing string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(fmt.Errorf("%s: %w", doing, err))

@@ -23,7 +23,7 @@ type Usage struct {
 var Daemons = []string{controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, Kwok}
 
 // Usage is what each of the daemons has used.
-func (c *Cluster) Usage(t testing.TB) map[string]Usage {
+func (c *Cluster) Usage(t *testing.T) map[string]Usage {
 	t.Helper()
 	usage := map[string]Usage{}
 	for _, name := range Daemons {

@@ -21,7 +21,7 @@ const flushTimeout = time.Minute
 
 // Writes are all requests since a time that were to change objects, successful or not. Leases and events are left out: they are
 // how a cluster breathes.
-func (c *Cluster) Writes(t testing.TB, since time.Time) []audit.Request {
+func (c *Cluster) Writes(t *testing.T, since time.Time) []audit.Request {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), flushTimeout)
 	defer cancel()
