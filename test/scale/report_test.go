@@ -30,6 +30,7 @@ func TestMarkdown(t *testing.T) {
 			{User: "kwok", Verb: "delete", Resource: "pods", Requests: 100},
 			{User: "system:serviceaccount:kube-system:generic-garbage-collector", Verb: "delete", Resource: "pods", Requests: 100},
 		},
+		Refused: 3,
 		Daemons: map[string]scale.Usage{
 			"etcd":           {PeakMemory: 100 << 20, CPU: 1.2},
 			"kube-apiserver": {PeakMemory: 300 << 20, CPU: 9.6},
