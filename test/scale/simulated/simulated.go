@@ -19,6 +19,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -124,7 +125,7 @@ func (c *Cluster) startKwok() error {
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := c.issue(Kwok)
+	kubeconfig, err := c.issue(pki.Subject{CommonName: Kwok, Organization: "system:masters"})
 	if err != nil {
 		return err
 	}
@@ -138,19 +139,26 @@ func (c *Cluster) startKwok() error {
 }
 
 // ConfigFor is the configuration of a client that may do everything and writes under the user name given, so that Writes
-// can tell it from all others.
+// can tell it from all others. The API server treats it as the service account of a workload, neither more patiently nor
+// less: administrators, by contrast, never wait for others.
 func (c *Cluster) ConfigFor(t *testing.T, user string) *rest.Config {
 	t.Helper()
-	kubeconfig, err := c.issue(user)
+	_, err := c.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{})
+	must(t, "giving rights to "+user, err)
+	kubeconfig, err := c.issue(pki.Subject{CommonName: user, Organization: "system:serviceaccounts"})
 	must(t, "issuing a certificate for "+user, err)
 	config, err := unthrottled(kubeconfig)
 	must(t, "reading the kubeconfig of "+user, err)
 	return config
 }
 
-func (c *Cluster) issue(user string) (kubeconfig string, err error) {
-	subject := pki.Subject{CommonName: user, Organization: "system:masters"}
-	return c.authority.File(user + ".kubeconfig"), c.authority.IssueKubeconfig(user, c.Plane.Server(), subject)
+func (c *Cluster) issue(subject pki.Subject) (kubeconfig string, err error) {
+	name := subject.CommonName
+	return c.authority.File(name + ".kubeconfig"), c.authority.IssueKubeconfig(name, c.Plane.Server(), subject)
 }
 
 func unthrottled(kubeconfig string) (*rest.Config, error) {
