@@ -7,6 +7,7 @@ export CGO_ENABLED ?= 0
 NODES ?= 3
 CYCLES ?= 20
 PODS ?= 1000,5000
+SCALE_FLAGS ?= -docs=baseline
 # The Slurm versions that tests run on.
 SLURM ?= 26.05,24.11
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -85,8 +86,8 @@ test-cluster: $(DEVCLUSTER) ## Prove our own cluster: its faults, and CYCLES (20
 	$(TEST) -tags cluster -count=1 -timeout 60m ./test/cluster/... -args -devcluster=$(CURDIR)/$(DEVCLUSTER) -cycles=$(CYCLES)
 
 .PHONY: test-scale
-test-scale: ## Measure PODS (1000,5000) simulated pods
-	$(TEST) -tags scale -count=1 -timeout 90m ./test/scale/... -args -pods=$(PODS)
+test-scale: ## Measure PODS (1000,5000) simulated pods and write the figures into docs/scale.md
+	$(TEST) -tags scale -count=1 -v -timeout 3h ./test/scale -args -pods=$(PODS) $(SCALE_FLAGS)
 
 ##@ Our own cluster (root)
 .PHONY: cluster-up
