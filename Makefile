@@ -83,7 +83,7 @@ test-e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one of
 
 .PHONY: test-cluster
 test-cluster: $(DEVCLUSTER) ## Prove our own cluster: its faults, and CYCLES (20) times up and down (root)
-	$(TEST) -tags cluster -count=1 -timeout 60m ./test/cluster/... -args -devcluster=$(CURDIR)/$(DEVCLUSTER) -cycles=$(CYCLES)
+	$(TEST) -tags cluster -count=1 -timeout 60m ./test/cluster -args -devcluster=$(CURDIR)/$(DEVCLUSTER) -cycles=$(CYCLES)
 
 .PHONY: test-scale
 test-scale: ## Measure PODS (1000,5000) simulated pods and write the figures into docs/scale.md
