@@ -1,0 +1,110 @@
+package slurm
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Node is Slurm's record of a node, as far as the operator has a use for it. What changes with every heartbeat, such as
+// load and free memory, is left out on purpose: it would make every node look changed all the time.
+//
+// Nodes in snapshots are shared by all: treat them as read-only.
+type Node struct {
+	Name     string
+	Hostname string
+	Address  string
+
+	State State
+	Flags Flags
+	// OtherStates are the names in Slurm's state that this package does not know, in Slurm's order.
+	OtherStates []string
+
+	// Reason is why the node is drained or down; what is left of an old reason may stay after that has ended.
+	Reason   string
+	ReasonBy string
+	ReasonAt time.Time
+
+	Comment        string
+	Features       []string
+	ActiveFeatures []string
+	Partitions     []string
+	Reservation    string
+
+	CPUs, AllocatedCPUs     int
+	Memory, AllocatedMemory int64 // MiB
+	GRES, GRESUsed          string
+
+	// BootedAt and SlurmdStartedAt are as the node told; zero when it never registered.
+	BootedAt        time.Time
+	SlurmdStartedAt time.Time
+	// LastBusy is when the node last became free of jobs.
+	LastBusy time.Time
+	// Version is the release of its slurmd, empty before it registers.
+	Version string
+}
+
+// Equal tells whether two records say the same.
+func (n *Node) Equal(other *Node) bool {
+	return n.Name == other.Name && n.Hostname == other.Hostname && n.Address == other.Address &&
+		n.State == other.State && n.Flags == other.Flags && slices.Equal(n.OtherStates, other.OtherStates) &&
+		n.Reason == other.Reason && n.ReasonBy == other.ReasonBy && n.ReasonAt.Equal(other.ReasonAt) &&
+		n.Comment == other.Comment && slices.Equal(n.Features, other.Features) &&
+		slices.Equal(n.ActiveFeatures, other.ActiveFeatures) && slices.Equal(n.Partitions, other.Partitions) &&
+		n.Reservation == other.Reservation && n.CPUs == other.CPUs && n.AllocatedCPUs == other.AllocatedCPUs &&
+		n.Memory == other.Memory && n.AllocatedMemory == other.AllocatedMemory &&
+		n.GRES == other.GRES && n.GRESUsed == other.GRESUsed && n.BootedAt.Equal(other.BootedAt) &&
+		n.SlurmdStartedAt.Equal(other.SlurmdStartedAt) && n.LastBusy.Equal(other.LastBusy) && n.Version == other.Version
+}
+
+// Drained tells whether the record proves that the node takes no more jobs and that nothing is allocated on it. It says
+// nothing about suspended jobs, which give their CPUs back while their processes stay: use Snapshot.Vacant to decide
+// whether a node may be disturbed.
+//
+// It is deliberately hard to satisfy: of the base states only idle and down will do, so that a state that is unknown,
+// invalid or made up by a later version of Slurm is not drained.
+func (n *Node) Drained() bool {
+	free := n.State == StateIdle || n.State == StateDown
+	return free && n.Flags.Has(FlagDrain) && !n.Flags.Has(FlagCompleting) && n.AllocatedCPUs == 0 && n.AllocatedMemory == 0
+}
+
+// Busy tells whether the record shows that something is allocated or still being cleaned up. A node can be neither busy
+// nor drained, and a state that is not understood counts as busy.
+func (n *Node) Busy() bool {
+	switch n.State {
+	case StateIdle, StateDown, StateFuture:
+		return n.Flags.Has(FlagCompleting) || n.AllocatedCPUs > 0 || n.AllocatedMemory > 0
+	default:
+		return true
+	}
+}
+
+// Draining tells whether the node takes no more jobs because somebody said so.
+func (n *Node) Draining() bool { return n.Flags.Has(FlagDrain) }
+
+// DrainedByUs tells whether a drain is set and its reason is one of ours.
+func (n *Node) DrainedByUs() bool { return n.Draining() && IsOurReason(n.Reason) }
+
+// DrainedByOthers tells whether a drain is set that is not ours, which we must neither lift nor overwrite. A drain
+// without a reason is somebody's.
+func (n *Node) DrainedByOthers() bool { return n.Draining() && !IsOurReason(n.Reason) }
+
+// Responding tells whether slurmctld has heard of the node's slurmd lately.
+func (n *Node) Responding() bool {
+	return !n.Flags.HasAny(FlagNotResponding|FlagPoweredDown|FlagPoweringDown) && n.State != StateDown &&
+		n.State != StateFuture && n.State != StateUnknown
+}
+
+// StateNames lists the state as Slurm prints it: the base state, then the flags.
+func (n *Node) StateNames() []string {
+	return slices.Concat([]string{n.State.String()}, n.Flags.Names(), n.OtherStates)
+}
+
+// ReasonPrefix marks a drain as ours.
+const ReasonPrefix = "slurm-operator: "
+
+// OurReason makes the reason of a drain of ours.
+func OurReason(why string) string { return ReasonPrefix + why }
+
+// IsOurReason tells whether a reason is one of ours.
+func IsOurReason(reason string) bool { return strings.HasPrefix(reason, ReasonPrefix) }
