@@ -65,16 +65,15 @@ type Reason struct {
 
 // Slurm's error numbers that mean something to us.
 const (
-	NumberAuthentication       = 1007 // the token is not valid
-	NumberControllerUnreached  = 1800 // slurmctld does not answer slurmrestd
-	NumberInvalidUser          = 2010 // the user may not do this
-	NumberNodesBusy            = 2016 // the node has jobs
-	NumberInvalidJob           = 2017 // no such job
-	NumberInvalidNodeName      = 2018 // no such node
-	NumberInvalidNodeState     = 2028 // 24.11: the node's state does not allow the change
-	NumberInvalidReservation   = 2053 // no such reservation
-	NumberInvalidTransition    = 2180 // 26.05: the node's state does not allow the change
-	NumberControllerNotPrimary = 1830 // the slurmctld that was asked is not in charge
+	NumberAuthentication      = 1007 // the token is not valid
+	NumberControllerUnreached = 1800 // slurmctld does not answer slurmrestd
+	NumberInvalidUser         = 2010 // the user may not do this
+	NumberNodesBusy           = 2016 // the node has jobs
+	NumberInvalidJob          = 2017 // no such job
+	NumberInvalidNodeName     = 2018 // no such node
+	NumberInvalidNodeState    = 2028 // 24.11: the node's state does not allow the change
+	NumberInvalidReservation  = 2053 // no such reservation
+	NumberInvalidTransition   = 2180 // 26.05: the node's state does not allow the change
 )
 
 // An Error is what went wrong with one request. It never contains a token.

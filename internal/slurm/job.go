@@ -66,6 +66,4 @@ type JobRequest struct {
 	// RequiredNodes names nodes that the job must have.
 	RequiredNodes []string
 	TimeLimit     time.Duration
-	// Exclusive gives the job its nodes alone.
-	Exclusive bool
 }

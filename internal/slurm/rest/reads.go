@@ -1,0 +1,242 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// pingAnswer is an answer to ping.
+type pingAnswer struct {
+	pings []wirePing
+	meta  wireMeta
+}
+
+// version is slurmrestd's; zero when it says something that is not a version.
+func (a *pingAnswer) version() slurm.Version {
+	version, err := slurm.ParseVersion(a.meta.Slurm.Release)
+	if err != nil {
+		return slurm.Version{}
+	}
+	return version
+}
+
+// ping asks in a version of the API that need not have been agreed on.
+func (c *Client) ping(ctx context.Context, api string) (pingAnswer, error) {
+	var answer pingAnswer
+	_, err := c.doIn(ctx, api, call{
+		name: "ping", op: "ping", method: http.MethodGet, path: "ping/", required: "pings",
+		fields: fields{"pings": into(&answer.pings), "meta": into(&answer.meta)},
+	})
+	return answer, err
+}
+
+// Ping asks slurmrestd whether a slurmctld answers.
+func (c *Client) Ping(ctx context.Context) (slurm.Ping, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	api, err := c.api(ctx)
+	if err != nil {
+		return slurm.Ping{}, err
+	}
+	answer, err := c.ping(ctx, api)
+	if errors.Is(err, slurm.Unsupported) {
+		c.forget(api)
+	}
+	if err != nil {
+		return slurm.Ping{}, err
+	}
+	c.setInfo(slurm.Info{API: api, Version: answer.version()})
+	for _, ping := range answer.pings {
+		if ping.Responding {
+			return slurm.Ping{
+				Controller: ping.Hostname, Primary: ping.Primary, Version: answer.version(), Cluster: answer.meta.Slurm.Cluster,
+			}, nil
+		}
+	}
+	return slurm.Ping{}, &slurm.Error{Kind: slurm.ControllerDown, Op: "ping", Status: http.StatusOK}
+}
+
+// Diag asks for slurmctld's statistics.
+func (c *Client) Diag(ctx context.Context) (slurm.Diag, error) {
+	var answer wireDiag
+	_, err := c.do(ctx, call{
+		name: "diag", op: "get statistics", method: http.MethodGet, path: "diag/", required: "statistics",
+		fields: fields{"statistics": into(&answer)},
+	})
+	if err != nil {
+		return slurm.Diag{}, err
+	}
+	if !answer.ReqTime.set || !answer.ReqTimeStart.set {
+		return slurm.Diag{}, malformed("get statistics", errors.New("they have no time"))
+	}
+	return answer.diag(), nil
+}
+
+// Nodes lists all nodes.
+func (c *Client) Nodes(ctx context.Context, since slurm.Cursor) (slurm.NodeList, error) {
+	list, err := c.nodes(ctx, since)
+	// 24.11 answers with a nameless error when nodes have changed and partitions have not, because it asks slurmctld for
+	// both. Asking for everything is right after every failure of slurmrestd to say what has changed.
+	if since != 0 && errors.Is(err, slurm.Failed) {
+		return c.nodes(ctx, 0)
+	}
+	return list, err
+}
+
+func (c *Client) nodes(ctx context.Context, since slurm.Cursor) (slurm.NodeList, error) {
+	var list slurm.NodeList
+	var lastUpdate number
+	same := newInterner()
+	keep := func(wire *wireNode) error {
+		node, err := wire.node(same)
+		list.Nodes = append(list.Nodes, node)
+		return err
+	}
+	result, err := c.do(ctx, call{
+		name: "nodes", op: "list nodes", method: http.MethodGet, path: "nodes/", query: changesSince(since), required: "nodes",
+		fields: fields{"nodes": each(keep), "last_update": into(&lastUpdate)},
+	})
+	switch {
+	case err != nil:
+		return slurm.NodeList{}, err
+	case result.unchanged:
+		return slurm.NodeList{Unchanged: true, Cursor: since, Bytes: result.bytes}, nil
+	case lastUpdate.value <= 0:
+		return slurm.NodeList{}, malformed("list nodes", errors.New("the list has no time"))
+	}
+	list.Cursor, list.Bytes = slurm.Cursor(lastUpdate.value), result.bytes
+	return list, nil
+}
+
+// Node asks for one node.
+func (c *Client) Node(ctx context.Context, name string) (slurm.Node, error) {
+	op := "get node " + name
+	var nodes []slurm.Node
+	same := newInterner()
+	keep := func(wire *wireNode) error {
+		node, err := wire.node(same)
+		nodes = append(nodes, node)
+		return err
+	}
+	_, err := c.do(ctx, call{
+		name: "node", op: op, method: http.MethodGet, path: "node/" + url.PathEscape(name), required: "nodes",
+		fields: fields{"nodes": each(keep)},
+	})
+	if err != nil {
+		return slurm.Node{}, err
+	}
+	if len(nodes) != 1 || nodes[0].Name != name {
+		return slurm.Node{}, malformed(op, fmt.Errorf("%d nodes or another one", len(nodes)))
+	}
+	return nodes[0], nil
+}
+
+// Jobs lists all jobs.
+func (c *Client) Jobs(ctx context.Context, since slurm.Cursor) (slurm.JobList, error) {
+	var list slurm.JobList
+	var lastUpdate number
+	same := newInterner()
+	keep := func(wire *wireJob) error {
+		job, err := wire.job(same)
+		list.Jobs = append(list.Jobs, job)
+		return err
+	}
+	result, err := c.do(ctx, call{
+		name: "jobs", op: "list jobs", method: http.MethodGet, path: "jobs/", query: changesSince(since), required: "jobs",
+		fields: fields{"jobs": each(keep), "last_update": into(&lastUpdate)},
+	})
+	switch {
+	case err != nil:
+		return slurm.JobList{}, err
+	// Jobs have a way of their own to say that nothing has changed: an empty list without a time.
+	case result.unchanged, since != 0 && len(list.Jobs) == 0 && lastUpdate.set && lastUpdate.value == 0:
+		return slurm.JobList{Unchanged: true, Cursor: since, Bytes: result.bytes}, nil
+	case lastUpdate.value <= 0:
+		return slurm.JobList{}, malformed("list jobs", errors.New("the list has no time"))
+	}
+	list.Cursor, list.Bytes = slurm.Cursor(lastUpdate.value), result.bytes
+	return list, nil
+}
+
+// JobStates lists the states of all jobs.
+func (c *Client) JobStates(ctx context.Context) ([]slurm.JobState, error) {
+	type wireState struct {
+		ID    string   `json:"job_id"`
+		State []string `json:"state"`
+	}
+	var states []slurm.JobState
+	keep := func(wire *wireState) error {
+		if wire.ID == "" || len(wire.State) == 0 {
+			return errors.New("a job has no id or no state")
+		}
+		states = append(states, slurm.JobState{ID: wire.ID, States: wire.State})
+		return nil
+	}
+	_, err := c.do(ctx, call{
+		name: "job-states", op: "list job states", method: http.MethodGet, path: "jobs/state/", required: "jobs",
+		fields: fields{"jobs": each(keep)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return states, nil
+}
+
+// Partitions lists all partitions.
+func (c *Client) Partitions(ctx context.Context) ([]slurm.Partition, error) {
+	var partitions []slurm.Partition
+	keep := func(wire *wirePartition) error {
+		if wire.Name == "" {
+			return errors.New("a partition has no name")
+		}
+		partitions = append(partitions, wire.partition())
+		return nil
+	}
+	_, err := c.do(ctx, call{
+		name: "partitions", op: "list partitions", method: http.MethodGet, path: "partitions/", required: "partitions",
+		fields: fields{"partitions": each(keep)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return partitions, nil
+}
+
+// Reservations lists all reservations.
+func (c *Client) Reservations(ctx context.Context) ([]slurm.Reservation, error) {
+	var reservations []slurm.Reservation
+	keep := func(wire *wireReservation) error {
+		if wire.Name == "" {
+			return errors.New("a reservation has no name")
+		}
+		reservations = append(reservations, wire.reservation())
+		return nil
+	}
+	_, err := c.do(ctx, call{
+		name: "reservations", op: "list reservations", method: http.MethodGet, path: "reservations/", required: "reservations",
+		fields: fields{"reservations": each(keep)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reservations, nil
+}
+
+// changesSince is the query that asks for changes only.
+func changesSince(since slurm.Cursor) url.Values {
+	if since == 0 {
+		return nil
+	}
+	return url.Values{"update_time": {strconv.FormatInt(int64(since), 10)}}
+}
+
+// malformed is the error of an answer that lacks something.
+func malformed(op string, err error) error {
+	return &slurm.Error{Kind: slurm.Malformed, Op: op, Status: http.StatusOK, Err: err}
+}

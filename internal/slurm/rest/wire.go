@@ -1,0 +1,279 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// maxExact is the largest number up to which a float64 has every integer.
+const maxExact = 1 << 53
+
+// A number is an integer as slurmrestd sends it: plain, or as an object that can also say that it is infinite or not set.
+type number struct {
+	value    int64
+	set      bool
+	infinite bool
+}
+
+// UnmarshalJSON reads either form. Text is refused.
+func (n *number) UnmarshalJSON(data []byte) error {
+	*n = number{}
+	if bytes.Equal(data, []byte("null")) {
+		return nil
+	}
+	if len(data) == 0 || data[0] != '{' {
+		value, err := strconv.ParseFloat(string(data), 64)
+		if err != nil {
+			return fmt.Errorf("%.20q is not a number", data)
+		}
+		return n.take(value)
+	}
+	var object struct {
+		Set      bool     `json:"set"`
+		Infinite bool     `json:"infinite"`
+		Number   *float64 `json:"number"`
+	}
+	if err := json.Unmarshal(data, &object); err != nil {
+		return err
+	}
+	n.infinite = object.Infinite
+	if !object.Set || object.Infinite {
+		return nil
+	}
+	if object.Number == nil {
+		return errors.New("a number that is set has no value")
+	}
+	return n.take(*object.Number)
+}
+
+func (n *number) take(value float64) error {
+	if math.IsNaN(value) || value > maxExact || value < -maxExact {
+		return fmt.Errorf("%g is out of range", value)
+	}
+	n.value, n.set = int64(value), true
+	return nil
+}
+
+// time is the number as a point in time; zero when Slurm does not know it.
+func (n *number) time() time.Time {
+	if !n.set || n.value <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(n.value, 0).UTC()
+}
+
+// wireNode is a node as slurmrestd sends it.
+type wireNode struct {
+	Name            string   `json:"name"`
+	Hostname        string   `json:"hostname"`
+	Address         string   `json:"address"`
+	State           []string `json:"state"`
+	Reason          string   `json:"reason"`
+	ReasonSetByUser string   `json:"reason_set_by_user"`
+	ReasonChangedAt number   `json:"reason_changed_at"`
+	Comment         string   `json:"comment"`
+	Features        []string `json:"features"`
+	ActiveFeatures  []string `json:"active_features"`
+	Partitions      []string `json:"partitions"`
+	Reservation     string   `json:"reservation"`
+	CPUs            number   `json:"cpus"`
+	AllocCPUs       number   `json:"alloc_cpus"`
+	RealMemory      number   `json:"real_memory"`
+	AllocMemory     number   `json:"alloc_memory"`
+	GRES            string   `json:"gres"`
+	GRESUsed        string   `json:"gres_used"`
+	BootTime        number   `json:"boot_time"`
+	SlurmdStartTime number   `json:"slurmd_start_time"`
+	LastBusy        number   `json:"last_busy"`
+	Version         string   `json:"version"`
+}
+
+// node makes a domain value. What decides whether a node is drained must be there: a record without it is none.
+func (w *wireNode) node(same *interner) (slurm.Node, error) {
+	if w.Name == "" {
+		return slurm.Node{}, errors.New("a node has no name")
+	}
+	if len(w.State) == 0 || !w.AllocCPUs.set || !w.AllocMemory.set {
+		return slurm.Node{}, fmt.Errorf("node %q has no state or no allocation", w.Name)
+	}
+	state, flags, others := slurm.ParseState(w.State)
+	node := slurm.Node{
+		Name: w.Name, Hostname: w.Hostname, Address: w.Address,
+		State: state, Flags: flags, OtherStates: others,
+		Reason: same.text(w.Reason), ReasonBy: same.text(w.ReasonSetByUser), ReasonAt: w.ReasonChangedAt.time(),
+		Comment: w.Comment, Features: same.list(w.Features), ActiveFeatures: same.list(w.ActiveFeatures),
+		Partitions: same.list(w.Partitions), Reservation: same.text(w.Reservation),
+		CPUs: int(w.CPUs.value), AllocatedCPUs: int(w.AllocCPUs.value),
+		Memory: w.RealMemory.value, AllocatedMemory: w.AllocMemory.value,
+		GRES: same.text(w.GRES), GRESUsed: same.text(w.GRESUsed),
+		BootedAt: w.BootTime.time(), SlurmdStartedAt: w.SlurmdStartTime.time(), LastBusy: w.LastBusy.time(),
+		Version: same.text(w.Version),
+	}
+	if node.Hostname == node.Name {
+		node.Hostname = node.Name // one string instead of two
+	}
+	if node.Address == node.Name {
+		node.Address = node.Name
+	}
+	return node, nil
+}
+
+// An interner keeps one copy of what many nodes have in common.
+type interner struct {
+	texts map[string]string
+	lists map[string][]string
+}
+
+func newInterner() *interner {
+	return &interner{texts: map[string]string{}, lists: map[string][]string{}}
+}
+
+func (in *interner) text(text string) string {
+	if text == "" {
+		return ""
+	}
+	if known, ok := in.texts[text]; ok {
+		return known
+	}
+	in.texts[text] = text
+	return text
+}
+
+// list keeps one copy of a list; empty lists are nil.
+func (in *interner) list(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	key := strings.Join(list, "\x00")
+	if known, ok := in.lists[key]; ok {
+		return known
+	}
+	in.lists[key] = list
+	return list
+}
+
+// wireJob is a job as slurmrestd sends it.
+type wireJob struct {
+	JobID     number   `json:"job_id"`
+	Name      string   `json:"name"`
+	JobState  []string `json:"job_state"`
+	UserName  string   `json:"user_name"`
+	UserID    number   `json:"user_id"`
+	Partition string   `json:"partition"`
+	Nodes     string   `json:"nodes"`
+	ResvName  string   `json:"resv_name"`
+	StartTime number   `json:"start_time"`
+	EndTime   number   `json:"end_time"`
+	TimeLimit number   `json:"time_limit"`
+}
+
+func (w *wireJob) job(same *interner) (slurm.Job, error) {
+	if !w.JobID.set || len(w.JobState) == 0 {
+		return slurm.Job{}, errors.New("a job has no id or no state")
+	}
+	job := slurm.Job{
+		ID: w.JobID.value, Name: same.text(w.Name), States: same.list(w.JobState), User: same.text(w.UserName),
+		UserID: w.UserID.value, Partition: same.text(w.Partition), Nodes: same.text(w.Nodes),
+		Reservation: same.text(w.ResvName), Start: w.StartTime.time(), End: w.EndTime.time(),
+	}
+	// Slurm makes up an end a year ahead for a job without a limit.
+	if w.TimeLimit.infinite && job.Holds() {
+		job.End = time.Time{}
+	}
+	return job, nil
+}
+
+// wirePartition is a partition as slurmrestd sends it.
+type wirePartition struct {
+	Name  string `json:"name"`
+	Nodes struct {
+		Configured string `json:"configured"`
+		Total      number `json:"total"`
+	} `json:"nodes"`
+	CPUs struct {
+		Total number `json:"total"`
+	} `json:"cpus"`
+	Partition struct {
+		State []string `json:"state"`
+	} `json:"partition"`
+}
+
+func (w *wirePartition) partition() slurm.Partition {
+	return slurm.Partition{
+		Name: w.Name, State: strings.Join(w.Partition.State, "+"), Nodes: w.Nodes.Configured,
+		NodeCount: int(w.Nodes.Total.value), CPUs: int(w.CPUs.Total.value),
+	}
+}
+
+// wireReservation is a reservation as slurmrestd sends it.
+type wireReservation struct {
+	Name      string   `json:"name"`
+	StartTime number   `json:"start_time"`
+	EndTime   number   `json:"end_time"`
+	NodeList  string   `json:"node_list"`
+	Users     string   `json:"users"`
+	Flags     []string `json:"flags"`
+}
+
+func (w *wireReservation) reservation() slurm.Reservation {
+	reservation := slurm.Reservation{
+		Name: w.Name, Start: w.StartTime.time(), End: w.EndTime.time(), Nodes: w.NodeList, Flags: w.Flags,
+	}
+	if w.Users != "" {
+		reservation.Users = strings.Split(w.Users, ",")
+	}
+	return reservation
+}
+
+// wireDiag is slurmctld's statistics as slurmrestd sends them.
+type wireDiag struct {
+	ReqTime      number `json:"req_time"`
+	ReqTimeStart number `json:"req_time_start"`
+	Submitted    number `json:"jobs_submitted"`
+	Started      number `json:"jobs_started"`
+	Completed    number `json:"jobs_completed"`
+	Canceled     number `json:"jobs_canceled"`
+	Failed       number `json:"jobs_failed"`
+	Pending      number `json:"jobs_pending"`
+	Running      number `json:"jobs_running"`
+	RPCs         []struct {
+		Type  string `json:"message_type"`
+		Count number `json:"count"`
+	} `json:"rpcs_by_message_type"`
+}
+
+func (w *wireDiag) diag() slurm.Diag {
+	diag := slurm.Diag{
+		Now: w.ReqTime.time(), CountersSince: w.ReqTimeStart.time(), RPCs: make(map[string]int64, len(w.RPCs)),
+		JobsSubmitted: w.Submitted.value, JobsStarted: w.Started.value, JobsCompleted: w.Completed.value,
+		JobsCanceled: w.Canceled.value, JobsFailed: w.Failed.value,
+		JobsPending: w.Pending.value, JobsRunning: w.Running.value,
+	}
+	for _, rpc := range w.RPCs {
+		diag.RPCs[rpc.Type] += rpc.Count.value
+	}
+	return diag
+}
+
+// wirePing is slurmrestd's view of one slurmctld. Versions before v0.0.45 say it in two ways.
+type wirePing struct {
+	Hostname   string `json:"hostname"`
+	Responding bool   `json:"responding"`
+	Primary    bool   `json:"primary"`
+}
+
+// wireMeta is what every answer says about slurmrestd.
+type wireMeta struct {
+	Slurm struct {
+		Release string `json:"release"`
+		Cluster string `json:"cluster"`
+	} `json:"slurm"`
+}

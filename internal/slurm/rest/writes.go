@@ -1,0 +1,175 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/hostlist"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// maxPath is how long a hostlist in the path of a request may be. Those in a body may be of any length.
+const maxPath = 4096
+
+// UpdateNodes makes one change to many nodes in one request.
+func (c *Client) UpdateNodes(ctx context.Context, names []string, update slurm.NodeUpdate) error {
+	if len(names) == 0 {
+		return nil
+	}
+	expression, err := hostlist.Compress(names)
+	if err != nil {
+		return &slurm.Error{Kind: slurm.Rejected, Op: "update nodes", Err: err}
+	}
+	body := struct {
+		Name     []string            `json:"name"`
+		State    []slurm.TargetState `json:"state,omitempty"`
+		Reason   string              `json:"reason,omitempty"`
+		Comment  *string             `json:"comment,omitempty"`
+		Features *[]string           `json:"features,omitempty"`
+	}{Name: []string{expression}, Reason: update.Reason, Comment: update.Comment, Features: update.Features}
+	if update.State != "" {
+		body.State = []slurm.TargetState{update.State}
+	}
+	_, err = c.do(ctx, call{
+		name: "update-nodes", op: "update nodes " + shorten(expression), method: http.MethodPost, path: "nodes/",
+		body: body, targets: len(names),
+	})
+	return err
+}
+
+// DeleteNodes removes the records of nodes, in one request unless their names are too many for a path.
+func (c *Client) DeleteNodes(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	expression, err := hostlist.Compress(names)
+	if err != nil {
+		return &slurm.Error{Kind: slurm.Rejected, Op: "delete nodes", Err: err}
+	}
+	if len(expression) > maxPath && len(names) > 1 {
+		half := len(names) / 2
+		return errors.Join(c.DeleteNodes(ctx, names[:half]), c.DeleteNodes(ctx, names[half:]))
+	}
+	_, err = c.do(ctx, call{
+		name: "delete-nodes", op: "delete nodes " + shorten(expression), method: http.MethodDelete,
+		path: "node/" + url.PathEscape(expression), targets: len(names),
+	})
+	return err
+}
+
+// CreateReservation makes a reservation. Versions before v0.0.43 cannot.
+func (c *Client) CreateReservation(ctx context.Context, reservation slurm.Reservation) error {
+	type number struct {
+		Set   bool  `json:"set"`
+		Value int64 `json:"number"`
+	}
+	body := struct {
+		Name      string   `json:"name"`
+		StartTime number   `json:"start_time"`
+		EndTime   number   `json:"end_time"`
+		NodeList  []string `json:"node_list"`
+		Users     []string `json:"users,omitempty"`
+		Flags     []string `json:"flags,omitempty"`
+	}{
+		Name: reservation.Name, NodeList: []string{reservation.Nodes}, Users: reservation.Users, Flags: reservation.Flags,
+		StartTime: number{true, reservation.Start.Unix()}, EndTime: number{true, reservation.End.Unix()},
+	}
+	return c.changeReservation(ctx, call{
+		name: "create-reservation", op: "create reservation " + reservation.Name, method: http.MethodPost, path: "reservation",
+		body: body,
+	})
+}
+
+// DeleteReservation removes a reservation. Versions before v0.0.43 cannot.
+func (c *Client) DeleteReservation(ctx context.Context, name string) error {
+	return c.changeReservation(ctx, call{
+		name: "delete-reservation", op: "delete reservation " + name, method: http.MethodDelete,
+		path: "reservation/" + url.PathEscape(name), targets: 1,
+	})
+}
+
+func (c *Client) changeReservation(ctx context.Context, call call) error {
+	api, err := c.api(ctx)
+	if err != nil {
+		return err
+	}
+	if api == "v0.0.42" {
+		return &slurm.Error{
+			Kind: slurm.Unsupported, Op: call.op, Err: errors.New("API v0.0.42 cannot change reservations: it needs Slurm 25.05"),
+		}
+	}
+	_, err = c.do(ctx, call)
+	return err
+}
+
+// Reconfigure makes slurmctld read its configuration.
+func (c *Client) Reconfigure(ctx context.Context) error {
+	_, err := c.do(ctx, call{name: "reconfigure", op: "reconfigure", method: http.MethodGet, path: "reconfigure/"})
+	return err
+}
+
+// SubmitJob submits a batch job and returns its number.
+func (c *Client) SubmitJob(ctx context.Context, job slurm.JobRequest) (int64, error) {
+	type minutes struct {
+		Set   bool  `json:"set"`
+		Value int64 `json:"number"`
+	}
+	type description struct {
+		Name          string   `json:"name"`
+		Script        string   `json:"script"`
+		Partition     string   `json:"partition,omitempty"`
+		Nodes         string   `json:"nodes,omitempty"`
+		RequiredNodes []string `json:"required_nodes,omitempty"`
+		TimeLimit     *minutes `json:"time_limit,omitempty"`
+		Directory     string   `json:"current_working_directory"`
+		Environment   []string `json:"environment"`
+	}
+	body := struct {
+		Job description `json:"job"`
+	}{description{
+		Name: job.Name, Script: job.Script, Partition: job.Partition, RequiredNodes: job.RequiredNodes,
+		Directory: "/tmp", Environment: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+	}}
+	if job.Nodes > 0 {
+		body.Job.Nodes = strconv.Itoa(job.Nodes)
+	}
+	if job.TimeLimit > 0 {
+		body.Job.TimeLimit = &minutes{true, int64((job.TimeLimit + time.Minute - 1) / time.Minute)}
+	}
+	var id number
+	_, err := c.do(ctx, call{
+		name: "submit-job", op: "submit job " + job.Name, method: http.MethodPost, path: "job/submit", body: body,
+		required: "job_id", fields: fields{"job_id": into(&id)},
+	})
+	if err != nil {
+		return 0, err
+	}
+	if !id.set || id.value <= 0 {
+		return 0, malformed("submit job "+job.Name, errors.New("the job has no number"))
+	}
+	return id.value, nil
+}
+
+// CancelJob ends a job.
+func (c *Client) CancelJob(ctx context.Context, id int64) error {
+	_, err := c.do(ctx, call{
+		name: "cancel-job", op: fmt.Sprintf("cancel job %d", id), method: http.MethodDelete,
+		path: "job/" + strconv.FormatInt(id, 10), targets: 1,
+	})
+	return err
+}
+
+// shorten keeps the names of operations readable.
+func shorten(expression string) string {
+	const enough = 80
+	if len(expression) <= enough {
+		return expression
+	}
+	return strings.ToValidUTF8(expression[:enough], "") + "…"
+}
