@@ -31,6 +31,7 @@ type Node struct {
 	Partitions     []string
 	Reservation    string
 
+	// What is allocated can lag behind the state by some seconds: a node can be ALLOCATED with no CPU allocated yet.
 	CPUs, AllocatedCPUs     int
 	Memory, AllocatedMemory int64 // MiB
 	GRES, GRESUsed          string

@@ -90,7 +90,8 @@ type Diag struct {
 	Now time.Time
 	// CountersSince is when its counters began: when slurmctld started or, later than that, when the counters were reset,
 	// by a person or by slurmctld itself once a day. So slurmctld has not restarted since then. When this has changed, it
-	// may have restarted in between, and a slurmctld that crashed may have forgotten dynamic nodes that still run jobs.
+	// may have restarted in between, and a slurmctld that crashed may have forgotten dynamic nodes that still run jobs. It
+	// is zero for a moment after a start.
 	CountersSince time.Time
 	// RPCs counts the requests that slurmctld has served, by Slurm's name of their type.
 	RPCs map[string]int64

@@ -1,0 +1,179 @@
+// Package contract holds the stand-in slurmtest to the real Slurm: one suite of tests, run against both.
+//
+// Without build tags it runs against slurmtest, in both of the releases that it knows; with the tag slurm also against
+// real clusters of both. A behaviour that is not in the suite is one that other tests must not build on.
+package contract
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+)
+
+// A target is a cluster with the nodes node-0 and node-1, both idle, and what the suite needs that slurmrestd cannot do.
+type target interface {
+	url() string
+	// old tells whether the cluster is of 24.11, else it is of 26.05.
+	old() bool
+	token(user string) string
+	// briefToken makes a token for root that expires after a second or so.
+	briefToken(t *testing.T) string
+	suspend(t *testing.T, job int64)
+	resume(t *testing.T, job int64)
+	stopController(t *testing.T)
+	startController(t *testing.T)
+}
+
+// A cluster is a target and a client of it that may do everything.
+type cluster struct {
+	target
+	*rest.Client
+}
+
+func connect(t *testing.T, target target, token rest.TokenSource) *rest.Client {
+	t.Helper()
+	client, err := rest.New(rest.Options{URL: target.url(), Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func always(token string) rest.TokenSource {
+	return func(context.Context) (string, error) { return token, nil }
+}
+
+// run runs the suite. The order matters to the last two only, which do not leave the cluster as it was.
+func run(t *testing.T, target target) {
+	c := cluster{target, connect(t, target, always(target.token("root")))}
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, cluster)
+	}{
+		{"agrees on an API version", testAgreesOnAPI},
+		{"lists nodes", testListsNodes},
+		{"says when no node has changed", testNodesUnchanged},
+		{"shows a change in the second of the last list", testChangeInTheSameSecond},
+		{"does not say that a single node is missing", testMissingNode},
+		{"refuses to change a missing node", testChangeMissingNode},
+		{"changes nodes up to the first that is missing", testBulkWithMissingNode},
+		{"drains and undrains many nodes at once", testBulkDrain},
+		{"refuses an impossible state", testImpossibleState},
+		{"keeps or forgets the reason of a lifted drain", testReasonAfterUndrain},
+		{"drains a busy node and waits for its job", testDrainBusyNode},
+		{"keeps a job on a drained node when it is suspended", testSuspendedJob},
+		{"lists jobs and says when none has changed", testJobs},
+		{"lists partitions", testPartitions},
+		{"keeps reservations", testReservations},
+		{"refuses bad tokens and ordinary users", testAuthorization},
+		{"refuses an expired token", testExpiredToken},
+		{"counts what it does", testDiag},
+		{"deletes nodes", testDeleteNodes},
+		{"says when slurmctld is down", testControllerDown},
+		{"reconfigures", testReconfigure},
+	} {
+		if !t.Run(test.name, func(t *testing.T) { test.run(t, c) }) {
+			return // what follows would fail for the same reason
+		}
+	}
+}
+
+// eventually polls until check succeeds.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%s: %v", what, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// must fails the test when a call did.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// node reads one node.
+func (c cluster) node(t *testing.T, name string) slurm.Node {
+	t.Helper()
+	node, err := c.Node(t.Context(), name)
+	must(t, err)
+	return node
+}
+
+// job finds a job in the list of jobs.
+func (c cluster) job(t *testing.T, id int64) (slurm.Job, error) {
+	t.Helper()
+	list, err := c.Jobs(t.Context(), 0)
+	if err != nil {
+		return slurm.Job{}, err
+	}
+	index := slices.IndexFunc(list.Jobs, func(job slurm.Job) bool { return job.ID == id })
+	if index < 0 {
+		return slurm.Job{}, fmt.Errorf("there is no job %d", id)
+	}
+	return list.Jobs[index], nil
+}
+
+// submit starts a job on a node and waits until it runs.
+func (c cluster) submit(t *testing.T, node, script string) int64 {
+	t.Helper()
+	c.waitIdle(t)
+	id, err := c.SubmitJob(t.Context(), slurm.JobRequest{
+		Name: "contract", Script: "#!/bin/sh\n" + script, Nodes: 1, RequiredNodes: []string{node}, TimeLimit: 10 * time.Minute,
+	})
+	must(t, err)
+	eventually(t, "job to run", func() error {
+		job, err := c.job(t, id)
+		if err == nil && !job.Running() {
+			err = fmt.Errorf("it is %v", job.States)
+		}
+		return err
+	})
+	return id
+}
+
+// drain drains nodes.
+func (c cluster) drain(t *testing.T, reason string, names ...string) {
+	t.Helper()
+	must(t, c.UpdateNodes(t.Context(), names, slurm.NodeUpdate{State: slurm.Drain, Reason: reason}))
+}
+
+// undrain lifts drains and waits until the nodes are idle.
+func (c cluster) undrain(t *testing.T, names ...string) {
+	t.Helper()
+	must(t, c.UpdateNodes(t.Context(), names, slurm.NodeUpdate{State: slurm.Undrain}))
+	c.waitIdle(t)
+}
+
+// waitIdle waits until all nodes can take jobs.
+func (c cluster) waitIdle(t *testing.T) {
+	t.Helper()
+	eventually(t, "nodes to be idle", func() error {
+		list, err := c.Nodes(t.Context(), 0)
+		for _, node := range list.Nodes {
+			if node.State != slurm.StateIdle || node.Flags.HasAny(slurm.FlagDrain|slurm.FlagNotResponding|slurm.FlagCompleting) {
+				return fmt.Errorf("%s is %v", node.Name, node.StateNames())
+			}
+		}
+		return err
+	})
+}

@@ -1,0 +1,115 @@
+package slurmtest
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Fault replaces answers by others.
+type Fault struct {
+	// Path is what the path below the API version begins with, such as "nodes"; empty for all.
+	Path string
+	// Times is how often the fault happens; 0 for always, until ClearFaults.
+	Times int
+	// Respond answers instead of the server. It must return when the client has gone.
+	Respond func(s *Server, w http.ResponseWriter, r *http.Request)
+}
+
+// Inject adds a fault. Of several that fit, the oldest happens.
+func (s *Server) Inject(fault Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, &fault)
+}
+
+// ClearFaults ends all faults.
+func (s *Server) ClearFaults() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
+}
+
+// takeFault is the fault that a request meets, if any.
+func (s *Server) takeFault(path string) *Fault {
+	for i, fault := range s.faults {
+		if !strings.HasPrefix(path, fault.Path) {
+			continue
+		}
+		if fault.Times == 1 {
+			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)
+		} else if fault.Times > 1 {
+			fault.Times--
+		}
+		return fault
+	}
+	return nil
+}
+
+// Responder is how a fault answers.
+type Responder = func(*Server, http.ResponseWriter, *http.Request)
+
+// Answer answers with a status and a body.
+func Answer(status int, body string) Responder {
+	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}
+}
+
+// Truncated breaks the connection in the middle of a list, after its length was promised.
+func Truncated(body string) Responder {
+	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(2*len(body)))
+		fmt.Fprint(w, body)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// Hang answers nothing until the client has gone.
+func Hang(s *Server, _ http.ResponseWriter, r *http.Request) { s.wait(r) }
+
+// Drip sends a byte now and then, for ever, so that only a deadline for the whole answer helps.
+func Drip(s *Server, w http.ResponseWriter, r *http.Request) {
+	fmt.Fprint(w, `{"nodes":[`)
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if http.NewResponseController(w).Flush() != nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+			fmt.Fprint(w, " ")
+		case <-r.Context().Done():
+			return
+		case <-s.closing:
+			return
+		}
+	}
+}
+
+// Endless sends valid nodes without end, as fast as it can.
+func Endless(_ *Server, w http.ResponseWriter, _ *http.Request) {
+	element := `{"name":"n","state":["IDLE","DRAIN"],"alloc_cpus":0,"alloc_memory":0},`
+	block := strings.Repeat(element, 1000)
+	fmt.Fprint(w, `{"nodes":[`)
+	for {
+		if _, err := fmt.Fprint(w, block); err != nil {
+			return
+		}
+	}
+}
+
+// Reset closes the connection without an answer.
+func Reset(_ *Server, _ http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }
+
+func (s *Server) wait(r *http.Request) {
+	select {
+	case <-r.Context().Done():
+	case <-s.closing:
+	}
+}

@@ -1,0 +1,196 @@
+// Package slurmtest is a Slurm cluster in memory, behind an HTTP server that answers as slurmrestd does.
+//
+// It knows two releases, because the real ones differ: 26.05 and 24.11. It has nodes that drain, jobs that start, run
+// for as long as their script sleeps and end, reservations, and a clock that a test can set. What it answers is held to
+// the real slurmrestd by the contract tests. Where slurmrestd misbehaves without being asked to, it does too; what needs
+// a fault to happen is in the list of Faults.
+package slurmtest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// The releases that a Server can be.
+const (
+	Release2605 = "26.05.5"
+	Release2411 = "24.11.5"
+)
+
+// Releases lists them, newest first.
+var Releases = []string{Release2605, Release2411}
+
+// A Server is a cluster.
+type Server struct {
+	// URL is where it listens.
+	URL string
+
+	release string
+	apis    []string
+	key     []byte
+	server  *httptest.Server
+	closing chan struct{} // closed when the server ends, for handlers that hang
+
+	mu           sync.Mutex
+	clock        func() time.Time
+	booted       time.Time
+	down         bool // slurmctld does not answer
+	nodes        map[string]*node
+	jobs         map[int64]*job
+	reservations map[string]*reservation
+	nextJob      int64
+	nodesChanged int64 // seconds, as slurmctld keeps them
+	jobsChanged  int64
+	partsChanged int64
+	epilog       time.Duration
+	rpcs         map[string]int64
+	faults       []*Fault
+	requests     []string
+	sent         int64
+}
+
+// New starts a cluster without nodes. It ends with the test.
+func New(tb testing.TB, release string) *Server {
+	tb.Helper()
+	s := &Server{
+		release: release, key: make([]byte, 32), clock: time.Now, closing: make(chan struct{}),
+		nodes: map[string]*node{}, jobs: map[int64]*job{}, reservations: map[string]*reservation{},
+		nextJob: 1, rpcs: map[string]int64{},
+	}
+	_, _ = rand.Read(s.key) // never fails
+	switch release {
+	case Release2605:
+		s.apis = []string{"v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
+	case Release2411:
+		s.apis = []string{"v0.0.40", "v0.0.41", "v0.0.42"}
+	default:
+		tb.Fatalf("there is no Slurm %s", release)
+	}
+	s.booted = s.clock()
+	s.nodesChanged, s.jobsChanged, s.partsChanged = s.booted.Unix(), s.booted.Unix(), s.booted.Unix()
+	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = s.server.URL
+	tb.Cleanup(s.close)
+	return s
+}
+
+func (s *Server) close() {
+	close(s.closing)
+	s.server.CloseClientConnections()
+	s.server.Close()
+}
+
+// old tells whether the cluster is of 24.11.
+func (s *Server) old() bool { return s.release == Release2411 }
+
+// SetClock replaces the cluster's clock. Time goes on for its jobs when a request or a method looks at it.
+func (s *Server) SetClock(clock func() time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock = clock
+}
+
+// SetEpilog sets how long jobs are completing after they have ended.
+func (s *Server) SetEpilog(epilog time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epilog = epilog
+}
+
+// StopController makes slurmctld unreachable for slurmrestd.
+func (s *Server) StopController() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = true
+}
+
+// StartController starts slurmctld again, with everything it knew.
+func (s *Server) StartController() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down, s.booted = false, s.clock()
+	s.rpcs = map[string]int64{}
+	s.touchNodes()
+	s.jobsChanged, s.partsChanged = s.booted.Unix(), s.booted.Unix()
+}
+
+// Token makes a JWT that lets the bearer act as the user for an hour.
+func (s *Server) Token(user string) string { return s.TokenFor(user, time.Hour) }
+
+// TokenFor makes a JWT that expires after a time, which may be in the past.
+func (s *Server) TokenFor(user string, lifetime time.Duration) string {
+	s.mu.Lock()
+	now := s.clock()
+	s.mu.Unlock()
+	claims := jwt.MapClaims{"sun": user, "iat": now.Unix(), "exp": now.Add(lifetime).Unix()}
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(s.key)
+	if err != nil {
+		panic(err) // never: strings and numbers always encode
+	}
+	return token
+}
+
+// Requests lists the requests so far, such as "GET nodes/?update_time=1".
+func (s *Server) Requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// serve routes a request: first to a fault, then to slurmrestd's own answers.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), "/slurm/")
+	api, path, _ := strings.Cut(rest, "/")
+	s.mu.Lock()
+	name := r.Method + " " + path
+	if r.URL.RawQuery != "" {
+		name += "?" + r.URL.RawQuery
+	}
+	s.requests = append(s.requests, name)
+	fault := s.takeFault(path)
+	s.mu.Unlock()
+	if fault != nil {
+		fault.Respond(s, w, r)
+		return
+	}
+	if !ok || !slices.Contains(s.apis, api) {
+		s.noSuchPath(w)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	s.answer(w, r, api, path)
+}
+
+// noSuchPath is how slurmrestd answers what it has not.
+func (s *Server) noSuchPath(w http.ResponseWriter) {
+	text := "Unable to find requested URL endpoint. Please query the '/openapi/v3' endpoint."
+	if s.old() {
+		text = "Unable find requested URL. Please view /openapi/v3 for API reference."
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(http.StatusNotFound)
+	fmt.Fprintln(w, text)
+}
+
+// user is the user of a request's token; empty when slurmctld does not accept it.
+func (s *Server) user(r *http.Request) string {
+	parser := jwt.NewParser(jwt.WithTimeFunc(s.clock), jwt.WithValidMethods([]string{"HS256"}), jwt.WithExpirationRequired())
+	var claims jwt.MapClaims
+	_, err := parser.ParseWithClaims(r.Header.Get("X-SLURM-USER-TOKEN"), &claims, func(*jwt.Token) (any, error) { return s.key, nil })
+	if err != nil {
+		return ""
+	}
+	user, _ := claims["sun"].(string)
+	return user
+}

@@ -1,0 +1,285 @@
+package slurmtest
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/hostlist"
+)
+
+// nodeCPUs is how many CPUs a node has. A job takes one of them on each of its nodes.
+const nodeCPUs = 2
+
+// maxNames is more than a cluster has.
+const maxNames = 1 << 17
+
+// node is slurmctld's record of a node.
+type node struct {
+	name       string
+	down       bool
+	flags      []string
+	reason     string
+	reasonBy   string
+	reasonAt   int64
+	comment    string
+	features   []string
+	registered int64
+	lastBusy   int64
+}
+
+// job is slurmctld's record of a job.
+type job struct {
+	id         int64
+	name       string
+	user       string
+	base       string // PENDING, RUNNING, SUSPENDED, COMPLETED, CANCELLED, NODE_FAIL
+	completing time.Time
+	nodes      []string
+	count      int
+	required   []string
+	runs       time.Duration
+	limit      time.Duration
+	start, end time.Time
+}
+
+// holds tells whether the job has resources on its nodes.
+func (j *job) holds() bool {
+	return j.base == "RUNNING" || j.base == "SUSPENDED" || !j.completing.IsZero()
+}
+
+// reservation is slurmctld's record of a reservation.
+type reservation struct {
+	name       string
+	start, end int64
+	nodes      string
+	users      string
+	flags      []string
+}
+
+// AddNodes adds nodes, as if their slurmds had registered.
+func (s *Server) AddNodes(names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock().Unix()
+	for _, name := range names {
+		s.nodes[name] = &node{name: name, flags: []string{"DYNAMIC_NORM"}, registered: now, lastBusy: now}
+	}
+	s.rpcs["MESSAGE_NODE_REGISTRATION_STATUS"] += int64(len(names))
+	s.touchNodes()
+	s.partsChanged = now
+	s.schedule()
+}
+
+// ForgetNode removes a node without asking, as a slurmctld does that crashed before it saved it.
+func (s *Server) ForgetNode(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.nodes, name)
+	s.touchNodes()
+}
+
+// SetFlag sets or clears a flag of a node's state, as slurmctld does by itself: NOT_RESPONDING, for one.
+func (s *Server) SetFlag(name, flag string, set bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nodes[name].setFlag(flag, set)
+	s.touchNodes()
+}
+
+// Heartbeat is the answer of all nodes to slurmctld's ping. It changes nothing, and moves the time of the last change.
+func (s *Server) Heartbeat() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touchNodes()
+}
+
+// SuspendJob stops a job's processes, and leaves them where they are. Its CPUs are free for others.
+func (s *Server) SuspendJob(id int64) { s.setJob(id, "SUSPENDED") }
+
+// ResumeJob lets a suspended job go on.
+func (s *Server) ResumeJob(id int64) { s.setJob(id, "RUNNING") }
+
+func (s *Server) setJob(id int64, base string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	s.jobs[id].base = base
+	s.rpcs["REQUEST_SUSPEND"]++
+	s.touchNodes()
+	s.touchJobs()
+}
+
+func (s *Server) touchNodes() { s.nodesChanged = s.clock().Unix() }
+func (s *Server) touchJobs()  { s.jobsChanged = s.clock().Unix() }
+
+func (n *node) setFlag(flag string, set bool) {
+	n.flags = slices.DeleteFunc(n.flags, func(f string) bool { return f == flag })
+	if set {
+		n.flags = append([]string{flag}, n.flags...)
+	}
+}
+
+func (n *node) has(flag string) bool { return slices.Contains(n.flags, flag) }
+
+// usage is what jobs have of a node.
+type usage struct {
+	cpus       int
+	completing bool
+}
+
+// usages is what jobs have of all nodes.
+func (s *Server) usages() map[string]usage {
+	all := map[string]usage{}
+	for _, job := range s.jobs {
+		if !job.holds() {
+			continue
+		}
+		for _, name := range job.nodes {
+			use := all[name]
+			if job.base == "RUNNING" {
+				use.cpus++
+			}
+			use.completing = use.completing || !job.completing.IsZero()
+			all[name] = use
+		}
+	}
+	return all
+}
+
+// states is a node's state as Slurm prints it.
+func (n *node) states(use usage) []string {
+	states := []string{"IDLE"}
+	switch {
+	case n.down:
+		states[0] = "DOWN"
+	case use.cpus >= nodeCPUs:
+		states[0] = "ALLOCATED"
+	case use.cpus > 0:
+		states[0] = "MIXED"
+	}
+	if use.completing {
+		states = append(states, "COMPLETING")
+	}
+	return append(states, n.flags...)
+}
+
+// advance ends the jobs whose time has come and starts those that wait.
+func (s *Server) advance() {
+	now := s.clock()
+	for _, job := range s.jobs {
+		if job.base == "RUNNING" && !job.end.After(now) {
+			s.finish(job, "COMPLETED", job.end)
+		}
+		if !job.completing.IsZero() && !job.completing.After(now) {
+			job.completing = time.Time{}
+			s.rpcs["MESSAGE_EPILOG_COMPLETE"]++
+			s.touchNodes()
+			s.touchJobs()
+		}
+	}
+	s.schedule()
+}
+
+// finish ends a job; what it started is cleaned up by the epilog.
+func (s *Server) finish(job *job, base string, at time.Time) {
+	job.base, job.end = base, at
+	if s.epilog > 0 {
+		job.completing = at.Add(s.epilog)
+	}
+	for _, name := range job.nodes {
+		if node, ok := s.nodes[name]; ok {
+			node.lastBusy = at.Unix()
+		}
+	}
+	s.rpcs["REQUEST_COMPLETE_BATCH_SCRIPT"]++
+	s.touchNodes()
+	s.touchJobs()
+}
+
+// schedule starts pending jobs, the oldest first, on the first nodes that are free for them.
+func (s *Server) schedule() {
+	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
+		job := s.jobs[id]
+		if job.base != "PENDING" {
+			continue
+		}
+		free := s.freeFor(job)
+		if count := max(job.count, len(job.required), 1); len(free) >= count {
+			now := s.clock()
+			job.nodes, job.base, job.start, job.end = free[:count], "RUNNING", now, now.Add(job.runs)
+			s.touchNodes()
+			s.touchJobs()
+		}
+	}
+}
+
+// freeFor lists the nodes that a job could start on now.
+func (s *Server) freeFor(job *job) []string {
+	var free []string
+	uses := s.usages()
+	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
+		node, use := s.nodes[name], uses[name]
+		wanted := len(job.required) == 0 || slices.Contains(job.required, name)
+		open := !node.down && !node.has("DRAIN") && !node.has("NOT_RESPONDING")
+		if wanted && open && !use.completing && use.cpus < nodeCPUs {
+			free = append(free, name)
+		}
+	}
+	return free
+}
+
+var sleeps = regexp.MustCompile(`sleep (\d+)`)
+
+// submit adds a job that runs for as long as its script sleeps.
+func (s *Server) submit(user, name, script string, count int, required []string, limit time.Duration) int64 {
+	added := &job{id: s.nextJob, name: name, user: user, base: "PENDING", count: count, required: required, limit: limit}
+	if found := sleeps.FindStringSubmatch(script); found != nil {
+		seconds, _ := strconv.Atoi(found[1]) // digits only
+		added.runs = time.Duration(seconds) * time.Second
+	}
+	s.jobs[added.id] = added
+	s.nextJob++
+	s.touchJobs()
+	s.schedule()
+	return added.id
+}
+
+// expand returns the records that an expression names, and whether there was none for some name.
+func (s *Server) expand(expression string) (found []*node, missing bool) {
+	names, err := hostlist.Expand(expression, maxNames)
+	if err != nil || len(names) == 0 {
+		return nil, true
+	}
+	for _, name := range names {
+		if node, ok := s.nodes[name]; ok {
+			found = append(found, node)
+		} else {
+			missing = true
+		}
+	}
+	return found, missing
+}
+
+// busy tells whether slurmctld thinks that jobs hold a node. It forgets those that are suspended.
+func (s *Server) busy(name string) bool {
+	for _, job := range s.jobs {
+		if job.holds() && job.base != "SUSPENDED" && slices.Contains(job.nodes, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// sortedNodes lists the nodes: 26.05 by name, 24.11 in an order of its own.
+func (s *Server) sortedNodes() []*node {
+	return slices.SortedFunc(maps.Values(s.nodes), func(a, b *node) int {
+		if s.old() {
+			a, b = b, a
+		}
+		return cmp.Compare(a.name, b.name)
+	})
+}
