@@ -102,7 +102,7 @@ func (c *Client) exchange(ctx context.Context, api string, call call) (outcome, 
 	defer func() { // what little is left is read, so that the connection can be used again
 		_, _ = io.CopyN(io.Discard, body, maxErrorBody)
 	}()
-	unchanged, err := c.read(body, call, failure, token)
+	unchanged, err := c.read(ctx, body, call, failure, token)
 	result := outcome{unchanged: unchanged, bytes: c.options.MaxBody - body.left}
 	if err != nil {
 		return result, err
@@ -136,14 +136,16 @@ func (c *Client) request(ctx context.Context, api string, call call, token strin
 }
 
 // read gives the answer its meaning: nil, unchanged, or the failure, filled in.
-func (c *Client) read(body *boundedReader, call call, failure *slurm.Error, token string) (unchanged bool, err error) {
+func (c *Client) read(
+	ctx context.Context, body *boundedReader, call call, failure *slurm.Error, token string,
+) (unchanged bool, err error) {
 	switch {
 	case failure.Status == http.StatusNotModified && call.conditional():
 		return true, nil
 	case failure.Status == http.StatusOK:
 		reasons, err := decodeAnswer(body, call.fields, call.required)
 		if err != nil {
-			failure.Kind, failure.Err = readKind(err), err
+			failure.Kind, failure.Err = readKind(ctx, err), err
 			return false, failure
 		}
 		if len(reasons) == 0 {
@@ -203,18 +205,13 @@ func transportKind(ctx context.Context, err error) slurm.Kind {
 }
 
 // readKind is the kind of an answer that could not be read to its end.
-func readKind(err error) slurm.Kind {
+func readKind(ctx context.Context, err error) slurm.Kind {
 	var network net.Error
 	switch {
 	case errors.Is(err, errTooLarge):
 		return slurm.TooLarge
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return slurm.Timeout
-	case errors.As(err, &network):
-		if network.Timeout() {
-			return slurm.Timeout
-		}
-		return slurm.Unreachable
+	case ctx.Err() != nil, errors.As(err, &network):
+		return transportKind(ctx, err)
 	default:
 		return slurm.Malformed
 	}

@@ -92,15 +92,9 @@ func (c *Client) Nodes(ctx context.Context, since slurm.Cursor) (slurm.NodeList,
 func (c *Client) nodes(ctx context.Context, since slurm.Cursor) (slurm.NodeList, error) {
 	var list slurm.NodeList
 	var lastUpdate number
-	same := newInterner()
-	keep := func(wire *wireNode) error {
-		node, err := wire.node(same)
-		list.Nodes = append(list.Nodes, node)
-		return err
-	}
 	result, err := c.do(ctx, call{
 		name: "nodes", op: "list nodes", method: http.MethodGet, path: "nodes/", query: changesSince(since), required: "nodes",
-		fields: fields{"nodes": each(keep), "last_update": into(&lastUpdate)},
+		fields: fields{"nodes": eachNode(&list.Nodes), "last_update": into(&lastUpdate)},
 	})
 	switch {
 	case err != nil:
@@ -118,15 +112,9 @@ func (c *Client) nodes(ctx context.Context, since slurm.Cursor) (slurm.NodeList,
 func (c *Client) Node(ctx context.Context, name string) (slurm.Node, error) {
 	op := "get node " + name
 	var nodes []slurm.Node
-	same := newInterner()
-	keep := func(wire *wireNode) error {
-		node, err := wire.node(same)
-		nodes = append(nodes, node)
-		return err
-	}
 	_, err := c.do(ctx, call{
 		name: "node", op: op, method: http.MethodGet, path: "node/" + url.PathEscape(name), required: "nodes",
-		fields: fields{"nodes": each(keep)},
+		fields: fields{"nodes": eachNode(&nodes)},
 	})
 	if err != nil {
 		return slurm.Node{}, err
@@ -141,15 +129,9 @@ func (c *Client) Node(ctx context.Context, name string) (slurm.Node, error) {
 func (c *Client) Jobs(ctx context.Context, since slurm.Cursor) (slurm.JobList, error) {
 	var list slurm.JobList
 	var lastUpdate number
-	same := newInterner()
-	keep := func(wire *wireJob) error {
-		job, err := wire.job(same)
-		list.Jobs = append(list.Jobs, job)
-		return err
-	}
 	result, err := c.do(ctx, call{
 		name: "jobs", op: "list jobs", method: http.MethodGet, path: "jobs/", query: changesSince(since), required: "jobs",
-		fields: fields{"jobs": each(keep), "last_update": into(&lastUpdate)},
+		fields: fields{"jobs": eachJob(&list.Jobs), "last_update": into(&lastUpdate)},
 	})
 	switch {
 	case err != nil:

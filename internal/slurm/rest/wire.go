@@ -126,6 +126,16 @@ func (w *wireNode) node(same *interner) (slurm.Node, error) {
 	return node, nil
 }
 
+// eachNode reads a list of nodes.
+func eachNode(nodes *[]slurm.Node) func(*json.Decoder) error {
+	same := newInterner()
+	return each(func(wire *wireNode) error {
+		node, err := wire.node(same)
+		*nodes = append(*nodes, node)
+		return err
+	})
+}
+
 // An interner keeps one copy of what many nodes have in common.
 type interner struct {
 	texts map[string]string
@@ -189,6 +199,16 @@ func (w *wireJob) job(same *interner) (slurm.Job, error) {
 		job.End = time.Time{}
 	}
 	return job, nil
+}
+
+// eachJob reads a list of jobs.
+func eachJob(jobs *[]slurm.Job) func(*json.Decoder) error {
+	same := newInterner()
+	return each(func(wire *wireJob) error {
+		job, err := wire.job(same)
+		*jobs = append(*jobs, job)
+		return err
+	})
 }
 
 // wirePartition is a partition as slurmrestd sends it.

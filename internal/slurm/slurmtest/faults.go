@@ -65,6 +65,7 @@ func Truncated(body string) Responder {
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(2*len(body)))
 		fmt.Fprint(w, body)
+		_ = http.NewResponseController(w).Flush() // the client may be gone
 		panic(http.ErrAbortHandler)
 	}
 }

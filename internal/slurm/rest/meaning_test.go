@@ -1,0 +1,270 @@
+package rest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// connect makes a client that gives up early, and agrees on a version before anything goes wrong.
+func connect(t *testing.T, server *slurmtest.Server, change func(*rest.Options)) *rest.Client {
+	t.Helper()
+	options := rest.Options{
+		URL: server.URL, Timeout: 5 * time.Second, MaxBody: 1 << 20,
+		Token: func(context.Context) (string, error) { return server.Token("slurm"), nil },
+	}
+	if change != nil {
+		change(&options)
+	}
+	client, err := rest.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// oneNode is a complete answer with one drained node: the most dangerous one to get wrong.
+const oneNode = `{"nodes":[{"name":"node-0","state":["IDLE","DRAIN"],"alloc_cpus":0,"alloc_memory":0}],` +
+	`"last_update":{"set":true,"infinite":false,"number":1},"errors":[]}`
+
+// oddAnswers are all the ways in which an answer can be other than right, and what they mean. None means drained or gone.
+var oddAnswers = map[string]struct {
+	respond slurmtest.Responder
+	want    slurm.Kind
+}{
+	"200 with errors and nodes":    {slurmtest.Answer(200, strings.Replace(oneNode, `[]}`, `[{"error_number":0,"error":"No error"}]}`, 1)), slurm.Rejected},
+	"200 with errors only":         {slurmtest.Answer(200, `{"errors":[{"error_number":0,"error":"No error","description":"Failure to query node"}]}`), slurm.Rejected},
+	"200 with a numbered error":    {slurmtest.Answer(200, `{"errors":[{"error_number":2018,"error":"Invalid node name specified"}]}`), slurm.Rejected},
+	"200 without a body":           {slurmtest.Answer(200, ""), slurm.Malformed},
+	"200 with null":                {slurmtest.Answer(200, "null"), slurm.Malformed},
+	"200 with an empty object":     {slurmtest.Answer(200, "{}"), slurm.Malformed},
+	"200 without a list":           {slurmtest.Answer(200, `{"errors":[],"last_update":{"set":true,"number":1}}`), slurm.Malformed},
+	"200 with null for the list":   {slurmtest.Answer(200, `{"nodes":null,"jobs":null,"errors":[],"last_update":{"set":true,"number":1}}`), slurm.Malformed},
+	"200 without a time":           {slurmtest.Answer(200, `{"nodes":[],"jobs":[],"errors":[]}`), slurm.Malformed},
+	"200 that is cut off":          {slurmtest.Answer(200, oneNode[:len(oneNode)-1]), slurm.Malformed},
+	"200 with something after it":  {slurmtest.Answer(200, oneNode+"{}"), slurm.Malformed},
+	"200 with two lists":           {slurmtest.Answer(200, `{"nodes":[],"jobs":[],`+oneNode[1:len(oneNode)-1]+`,"jobs":[]}`), slurm.Malformed},
+	"200 with garbage":             {slurmtest.Answer(200, "\x00\xff<html>"), slurm.Malformed},
+	"200 with wrong types":         {slurmtest.Answer(200, `{"nodes":[{"name":1}],"jobs":[{"job_id":"x"}],"errors":[]}`), slurm.Malformed},
+	"200 with a record too little": {slurmtest.Answer(200, `{"nodes":[{"name":"node-0","state":["IDLE","DRAIN"]}],"jobs":[{"job_id":1}],"errors":[],"last_update":1}`), slurm.Malformed},
+	"204":                          {slurmtest.Answer(204, ""), slurm.Malformed},
+	"304 that nobody asked for":    {slurmtest.Answer(304, ""), slurm.Malformed},
+	"a redirect":                   {slurmtest.Answer(302, ""), slurm.Malformed},
+	"400":                          {slurmtest.Answer(400, "Unable to parse query."), slurm.Rejected},
+	"401":                          {slurmtest.Answer(401, ""), slurm.Unauthorized},
+	"403":                          {slurmtest.Answer(403, ""), slurm.Unauthorized},
+	"404 of another server":        {slurmtest.Answer(404, "not here"), slurm.Unsupported},
+	"404 with a numbered error":    {slurmtest.Answer(404, `{"errors":[{"error_number":2017}]}`), slurm.Rejected},
+	"422":                          {slurmtest.Answer(422, `{"errors":[{"error_number":2018}]}`), slurm.Rejected},
+	"429":                          {slurmtest.Answer(429, ""), slurm.Failed},
+	"500 without a reason":         {slurmtest.Answer(500, ""), slurm.Failed},
+	"500 with nodes":               {slurmtest.Answer(500, oneNode), slurm.Failed},
+	"502 of slurmrestd":            {slurmtest.Answer(502, `{"jobs":[],"last_update":{"set":true,"number":0},"errors":[{"error_number":1800}]}`), slurm.ControllerDown},
+	"502 of a proxy":               {slurmtest.Answer(502, "<html>bad gateway</html>"), slurm.Failed},
+	"503":                          {slurmtest.Answer(503, ""), slurm.Failed},
+	"511":                          {slurmtest.Answer(511, `{"errors":[{"error_number":1007}]}`), slurm.Unauthorized},
+	"a broken connection":          {slurmtest.Reset, slurm.Unreachable},
+	"a connection broken half-way": {slurmtest.Truncated(oneNode[:100]), slurm.Malformed},
+	"an endless list":              {slurmtest.Endless, slurm.TooLarge},
+	"no answer":                    {slurmtest.Hang, slurm.Timeout},
+	"a slow drip":                  {slurmtest.Drip, slurm.Timeout},
+}
+
+// I9: each odd answer has a meaning, and none of them is drained or gone.
+func TestOddAnswersAreNeverDrainedOrGone(t *testing.T) {
+	for name, test := range oddAnswers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := slurmtest.New(t, slurmtest.Release2605)
+			server.AddNodes("node-0")
+			client := connect(t, server, func(o *rest.Options) { o.Timeout = 500 * time.Millisecond })
+			if _, err := client.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			server.Inject(slurmtest.Fault{Respond: test.respond})
+			list, err := client.Nodes(t.Context(), 0)
+			check(t, "nodes", err, test.want)
+			if list.Nodes != nil || list.Unchanged || list.Cursor != 0 {
+				t.Errorf("a list came with the error: %+v", list)
+			}
+			node, err := client.Node(t.Context(), "node-0")
+			if name != "200 without a time" { // which a single node does not need
+				check(t, "node", err, test.want)
+			}
+			if node.Drained() {
+				t.Error("the node is drained")
+			}
+			jobs, err := client.Jobs(t.Context(), 0)
+			if jobs.Jobs != nil || jobs.Unchanged || err == nil || errors.Is(err, slurm.NotFound) {
+				t.Errorf("jobs are %+v: %v", jobs, err)
+			}
+		})
+	}
+}
+
+// check fails the test unless err is of the kind.
+func check(t *testing.T, call string, err error, want slurm.Kind) {
+	t.Helper()
+	// A client that was told that its version is not served asks for one again, and meets the fault there.
+	if errors.Is(err, slurm.Unsupported) && want == slurm.Rejected {
+		return
+	}
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %q", call, err, want)
+	}
+	if errors.Is(err, slurm.NotFound) {
+		t.Errorf("%s: read as gone: %v", call, err)
+	}
+}
+
+// Whatever goes wrong with a conditional request, the answer is not "unchanged" unless slurmrestd said so.
+func TestOddAnswersAreNeverUnchanged(t *testing.T) {
+	for name, test := range oddAnswers {
+		if name == "304 that nobody asked for" {
+			continue // here it was
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := slurmtest.New(t, slurmtest.Release2411)
+			client := connect(t, server, func(o *rest.Options) { o.Timeout = 500 * time.Millisecond })
+			if _, err := client.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			server.Inject(slurmtest.Fault{Respond: test.respond})
+			if list, err := client.Nodes(t.Context(), 1); err == nil {
+				t.Errorf("nodes are %+v", list)
+			}
+			if list, err := client.Jobs(t.Context(), 1); err == nil {
+				t.Errorf("jobs are %+v", list)
+			}
+		})
+	}
+}
+
+func TestChangesThatMayHaveTakenEffectSaySo(t *testing.T) {
+	for name, test := range oddAnswers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := slurmtest.New(t, slurmtest.Release2605)
+			client := connect(t, server, func(o *rest.Options) { o.Timeout = 500 * time.Millisecond })
+			if _, err := client.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			// Only what is refused as a whole, by somebody who knows, is certain not to have happened.
+			certain := map[slurm.Kind]bool{slurm.Unauthorized: true, slurm.Unsupported: true}[test.want]
+			server.Inject(slurmtest.Fault{Path: "nodes", Respond: test.respond})
+			err := client.UpdateNodes(t.Context(), []string{"node-0", "node-1"}, slurm.NodeUpdate{State: slurm.Drain})
+			if slurm.MayHaveTakenEffect(err) == certain {
+				t.Errorf("%v: may have taken effect: %t", err, !certain)
+			}
+		})
+	}
+}
+
+func TestAgreesOnANewVersionWhenSlurmrestdWasReplaced(t *testing.T) {
+	server := slurmtest.New(t, slurmtest.Release2605)
+	client := connect(t, server, nil)
+	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.45" {
+		t.Fatalf("agreed on %+v: %v", client.Info(), err)
+	}
+	notServed := func(_ *slurmtest.Server, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+	server.Inject(slurmtest.Fault{Times: 3, Respond: notServed}) // this call, and two attempts to agree
+	if _, err := client.Nodes(t.Context(), 0); !errors.Is(err, slurm.Unsupported) {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.43" {
+		t.Errorf("agreed on %+v: %v", client.Info(), err)
+	}
+}
+
+func TestSaysWhenNoVersionFits(t *testing.T) {
+	server := slurmtest.New(t, slurmtest.Release2605)
+	client := connect(t, server, nil)
+	server.Inject(slurmtest.Fault{Respond: slurmtest.Answer(404, "Unable find requested URL")})
+	_, err := client.Nodes(t.Context(), 0)
+	if !errors.Is(err, slurm.Unsupported) || !strings.Contains(err.Error(), "v0.0.45, v0.0.44, v0.0.43, v0.0.42") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestNoErrorHasTheToken(t *testing.T) {
+	const secret = "planted.canary.token"
+	server := slurmtest.New(t, slurmtest.Release2605)
+	client := connect(t, server, func(o *rest.Options) {
+		o.Token = func(context.Context) (string, error) { return secret, nil }
+	})
+	echo := func(_ *slurmtest.Server, w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, `{"errors":[{"error_number":5,"error":%q,"description":%[1]q}]}`, r.Header.Get("X-SLURM-USER-TOKEN"))
+	}
+	for name, respond := range map[string]slurmtest.Responder{
+		"echoed in JSON": echo,
+		"echoed as text": func(_ *slurmtest.Server, w http.ResponseWriter, r *http.Request) {
+			http.Error(w, r.Header.Get("X-SLURM-USER-TOKEN"), http.StatusBadGateway)
+		},
+		"connection broken": slurmtest.Reset,
+	} {
+		server.ClearFaults()
+		server.Inject(slurmtest.Fault{Respond: respond})
+		if _, err := client.Nodes(t.Context(), 0); err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestRefusesURLs(t *testing.T) {
+	token := func(context.Context) (string, error) { return "", nil }
+	for name, url := range map[string]string{
+		"none": "", "no scheme": "slurm:6820", "another scheme": "ftp://x", "no host": "http://", "a user": "http://u:p@x", "a query": "http://x?a=b",
+	} {
+		if _, err := rest.New(rest.Options{URL: url, Token: token}); err == nil || strings.Contains(err.Error(), "u:p") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := rest.New(rest.Options{URL: "http://x"}); err == nil {
+		t.Error("no token source was accepted")
+	}
+}
+
+// observer keeps what it is told.
+type observer struct{ seen []slurm.Observation }
+
+func (o *observer) ObserveRequest(observation slurm.Observation) { o.seen = append(o.seen, observation) }
+
+func TestObservesRequests(t *testing.T) {
+	server := slurmtest.New(t, slurmtest.Release2605)
+	server.AddNodes("node-0")
+	var seen observer
+	client := connect(t, server, func(o *rest.Options) { o.Observer = &seen })
+	list, err := client.Nodes(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Nodes(t.Context(), list.Cursor+10); err != nil {
+		t.Fatal(err)
+	}
+	_ = client.DeleteNodes(t.Context(), []string{"nobody"})
+	var got []string
+	for _, observation := range seen.seen {
+		got = append(got, observation.Call+" "+observation.Result)
+		if observation.Duration <= 0 || (observation.Result != "unchanged" && observation.Received == 0) {
+			t.Errorf("observation is %+v", observation)
+		}
+	}
+	if want := "[ping ok nodes ok nodes unchanged delete-nodes not-found]"; fmt.Sprint(got) != want {
+		t.Errorf("observed %v, want %s", got, want)
+	}
+}
