@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func connect(t *testing.T, server *slurmtest.Server, change func(*rest.Options)) *rest.Client {
 	t.Helper()
 	options := rest.Options{
-		URL: server.URL, Timeout: 5 * time.Second, MaxBody: 1 << 20,
+		URL: server.URL, Timeout: 5 * time.Second, MaxBody: 64 << 10,
 		Token: func(context.Context) (string, error) { return server.Token("slurm"), nil },
 	}
 	if change != nil {
@@ -242,7 +242,9 @@ func TestRefusesURLs(t *testing.T) {
 // observer keeps what it is told.
 type observer struct{ seen []slurm.Observation }
 
-func (o *observer) ObserveRequest(observation slurm.Observation) { o.seen = append(o.seen, observation) }
+func (o *observer) ObserveRequest(observation slurm.Observation) {
+	o.seen = append(o.seen, observation)
+}
 
 func TestObservesRequests(t *testing.T) {
 	server := slurmtest.New(t, slurmtest.Release2605)
