@@ -1,0 +1,418 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A scripted cluster answers from memory, on the clock of the test.
+type scripted struct {
+	Client // for what is not scripted; nil
+	mu     sync.Mutex
+	nodes  map[string]Node
+	jobs   []Job
+	since  time.Time
+	rpcs   map[string]int64
+	// last changes, in seconds
+	nodesAt, jobsAt int64
+	err             error
+	nodesErr        error
+	size            int64 // bytes of a list of nodes
+	asked           map[string]int
+	sent            int64
+}
+
+func newScripted(names ...string) *scripted {
+	s := &scripted{
+		nodes: map[string]Node{}, rpcs: map[string]int64{}, asked: map[string]int{}, since: time.Now(), size: 1000,
+		nodesAt: time.Now().Unix(), jobsAt: time.Now().Unix(),
+	}
+	for _, name := range names {
+		s.nodes[name] = Node{Name: name, State: StateIdle}
+	}
+	return s
+}
+
+func (s *scripted) Info() Info { return Info{API: "v0.0.45"} }
+
+func (s *scripted) Diag(context.Context) (Diag, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked["diag"]++
+	rpcs := map[string]int64{"REQUEST_STATS_INFO": int64(s.asked["diag"])}
+	for name, count := range s.rpcs {
+		rpcs[name] = count
+	}
+	s.sent += 4000
+	return Diag{Now: time.Now(), CountersSince: s.since, RPCs: rpcs}, s.err
+}
+
+func (s *scripted) Nodes(_ context.Context, since Cursor) (NodeList, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked["nodes"]++
+	if s.err != nil || s.nodesErr != nil {
+		return NodeList{}, errors.Join(s.err, s.nodesErr)
+	}
+	if int64(since)-1 >= s.nodesAt {
+		return NodeList{Unchanged: true, Cursor: since}, nil
+	}
+	list := NodeList{Cursor: Cursor(time.Now().Unix()), Bytes: s.size}
+	for _, node := range s.nodes {
+		list.Nodes = append(list.Nodes, node)
+	}
+	s.asked["full"]++
+	s.sent += s.size
+	return list, nil
+}
+
+func (s *scripted) Jobs(_ context.Context, since Cursor) (JobList, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked["jobs"]++
+	s.sent += 600
+	if s.err != nil {
+		return JobList{}, s.err
+	}
+	if int64(since)-1 >= s.jobsAt {
+		return JobList{Unchanged: true, Cursor: since}, nil
+	}
+	return JobList{Jobs: slices.Clone(s.jobs), Cursor: Cursor(time.Now().Unix()), Bytes: 600}, nil
+}
+
+// change changes a node as a request to slurmctld does.
+func (s *scripted) change(name string, change func(*Node)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	node := s.nodes[name]
+	node.Name = name
+	change(&node)
+	s.nodes[name] = node
+	s.nodesAt = time.Now().Unix()
+	s.rpcs["REQUEST_UPDATE_NODE"]++
+}
+
+// set changes the script.
+func (s *scripted) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *scripted) count(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[what]
+}
+
+// runMirror runs a mirror in the test's bubble of time.
+func runMirror(t *testing.T, client Reader) *Mirror {
+	t.Helper()
+	mirror := NewMirror(client, MirrorOptions{})
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { mirror.Run(ctx, func(Poll) {}) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	return mirror
+}
+
+// take waits for changes and takes them.
+func take(t *testing.T, changes *Subscription[string]) []string {
+	t.Helper()
+	select {
+	case <-changes.Ready():
+	case <-time.After(time.Hour):
+		t.Fatal("no change in an hour")
+	}
+	names := changes.Take()
+	slices.Sort(names)
+	return names
+}
+
+func TestMirrorTellsOnlyWhatChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a", "b", "c")
+		mirror := runMirror(t, cluster)
+		changes := mirror.Subscribe()
+		if diff := cmp.Diff([]string{"a", "b", "c"}, take(t, changes)); diff != "" {
+			t.Error(diff)
+		}
+		before := mirror.Snapshot()
+		time.Sleep(time.Minute)
+		cluster.change("b", func(n *Node) { n.Flags = FlagDrain })
+		start := time.Now()
+		if diff := cmp.Diff([]string{"b"}, take(t, changes)); diff != "" {
+			t.Error(diff)
+		}
+		if late := time.Since(start); late > 10*time.Second+shortest {
+			t.Errorf("the change was seen after %s", late)
+		}
+		after := mirror.Snapshot()
+		for i, name := range []string{"a", "b", "c"} {
+			if same := before.Nodes[i] == after.Nodes[i]; same != (name != "b") {
+				t.Errorf("%s is the same value: %t", name, same)
+			}
+		}
+		if before.Nodes[1].Flags != 0 || after.Generation != before.Generation+1 {
+			t.Error("the old snapshot has changed, or the new one is not counted")
+		}
+	})
+}
+
+func TestMirrorTellsOfNewAndGoneNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("b", "d")
+		mirror := runMirror(t, cluster)
+		changes := mirror.Subscribe()
+		take(t, changes)
+		cluster.change("a", func(*Node) {})
+		cluster.change("e", func(*Node) {})
+		cluster.set(func() { delete(cluster.nodes, "b") })
+		if diff := cmp.Diff([]string{"a", "b", "e"}, take(t, changes)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"a", "d", "e"}, names(mirror.Snapshot().Nodes)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestMirrorIsCheapWhileOnlyHeartbeatsChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted()
+		for i := range 5000 {
+			cluster.change(fmt.Sprintf("n%d", i), func(*Node) {})
+		}
+		cluster.set(func() { cluster.size = 5000 * 1589 })
+		mirror := runMirror(t, cluster)
+		time.Sleep(time.Hour) // it has settled
+		cluster.set(func() { cluster.sent = 0 })
+		for range 24 * 3600 / 20 {
+			time.Sleep(20 * time.Second)
+			cluster.set(func() { cluster.nodesAt = time.Now().Unix() })
+		}
+		const fullEvery30s = 24 * 120 * 5000 * 1589
+		sent := int64(0)
+		cluster.set(func() { sent = cluster.sent })
+		if share := float64(sent) / fullEvery30s; share > 0.02 {
+			t.Errorf("it moved %.1f %% of what a list every 30 s does", 100*share)
+		}
+		// A change by somebody else is seen at the next look nevertheless.
+		changes := mirror.Subscribe()
+		take(t, changes)
+		start := time.Now()
+		cluster.change("n7", func(n *Node) { n.Reason = "bad memory" })
+		if diff := cmp.Diff([]string{"n7"}, take(t, changes)); diff != "" || time.Since(start) > 10*time.Second+shortest {
+			t.Errorf("after %s: %s", time.Since(start), diff)
+		}
+		// What slurmctld does by itself shows in the end.
+		time.Sleep(time.Hour)
+		start = time.Now()
+		cluster.set(func() {
+			cluster.nodes["n8"] = Node{Name: "n8", State: StateDown}
+			cluster.nodesAt = time.Now().Unix()
+		})
+		if diff := cmp.Diff([]string{"n8"}, take(t, changes)); diff != "" || time.Since(start) > 31*time.Minute {
+			t.Errorf("after %s: %s", time.Since(start), diff)
+		}
+	})
+}
+
+func TestMirrorKeepsTheTimeOfWhatItKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		mirror := runMirror(t, cluster)
+		take(t, mirror.Subscribe())
+		time.Sleep(time.Minute)
+		moment := time.Now()
+		if mirror.Snapshot().TakenAfter(moment) {
+			t.Error("a snapshot from before is taken for one from after")
+		}
+		snapshot, err := mirror.Refresh(t.Context())
+		if err != nil || !snapshot.TakenAfter(moment) {
+			t.Errorf("refreshed snapshot is as of %s, %s: %v", snapshot.NodesAsOf, snapshot.JobsAsOf, err)
+		}
+		// A cluster that does not answer leaves the time where it was.
+		cluster.set(func() { cluster.err = &Error{Kind: ControllerDown, Op: "x"} })
+		if _, err := mirror.Refresh(t.Context()); !errors.Is(err, ControllerDown) {
+			t.Errorf("error is %v", err)
+		}
+		moment = time.Now()
+		time.Sleep(time.Hour)
+		if mirror.Snapshot().TakenAfter(moment) || mirror.Snapshot().Vacancy("a", moment) != Uncertain {
+			t.Error("the snapshot has become younger without an answer")
+		}
+	})
+}
+
+func TestMirrorFailsFastAndRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		cluster.err = &Error{Kind: Unreachable, Op: "x"}
+		mirror := runMirror(t, cluster)
+		time.Sleep(time.Hour)
+		asked := cluster.count("diag")
+		if asked > 3600/15+10 {
+			t.Errorf("it asked %d times in an hour", asked)
+		}
+		for range 100 {
+			if _, err := mirror.Refresh(t.Context()); !errors.Is(err, Unreachable) {
+				t.Fatal(err)
+			}
+			mirror.Nudge()
+		}
+		if more := cluster.count("diag") - asked; more > 1 {
+			t.Errorf("demands made it ask %d times more", more)
+		}
+		cluster.set(func() { cluster.err = nil })
+		start := time.Now()
+		take(t, mirror.Subscribe())
+		if late := time.Since(start); late > time.Minute {
+			t.Errorf("it recovered after %s", late)
+		}
+	})
+}
+
+func TestMirrorForgetsTimesOfAnotherController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		mirror := runMirror(t, cluster)
+		changes := mirror.Subscribe()
+		take(t, changes)
+		time.Sleep(time.Hour)
+		// The new slurmctld's clock is an hour behind, so its last change seems to be older than the last list.
+		cluster.set(func() {
+			cluster.since = time.Now()
+			cluster.nodes["a"] = Node{Name: "a", State: StateDown}
+			cluster.nodesAt -= 3600
+		})
+		if diff := cmp.Diff([]string{"a"}, take(t, changes)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestMirrorDoesNotLoseJobsWhenNodesFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		mirror := runMirror(t, cluster)
+		changes := mirror.Subscribe()
+		take(t, changes)
+		time.Sleep(time.Minute)
+		cluster.set(func() {
+			cluster.jobs = []Job{{ID: 7, States: []string{"RUNNING"}, Nodes: "a", End: time.Now().Add(time.Hour)}}
+			cluster.jobsAt = time.Now().Unix()
+			cluster.nodesErr = &Error{Kind: Failed, Op: "x"}
+		})
+		time.Sleep(time.Minute)
+		cluster.set(func() { cluster.nodesErr = nil })
+		take(t, changes)
+		if load := mirror.Snapshot().Loads["a"]; load.Running != 1 || load.Job != 7 {
+			t.Errorf("load is %+v", load)
+		}
+	})
+}
+
+func TestASlowSubscriberDelaysNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a", "b")
+		mirror := runMirror(t, cluster)
+		slow, quick := mirror.Subscribe(), mirror.Subscribe()
+		take(t, quick)
+		for i := range 100 {
+			cluster.change([]string{"a", "b"}[i%2], func(n *Node) { n.Comment = fmt.Sprint(i) })
+			mirror.Nudge()
+			take(t, quick)
+		}
+		if diff := cmp.Diff([]string{"a", "b"}, take(t, slow)); diff != "" {
+			t.Error(diff)
+		}
+		slow.Close()
+		quick.Close()
+		mirror.subscriptions.publish(func() {}, "a")
+		if len(slow.Take()) != 0 {
+			t.Error("a closed subscription gets changes")
+		}
+	})
+}
+
+func TestVacancy(t *testing.T) {
+	now := time.Now()
+	drained := Node{Name: "n", State: StateIdle, Flags: FlagDrain}
+	job := func(states ...string) []Job { return []Job{{ID: 1, States: states, Nodes: "m[0-1],n"}} }
+	for name, test := range map[string]struct {
+		nodes []Node
+		jobs  []Job
+		asOf  time.Time
+		want  Vacancy
+	}{
+		"drained":                         {[]Node{drained}, nil, now.Add(1), Drained},
+		"drained, job ended":              {[]Node{drained}, job("COMPLETED"), now.Add(1), Drained},
+		"drained, job runs":               {[]Node{drained}, job("RUNNING"), now.Add(1), Occupied},
+		"drained, job suspended":          {[]Node{drained}, job("SUSPENDED"), now.Add(1), Occupied},
+		"drained, job cleaned up":         {[]Node{drained}, job("COMPLETED", "COMPLETING"), now.Add(1), Occupied},
+		"drained, job not understood":     {[]Node{drained}, job("NEW"), now.Add(1), Occupied},
+		"idle":                            {[]Node{{Name: "n", State: StateIdle}}, nil, now.Add(1), Open},
+		"busy":                            {[]Node{{Name: "n", State: StateMixed, Flags: FlagDrain}}, nil, now.Add(1), Occupied},
+		"absent":                          {nil, nil, now.Add(1), Absent},
+		"absent, job runs":                {nil, job("RUNNING"), now.Add(1), Occupied},
+		"drained, as old as the drain":    {[]Node{drained}, nil, now, Uncertain},
+		"drained, older than the drain":   {[]Node{drained}, nil, now.Add(-1), Uncertain},
+		"absent, in a snapshot too old":   {nil, nil, now.Add(-1), Uncertain},
+		"drained, in a snapshot timeless": {[]Node{drained}, nil, time.Time{}, Uncertain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			byNode, _, _, err := loads(test.jobs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			snapshot := &Snapshot{Loads: byNode, NodesAsOf: test.asOf, JobsAsOf: test.asOf}
+			snapshot.Nodes, _ = shareNodes(nil, test.nodes)
+			if got := snapshot.Vacancy("n", now); got != test.want {
+				t.Errorf("vacancy is %s, want %s", got, test.want)
+			}
+			for _, half := range []*Snapshot{{NodesAsOf: test.asOf}, {JobsAsOf: test.asOf}, nil} {
+				if half.Vacancy("n", now) != Uncertain {
+					t.Error("half a snapshot proves something")
+				}
+			}
+		})
+	}
+}
+
+func TestLoads(t *testing.T) {
+	end := time.Unix(1000, 0)
+	byNode, pending, running, err := loads([]Job{
+		{ID: 1, States: []string{"RUNNING"}, Nodes: "n[0-1]", End: end},
+		{ID: 2, States: []string{"RUNNING"}, Nodes: "n1", End: end.Add(time.Hour)},
+		{ID: 3, States: []string{"COMPLETED", "COMPLETING"}, Nodes: "n1", End: end},
+		{ID: 4, States: []string{"SUSPENDED"}, Nodes: "n2"},
+		{ID: 5, States: []string{"PENDING"}},
+		{ID: 6, States: []string{"FAILED"}, Nodes: "n3"},
+	})
+	if err != nil || pending != 1 || running != 2 {
+		t.Errorf("%d pending, %d running: %v", pending, running, err)
+	}
+	want := map[string]Load{
+		"n0": {Running: 1, Until: end, Job: 1},
+		"n1": {Running: 2, Completing: 1, Until: end.Add(time.Hour), Job: 2},
+		"n2": {Other: 1, Job: 4, Unlimited: true},
+	}
+	if diff := cmp.Diff(want, byNode); diff != "" {
+		t.Error(diff)
+	}
+	if _, _, _, err := loads([]Job{{States: []string{"RUNNING"}, Nodes: "n[0-"}}); err == nil {
+		t.Error("a job whose nodes cannot be read was overlooked")
+	}
+}

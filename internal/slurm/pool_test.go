@@ -1,0 +1,143 @@
+package slurm
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var cluster = Key{"slurm", "main"}
+
+func settings(identity string, client Client) Settings {
+	return Settings{Identity: identity, Dial: func() (Client, error) { return client, nil }}
+}
+
+// set makes sessions that must not fail to be made.
+func set(t *testing.T, pool *Pool, key Key, identity string, client Client) {
+	t.Helper()
+	if err := pool.Set(key, settings(identity, client)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPoolReplacesASessionWithOtherSettingsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(MirrorOptions{})
+		defer pool.Close()
+		first := newScripted("a")
+		set(t, pool, cluster, "one", first)
+		time.Sleep(time.Minute)
+		session, _ := pool.Get(cluster)
+		set(t, pool, cluster, "one", newScripted("never asked"))
+		if again, _ := pool.Get(cluster); again != session || session.Mirror.Snapshot() == nil {
+			t.Error("a session with the same settings was replaced")
+		}
+		set(t, pool, cluster, "two", newScripted("b"))
+		synctest.Wait()
+		asked := first.count("diag")
+		time.Sleep(time.Minute)
+		replaced, _ := pool.Get(cluster)
+		if _, ok := replaced.Mirror.Snapshot().Node("b"); !ok || first.count("diag") != asked {
+			t.Error("the old session goes on, or the new one does not")
+		}
+		if _, err := session.Mirror.Refresh(t.Context()); err == nil {
+			t.Error("the old session still answers")
+		}
+		pool.Remove(cluster)
+		if _, ok := pool.Get(cluster); ok || len(pool.Keys()) != 0 {
+			t.Error("the session was not removed")
+		}
+	})
+}
+
+func TestPoolKeepsTheOldSessionWhenTheNewSettingsAreBad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(MirrorOptions{})
+		defer pool.Close()
+		set(t, pool, cluster, "one", newScripted("a"))
+		bad := errors.New("bad URL")
+		err := pool.Set(cluster, Settings{Identity: "two", Dial: func() (Client, error) { return nil, bad }})
+		if _, ok := pool.Get(cluster); !ok || !errors.Is(err, bad) {
+			t.Errorf("there is a session: %t, error %v", ok, err)
+		}
+	})
+}
+
+func TestSessionTellsHowItDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(MirrorOptions{})
+		defer pool.Close()
+		events := pool.Subscribe()
+		defer events.Close()
+		client := newScripted("a")
+		set(t, pool, cluster, "one", client)
+		session, _ := pool.Get(cluster)
+		if status := session.Status(); status.Reachable || status.Err != nil {
+			t.Errorf("status before the first attempt is %+v", status)
+		}
+		// expect waits for the event that says that the status has changed.
+		expect := func() Status {
+			t.Helper()
+			for {
+				select {
+				case <-events.Ready():
+				case <-time.After(time.Hour):
+					t.Fatal("no event in an hour")
+				}
+				if slices.Contains(events.Take(), Event{Cluster: cluster}) {
+					return session.Status()
+				}
+			}
+		}
+		if status := expect(); !status.Reachable || status.Info.API != "v0.0.45" || status.Diag.CountersSince.IsZero() {
+			t.Errorf("status is %+v", status)
+		}
+		time.Sleep(time.Minute)
+		client.set(func() { client.err = &Error{Kind: ControllerDown, Op: "get statistics"} })
+		down := expect()
+		if down.Reachable || !errors.Is(down.Err, ControllerDown) || time.Since(down.Since) > time.Second || !down.NextAttempt.After(time.Now()) {
+			t.Errorf("status is %+v", down)
+		}
+		time.Sleep(10 * time.Minute)
+		if status := session.Status(); !status.Since.Equal(down.Since) || len(events.Take()) != 0 {
+			t.Errorf("an outage that lasts is told again: %+v", status)
+		}
+		client.set(func() { client.err = nil })
+		if status := expect(); !status.Reachable || status.Err != nil {
+			t.Errorf("status is %+v", status)
+		}
+	})
+}
+
+func TestOneStuckClusterDoesNotStopOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(MirrorOptions{})
+		defer pool.Close()
+		stuck, fine := newScripted("a"), newScripted("b")
+		stuck.err = &Error{Kind: Timeout, Op: "x"}
+		set(t, pool, Key{"slurm", "stuck"}, "one", stuck)
+		set(t, pool, cluster, "one", fine)
+		time.Sleep(time.Second)
+		session, _ := pool.Get(cluster)
+		if session.Mirror.Snapshot() == nil {
+			t.Error("the other cluster is not known")
+		}
+		if keys := pool.Keys(); len(keys) != 2 || keys[0] != cluster || cluster.String() != "slurm/main" {
+			t.Errorf("keys are %v", keys)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	for failures := 1; failures < 100; failures++ {
+		outage, refusal := backoff(failures, Unreachable), backoff(failures, Unauthorized)
+		if outage < firstBackoff/2 || outage > maxOutage || refusal < firstBackoff/2 || refusal > maxRefusal {
+			t.Errorf("after %d failures: %s, %s", failures, outage, refusal)
+		}
+		if failures > 10 && (outage < maxOutage/2 || refusal < maxRefusal/2) {
+			t.Errorf("after %d failures only %s, %s", failures, outage, refusal)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package slurm
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A Session is a client of one cluster and the mirror that polls through it.
+type Session struct {
+	Client Client
+	Mirror *Mirror
+
+	identity string
+	stop     context.CancelFunc
+
+	mu     sync.Mutex
+	status Status
+}
+
+// A Status is how a session does.
+type Status struct {
+	// Reachable tells whether the last attempt to reach slurmctld succeeded.
+	Reachable bool
+	// Since is when that began to be so.
+	Since time.Time
+	// Err is why it is not reachable; nil before the first attempt.
+	Err error
+	// NextAttempt is when it is tried again, at the latest.
+	NextAttempt time.Time
+	// Info is what was agreed on with slurmrestd.
+	Info Info
+	// Diag is what slurmctld last said about itself.
+	Diag Diag
+}
+
+// Status is how the session does now.
+func (s *Session) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+// UpdateNodes changes nodes and makes the mirror look at the effect. It returns when the change was acknowledged: only a
+// snapshot that was taken after that shows it.
+func (s *Session) UpdateNodes(ctx context.Context, names []string, update NodeUpdate) (acknowledged time.Time, err error) {
+	defer s.Mirror.Nudge()
+	err = s.Client.UpdateNodes(ctx, names, update)
+	return time.Now(), err
+}
+
+// DeleteNodes deletes the records of nodes and makes the mirror look at the effect.
+func (s *Session) DeleteNodes(ctx context.Context, names []string) error {
+	defer s.Mirror.Nudge()
+	return s.Client.DeleteNodes(ctx, names)
+}
+
+// run polls until the context ends. Sessions that come and go, and nodes that change, are told of.
+func (s *Session) run(ctx context.Context, tell func(...Event), cluster Key) {
+	if closer, ok := s.Client.(interface{ Close() }); ok {
+		defer closer.Close()
+	}
+	s.Mirror.Run(ctx, func(poll Poll) {
+		events := make([]Event, 0, len(poll.Changed)+1)
+		for _, node := range poll.Changed {
+			events = append(events, Event{cluster, node})
+		}
+		if s.note(poll) {
+			events = append(events, Event{Cluster: cluster})
+		}
+		tell(events...)
+	})
+}
+
+// note keeps how a poll went, and tells whether that is news.
+func (s *Session) note(poll Poll) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.status.NextAttempt.IsZero()
+	reachable, info := poll.Err == nil, s.Client.Info()
+	news := first || reachable != s.status.Reachable || info != s.status.Info || Result(poll.Err) != Result(s.status.Err)
+	if reachable != s.status.Reachable {
+		s.status.Since = time.Now()
+	}
+	s.status.Reachable, s.status.Err, s.status.Info, s.status.NextAttempt = reachable, poll.Err, info, poll.Next
+	if reachable {
+		s.status.Diag = poll.Diag
+	}
+	return news
+}

@@ -1,0 +1,200 @@
+package slurm
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/hostlist"
+)
+
+// A Snapshot is what is known of a cluster. It never changes and is shared by all: treat everything in it as read-only.
+// Nodes that did not change are the very same values in the next snapshot.
+type Snapshot struct {
+	// Generation counts the snapshots of a mirror.
+	Generation uint64
+	// Nodes are all nodes, sorted by name.
+	Nodes []*Node
+	// Loads has the jobs on each node that has some.
+	Loads map[string]Load
+	// Pending and Running count the jobs of the cluster.
+	Pending, Running int
+	// NodesAsOf and JobsAsOf are when slurmrestd was last asked with success, on our clock: what the snapshot says was
+	// so at that time or later. They do not move while the mirror has no reason to ask.
+	NodesAsOf, JobsAsOf time.Time
+	// ControllerSince is Diag.CountersSince.
+	ControllerSince time.Time
+}
+
+// A Load is the jobs that hold a node.
+type Load struct {
+	// Running, Completing and Other count them; Other are those that are suspended, starting or not understood.
+	Running, Completing, Other int
+	// Until is when the last of them ends at the latest; zero when one of them has no limit.
+	Until time.Time
+	// Job is the one that ends last.
+	Job int64
+	// Unlimited tells whether a job has no limit.
+	Unlimited bool
+}
+
+// Jobs is how many jobs hold the node.
+func (l Load) Jobs() int { return l.Running + l.Completing + l.Other }
+
+func (l *Load) add(job *Job) {
+	switch {
+	case job.Completing():
+		l.Completing++
+	case job.Running():
+		l.Running++
+	default:
+		l.Other++
+	}
+	switch {
+	case l.Unlimited:
+	case job.End.IsZero():
+		l.Unlimited, l.Until, l.Job = true, time.Time{}, job.ID
+	case job.End.After(l.Until):
+		l.Until, l.Job = job.End, job.ID
+	}
+}
+
+// Node finds a node by its name.
+func (s *Snapshot) Node(name string) (*Node, bool) {
+	index, ok := findNode(s.Nodes, name)
+	if !ok {
+		return nil, false
+	}
+	return s.Nodes[index], true
+}
+
+func findNode(nodes []*Node, name string) (int, bool) {
+	return slices.BinarySearchFunc(nodes, name, func(node *Node, name string) int { return cmp.Compare(node.Name, name) })
+}
+
+// TakenAfter tells whether all of the snapshot was asked for after a moment, such as the one when a drain was
+// acknowledged. A nil snapshot was not.
+func (s *Snapshot) TakenAfter(moment time.Time) bool {
+	return s != nil && s.NodesAsOf.After(moment) && s.JobsAsOf.After(moment)
+}
+
+// A Vacancy is what a snapshot proves about whether a node may be disturbed.
+type Vacancy uint8
+
+// The vacancies. Only Drained and, with care, Absent allow to disturb a node.
+const (
+	// Uncertain: there is no snapshot, or it is too old to prove anything.
+	Uncertain Vacancy = iota
+	// Open: the node has no job, and could get one any time.
+	Open
+	// Occupied: jobs hold the node, or its record shows that something is allocated.
+	Occupied
+	// Drained: the node takes no jobs and no job holds it.
+	Drained
+	// Absent: slurmctld has no such node, and no job holds it. A slurmctld that has crashed may have forgotten a node
+	// whose slurmd still runs jobs: see Snapshot.ControllerSince.
+	Absent
+)
+
+// String is the vacancy in a word.
+func (v Vacancy) String() string {
+	return [...]string{"uncertain", "open", "occupied", "drained", "absent"}[v]
+}
+
+// Vacancy tells whether a node may be disturbed, as proved by what was asked for after a moment. It looks at jobs and at
+// the node's record, because neither suffices: a record does not show suspended jobs, and jobs do not show drains.
+func (s *Snapshot) Vacancy(name string, after time.Time) Vacancy {
+	if !s.TakenAfter(after) {
+		return Uncertain
+	}
+	node, known := s.Node(name)
+	switch {
+	case s.Loads[name].Jobs() > 0:
+		return Occupied
+	case !known:
+		return Absent
+	case node.Drained():
+		return Drained
+	case node.Busy():
+		return Occupied
+	default:
+		return Open
+	}
+}
+
+// shareNodes sorts a list and replaces the nodes that are as they were by their old values. It returns the names of
+// those that are new, changed or gone.
+func shareNodes(old []*Node, list []Node) (nodes []*Node, changed []string) {
+	nodes = make([]*Node, len(list))
+	for i := range list {
+		nodes[i] = &list[i]
+	}
+	slices.SortFunc(nodes, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
+	next := 0 // index into old
+	for i, node := range nodes {
+		for next < len(old) && old[next].Name < node.Name {
+			changed = append(changed, old[next].Name)
+			next++
+		}
+		if next < len(old) && old[next].Name == node.Name {
+			if old[next].Equal(node) {
+				nodes[i] = old[next]
+				next++
+				continue
+			}
+			next++
+		}
+		changed = append(changed, node.Name)
+		nodes[i] = new(*node) // a copy, so that one changed node does not keep the whole list in memory
+	}
+	for ; next < len(old); next++ {
+		changed = append(changed, old[next].Name)
+	}
+	return nodes, changed
+}
+
+// maxNodes is Slurm's own limit to the nodes of a cluster, and so of a job.
+const maxNodes = 65536
+
+// loads counts the jobs on each node. A job whose nodes cannot be read makes the whole list useless.
+func loads(jobs []Job) (byNode map[string]Load, pending, running int, err error) {
+	byNode = map[string]Load{}
+	for i := range jobs {
+		job := &jobs[i]
+		switch {
+		case job.Pending():
+			pending++
+		case job.Running():
+			running++
+		}
+		if !job.Holds() {
+			continue
+		}
+		names, err := hostlist.Expand(job.Nodes, maxNodes)
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		for _, name := range names {
+			load := byNode[name]
+			load.add(job)
+			byNode[name] = load
+		}
+	}
+	return byNode, pending, running, nil
+}
+
+// changedLoads lists the nodes whose loads differ.
+func changedLoads(old, current map[string]Load) []string {
+	var changed []string
+	for name, load := range current {
+		if old[name] != load {
+			changed = append(changed, name)
+		}
+	}
+	for name := range old {
+		if _, ok := current[name]; !ok {
+			changed = append(changed, name)
+		}
+	}
+	return changed
+}
