@@ -74,6 +74,8 @@ func run(t *testing.T, target target) {
 		{"refuses bad tokens and ordinary users", testAuthorization},
 		{"refuses an expired token", testExpiredToken},
 		{"counts what it does", testDiag},
+		{"is followed by a mirror without a gap", testMirror},
+		{"proves vacancy through a mirror", testVacancy},
 		{"deletes nodes", testDeleteNodes},
 		{"says when slurmctld is down", testControllerDown},
 		{"reconfigures", testReconfigure},
@@ -87,7 +89,7 @@ func run(t *testing.T, target target) {
 // eventually polls until check succeeds.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(3 * time.Minute)
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {

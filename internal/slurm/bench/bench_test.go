@@ -1,0 +1,237 @@
+//go:build slurm
+
+// Package bench measures the mirror against a real slurmctld with thousands of nodes that nobody runs.
+package bench
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+	"github.com/slurm-operator/slurm-operator/test/slurmnet"
+)
+
+var (
+	sizes   = flag.String("nodes", "5000", "sizes of the cluster, separated by commas")
+	version = flag.String("slurm", "26.05", "version of Slurm")
+	resting = flag.Duration("rest", 2*time.Minute, "how long to measure at rest")
+	changes = flag.Int("changes", 40, "how many changes to time")
+)
+
+// interval is the mirror's interval while changes are timed.
+const interval = time.Second
+
+// traffic counts what a client receives.
+type traffic struct {
+	mu    sync.Mutex
+	bytes map[string]int64
+	calls map[string]int
+}
+
+func (c *traffic) ObserveRequest(observation slurm.Observation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes[observation.Call] += observation.Received
+	c.calls[observation.Call+" "+observation.Result]++
+}
+
+// reset forgets what was counted and returns it.
+func (c *traffic) reset() (total int64, calls string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, bytes := range c.bytes {
+		total += bytes
+	}
+	for _, call := range slices.Sorted(maps.Keys(c.calls)) {
+		calls += fmt.Sprintf("%s ×%d, ", call, c.calls[call])
+	}
+	c.bytes, c.calls = map[string]int64{}, map[string]int{}
+	return total, strings.TrimSuffix(calls, ", ")
+}
+
+// dial makes clients of a cluster.
+func dial(tb testing.TB, cluster *slurmnet.Cluster, observer slurm.Observer) *rest.Client {
+	tb.Helper()
+	client, err := rest.New(rest.Options{
+		URL: cluster.URL, Observer: observer, Token: func(context.Context) (string, error) { return cluster.Token("slurm"), nil },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(client.Close)
+	return client
+}
+
+func BenchmarkMirror(b *testing.B) {
+	for _, text := range strings.Split(*sizes, ",") {
+		size, err := strconv.Atoi(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("nodes="+text, func(b *testing.B) { benchmark(b, size) })
+	}
+}
+
+// benchmark measures everything once: what it measures takes minutes.
+func benchmark(b *testing.B, size int) {
+	// Two nodes really run, and are pinged every ten seconds rather than every 100, so that there is noise to suppress.
+	cluster := slurmnet.Start(b, slurmnet.Options{Version: *version, Nodes: 2, CloudNodes: size, ExtraConf: "SlurmdTimeout=30"})
+	b.ResetTimer()
+	list := measureList(b, cluster)
+	measureDrain(b, cluster, size)
+	measureHeap(b, cluster, size)
+	measureEvents(b, cluster, size)
+	measureRest(b, cluster, list)
+	b.ReportMetric(0, "ns/op")
+}
+
+// measureList times a full list, best of three, and returns its bytes.
+func measureList(b *testing.B, cluster *slurmnet.Cluster) int64 {
+	client := dial(b, cluster, nil)
+	var list slurm.NodeList
+	best := time.Hour
+	cpu := cpuTime()
+	for range 3 {
+		start := time.Now()
+		var err error
+		if list, err = client.Nodes(b.Context(), 0); err != nil {
+			b.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	b.ReportMetric(float64(list.Bytes)/1e6, "list-MB")
+	b.ReportMetric(float64(best.Milliseconds()), "list-ms")
+	b.ReportMetric(float64((cpuTime()-cpu).Milliseconds())/3, "list-cpu-ms")
+	return list.Bytes
+}
+
+// measureDrain drains and undrains all nodes, in one request each.
+func measureDrain(b *testing.B, cluster *slurmnet.Cluster, size int) {
+	var requests traffic
+	requests.reset()
+	client := dial(b, cluster, &requests)
+	names := make([]string, size)
+	for i := range names {
+		names[i] = fmt.Sprintf("cloud-%d", i)
+	}
+	start := time.Now()
+	if err := client.UpdateNodes(b.Context(), names, slurm.NodeUpdate{State: slurm.Drain, Reason: slurm.OurReason("bench")}); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(time.Since(start).Milliseconds()), "drain-all-ms")
+	if _, calls := requests.reset(); calls != "ping ok ×1, update-nodes ok ×1" {
+		b.Errorf("requests were %s", calls)
+	}
+	if err := client.UpdateNodes(b.Context(), names, slurm.NodeUpdate{State: slurm.Undrain}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// measureHeap weighs a snapshot.
+func measureHeap(b *testing.B, cluster *slurmnet.Cluster, size int) {
+	before := heap()
+	mirror, stop := run(b, dial(b, cluster, nil), slurm.MirrorOptions{})
+	defer stop()
+	if _, err := mirror.Refresh(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(heap()-before)/float64(size), "heap-B/node")
+	runtime.KeepAlive(mirror)
+}
+
+// measureEvents times changes by somebody else, at random moments, until a subscriber hears of them.
+func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int) {
+	other := dial(b, cluster, nil)
+	mirror, stop := run(b, dial(b, cluster, nil), slurm.MirrorOptions{Fast: interval, Slow: interval})
+	defer stop()
+	subscription := mirror.Subscribe()
+	defer subscription.Close()
+	if _, err := mirror.Refresh(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	subscription.Take()
+	var delays []time.Duration
+	for i := range *changes {
+		time.Sleep(rand.N(2 * interval))
+		name := fmt.Sprintf("cloud-%d", rand.N(size))
+		comment := fmt.Sprintf("change %d", i)
+		if err := other.UpdateNodes(b.Context(), []string{name}, slurm.NodeUpdate{Comment: &comment}); err != nil {
+			b.Fatal(err)
+		}
+		start := time.Now()
+		for !slices.Contains(subscription.Take(), name) {
+			select {
+			case <-subscription.Ready():
+			case <-b.Context().Done():
+				b.Fatal("the test ended before the change was seen")
+			}
+		}
+		delays = append(delays, time.Since(start))
+	}
+	slices.Sort(delays)
+	b.ReportMetric(float64(delays[len(delays)/2].Milliseconds()), "event-p50-ms")
+	b.ReportMetric(float64(delays[len(delays)*99/100].Milliseconds()), "event-p99-ms")
+}
+
+// measureRest counts what a mirror with its default settings receives while nothing happens, after it has found that out.
+func measureRest(b *testing.B, cluster *slurmnet.Cluster, list int64) {
+	var requests traffic
+	requests.reset()
+	_, stop := run(b, dial(b, cluster, &requests), slurm.MirrorOptions{})
+	defer stop()
+	time.Sleep(45 * time.Second)
+	requests.reset()
+	cpu := cpuTime()
+	time.Sleep(*resting)
+	bytes, calls := requests.reset()
+	minutes := resting.Minutes()
+	b.Logf("at rest for %s: %s", *resting, calls)
+	b.ReportMetric(float64(bytes)/1e3/minutes, "rest-KB/min")
+	b.ReportMetric((cpuTime()-cpu).Seconds()*1e3/minutes, "rest-cpu-ms/min")
+	b.ReportMetric(100*float64(bytes)/minutes/float64(2*list), "rest-%")
+	// With the one list in half an hour that the window of the measurement may have missed.
+	b.ReportMetric(100*(float64(bytes)/minutes+float64(list)/30)/float64(2*list), "rest-worst-%")
+}
+
+// run runs a mirror until stop is called.
+func run(b *testing.B, client slurm.Reader, options slurm.MirrorOptions) (mirror *slurm.Mirror, stop func()) {
+	b.Helper()
+	mirror = slurm.NewMirror(client, options)
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		mirror.Run(ctx, func(poll slurm.Poll) {
+			if poll.Err != nil && ctx.Err() == nil {
+				b.Error(poll.Err)
+			}
+		})
+	})
+	return mirror, func() { cancel(); running.Wait() }
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// cpuTime is what this process has used.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // never fails for oneself
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
