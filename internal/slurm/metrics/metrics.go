@@ -1,0 +1,70 @@
+// Package metrics counts the requests to Slurm for Prometheus.
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// Requests are the metrics of all requests to all clusters.
+type Requests struct {
+	total    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	received *prometheus.CounterVec
+}
+
+// NewRequests registers the metrics.
+func NewRequests(registerer prometheus.Registerer) (*Requests, error) {
+	cluster := []string{"controller_namespace", "controller"}
+	requests := &Requests{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "slurm_operator_slurm_requests_total",
+			Help: "Requests to slurmrestd by call and result.",
+		}, append(cluster, "call", "result")),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "slurm_operator_slurm_request_duration_seconds",
+			Help:    "Time from a request to slurmrestd to the end of its answer.",
+			Buckets: []float64{0.005, 0.02, 0.1, 0.5, 2, 10, 30},
+		}, append(cluster, "call")),
+		received: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "slurm_operator_slurm_received_bytes_total",
+			Help: "Bytes of the bodies of slurmrestd's answers.",
+		}, append(cluster, "call")),
+	}
+	for _, collector := range []prometheus.Collector{requests.total, requests.duration, requests.received} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, err
+		}
+	}
+	return requests, nil
+}
+
+// For is the observer for the client of a cluster.
+func (r *Requests) For(cluster slurm.Key) slurm.Observer {
+	labels := prometheus.Labels{"controller_namespace": cluster.Namespace, "controller": cluster.Name}
+	return &observer{
+		total: r.total.MustCurryWith(labels), duration: r.duration.MustCurryWith(labels), received: r.received.MustCurryWith(labels),
+	}
+}
+
+// Forget removes what was counted for a cluster that is gone.
+func (r *Requests) Forget(cluster slurm.Key) {
+	labels := prometheus.Labels{"controller_namespace": cluster.Namespace, "controller": cluster.Name}
+	r.total.DeletePartialMatch(labels)
+	r.duration.DeletePartialMatch(labels)
+	r.received.DeletePartialMatch(labels)
+}
+
+type observer struct {
+	total    *prometheus.CounterVec
+	duration prometheus.ObserverVec
+	received *prometheus.CounterVec
+}
+
+// ObserveRequest counts a request.
+func (o *observer) ObserveRequest(observation slurm.Observation) {
+	o.total.WithLabelValues(observation.Call, observation.Result).Inc()
+	o.duration.WithLabelValues(observation.Call).Observe(observation.Duration.Seconds())
+	o.received.WithLabelValues(observation.Call).Add(float64(observation.Received))
+}
