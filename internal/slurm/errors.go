@@ -110,7 +110,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, kind) work.
 func (e *Error) Is(target error) bool {
-	kind, ok := target.(Kind) //nolint:errorlint // a Kind wraps nothing: this is how errors.Is asks
+	kind, ok := target.(Kind)
 	return ok && kind == e.Kind
 }
 
@@ -132,13 +132,5 @@ func MayHaveTakenEffect(err error) bool {
 		return true
 	}
 	slurmError, ok := errors.AsType[*Error](err)
-	if !ok {
-		return true
-	}
-	switch slurmError.Kind {
-	case NotFound, Rejected, Unauthorized, Unsupported:
-		return false
-	default:
-		return true
-	}
+	return !ok || !slices.Contains([]Kind{NotFound, Rejected, Unauthorized, Unsupported}, slurmError.Kind)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -51,9 +53,7 @@ func (s *scripted) Diag(context.Context) (Diag, error) {
 	defer s.mu.Unlock()
 	s.asked["diag"]++
 	rpcs := map[string]int64{"REQUEST_STATS_INFO": int64(s.asked["diag"])}
-	for name, count := range s.rpcs {
-		rpcs[name] = count
-	}
+	maps.Copy(rpcs, s.rpcs)
 	s.sent += 4000
 	return Diag{Now: time.Now(), CountersSince: s.since, RPCs: rpcs}, s.err
 }
@@ -110,10 +110,11 @@ func (s *scripted) set(change func()) {
 	change()
 }
 
-func (s *scripted) count(what string) int {
+// polls is how often it was looked at.
+func (s *scripted) polls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked[what]
+	return s.asked["diag"]
 }
 
 // runMirror runs a mirror in the test's bubble of time.
@@ -262,7 +263,7 @@ func TestMirrorFailsFastAndRecovers(t *testing.T) {
 		cluster.err = &Error{Kind: Unreachable, Op: "x"}
 		mirror := runMirror(t, cluster)
 		time.Sleep(time.Hour)
-		asked := cluster.count("diag")
+		asked := cluster.polls()
 		if asked > 3600/15+10 {
 			t.Errorf("it asked %d times in an hour", asked)
 		}
@@ -272,7 +273,7 @@ func TestMirrorFailsFastAndRecovers(t *testing.T) {
 			}
 			mirror.Nudge()
 		}
-		if more := cluster.count("diag") - asked; more > 1 {
+		if more := cluster.polls() - asked; more > 1 {
 			t.Errorf("demands made it ask %d times more", more)
 		}
 		cluster.set(func() { cluster.err = nil })
@@ -331,7 +332,7 @@ func TestASlowSubscriberDelaysNobody(t *testing.T) {
 		slow, quick := mirror.Subscribe(), mirror.Subscribe()
 		take(t, quick)
 		for i := range 100 {
-			cluster.change([]string{"a", "b"}[i%2], func(n *Node) { n.Comment = fmt.Sprint(i) })
+			cluster.change([]string{"a", "b"}[i%2], func(n *Node) { n.Comment = strconv.Itoa(i) })
 			mirror.Nudge()
 			take(t, quick)
 		}

@@ -47,15 +47,25 @@ type Node struct {
 
 // Equal tells whether two records say the same.
 func (n *Node) Equal(other *Node) bool {
-	return n.Name == other.Name && n.Hostname == other.Hostname && n.Address == other.Address &&
-		n.State == other.State && n.Flags == other.Flags && slices.Equal(n.OtherStates, other.OtherStates) &&
-		n.Reason == other.Reason && n.ReasonBy == other.ReasonBy && n.ReasonAt.Equal(other.ReasonAt) &&
-		n.Comment == other.Comment && slices.Equal(n.Features, other.Features) &&
-		slices.Equal(n.ActiveFeatures, other.ActiveFeatures) && slices.Equal(n.Partitions, other.Partitions) &&
-		n.Reservation == other.Reservation && n.CPUs == other.CPUs && n.AllocatedCPUs == other.AllocatedCPUs &&
-		n.Memory == other.Memory && n.AllocatedMemory == other.AllocatedMemory &&
-		n.GRES == other.GRES && n.GRESUsed == other.GRESUsed && n.BootedAt.Equal(other.BootedAt) &&
-		n.SlurmdStartedAt.Equal(other.SlurmdStartedAt) && n.LastBusy.Equal(other.LastBusy) && n.Version == other.Version
+	return n.sameState(other) && n.sameUse(other) && n.sameMachine(other)
+}
+
+func (n *Node) sameState(other *Node) bool {
+	return n.Name == other.Name && n.State == other.State && n.Flags == other.Flags &&
+		slices.Equal(n.OtherStates, other.OtherStates) &&
+		n.Reason == other.Reason && n.ReasonBy == other.ReasonBy && n.ReasonAt.Equal(other.ReasonAt)
+}
+
+func (n *Node) sameUse(other *Node) bool {
+	return n.AllocatedCPUs == other.AllocatedCPUs && n.AllocatedMemory == other.AllocatedMemory &&
+		n.GRESUsed == other.GRESUsed && n.LastBusy.Equal(other.LastBusy) && n.Comment == other.Comment &&
+		slices.Equal(n.ActiveFeatures, other.ActiveFeatures) && n.Reservation == other.Reservation
+}
+
+func (n *Node) sameMachine(other *Node) bool {
+	return n.Hostname == other.Hostname && n.Address == other.Address && n.CPUs == other.CPUs && n.Memory == other.Memory &&
+		n.GRES == other.GRES && slices.Equal(n.Features, other.Features) && slices.Equal(n.Partitions, other.Partitions) &&
+		n.BootedAt.Equal(other.BootedAt) && n.SlurmdStartedAt.Equal(other.SlurmdStartedAt) && n.Version == other.Version
 }
 
 // Drained tells whether the record proves that the node takes no more jobs and that nothing is allocated on it. It says
@@ -72,12 +82,8 @@ func (n *Node) Drained() bool {
 // Busy tells whether the record shows that something is allocated or still being cleaned up. A node can be neither busy
 // nor drained, and a state that is not understood counts as busy.
 func (n *Node) Busy() bool {
-	switch n.State {
-	case StateIdle, StateDown, StateFuture:
-		return n.Flags.Has(FlagCompleting) || n.AllocatedCPUs > 0 || n.AllocatedMemory > 0
-	default:
-		return true
-	}
+	free := n.State == StateIdle || n.State == StateDown || n.State == StateFuture
+	return !free || n.Flags.Has(FlagCompleting) || n.AllocatedCPUs > 0 || n.AllocatedMemory > 0
 }
 
 // Draining tells whether the node takes no more jobs because somebody said so.

@@ -36,10 +36,10 @@ func TestPoolReplacesASessionWithOtherSettingsOnly(t *testing.T) {
 		}
 		set(t, pool, cluster, "two", newScripted("b"))
 		synctest.Wait()
-		asked := first.count("diag")
+		asked := first.polls()
 		time.Sleep(time.Minute)
 		replaced, _ := pool.Get(cluster)
-		if _, ok := replaced.Mirror.Snapshot().Node("b"); !ok || first.count("diag") != asked {
+		if _, ok := replaced.Mirror.Snapshot().Node("b"); !ok || first.polls() != asked {
 			t.Error("the old session goes on, or the new one does not")
 		}
 		if _, err := session.Mirror.Refresh(t.Context()); err == nil {

@@ -75,7 +75,7 @@ func dial(tb testing.TB, cluster *slurmnet.Cluster, observer slurm.Observer) *re
 }
 
 func BenchmarkMirror(b *testing.B) {
-	for _, text := range strings.Split(*sizes, ",") {
+	for text := range strings.SplitSeq(*sizes, ",") {
 		size, err := strconv.Atoi(text)
 		if err != nil {
 			b.Fatal(err)
@@ -86,6 +86,7 @@ func BenchmarkMirror(b *testing.B) {
 
 // benchmark measures everything once: what it measures takes minutes.
 func benchmark(b *testing.B, size int) {
+	b.Helper()
 	// Two nodes really run, and are pinged every ten seconds rather than every 100, so that there is noise to suppress.
 	cluster := slurmnet.Start(b, slurmnet.Options{Version: *version, Nodes: 2, CloudNodes: size, ExtraConf: "SlurmdTimeout=30"})
 	b.ResetTimer()
@@ -99,6 +100,7 @@ func benchmark(b *testing.B, size int) {
 
 // measureList times a full list, best of three, and returns its bytes.
 func measureList(b *testing.B, cluster *slurmnet.Cluster) int64 {
+	b.Helper()
 	client := dial(b, cluster, nil)
 	var list slurm.NodeList
 	best := time.Hour
@@ -119,6 +121,7 @@ func measureList(b *testing.B, cluster *slurmnet.Cluster) int64 {
 
 // measureDrain drains and undrains all nodes, in one request each.
 func measureDrain(b *testing.B, cluster *slurmnet.Cluster, size int) {
+	b.Helper()
 	var requests traffic
 	requests.reset()
 	client := dial(b, cluster, &requests)
@@ -141,6 +144,7 @@ func measureDrain(b *testing.B, cluster *slurmnet.Cluster, size int) {
 
 // measureHeap weighs a snapshot.
 func measureHeap(b *testing.B, cluster *slurmnet.Cluster, size int) {
+	b.Helper()
 	before := heap()
 	mirror, stop := run(b, dial(b, cluster, nil), slurm.MirrorOptions{})
 	defer stop()
@@ -153,6 +157,7 @@ func measureHeap(b *testing.B, cluster *slurmnet.Cluster, size int) {
 
 // measureEvents times changes by somebody else, at random moments, until a subscriber hears of them.
 func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int) {
+	b.Helper()
 	other := dial(b, cluster, nil)
 	mirror, stop := run(b, dial(b, cluster, nil), slurm.MirrorOptions{Fast: interval, Slow: interval})
 	defer stop()
@@ -187,6 +192,7 @@ func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int) {
 
 // measureRest counts what a mirror with its default settings receives while nothing happens, after it has found that out.
 func measureRest(b *testing.B, cluster *slurmnet.Cluster, list int64) {
+	b.Helper()
 	var requests traffic
 	requests.reset()
 	_, stop := run(b, dial(b, cluster, &requests), slurm.MirrorOptions{})

@@ -1,9 +1,11 @@
+//nolint:thelper // these are the tests of the suite, not helpers
 package contract
 
 import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,10 +42,7 @@ func testListsNodes(t *testing.T, c cluster) {
 		if node.State != slurm.StateIdle || node.Flags != slurm.FlagDynamicNorm || node.OtherStates != nil {
 			t.Errorf("%s is %v", node.Name, node.StateNames())
 		}
-		if node.Hostname != node.Name || node.Address == "" || node.CPUs < 1 || node.Memory < 1 || node.BootedAt.IsZero() ||
-			node.SlurmdStartedAt.IsZero() || node.Version != c.Info().Version.String() || !slices.Contains(node.Partitions, "all") {
-			t.Errorf("something is missing in %+v", node)
-		}
+		complete(t, c, &node)
 		if node.Busy() || node.Draining() || node.Drained() || !node.Responding() {
 			t.Errorf("%s is not just idle: %v", node.Name, node.StateNames())
 		}
@@ -54,6 +53,15 @@ func testListsNodes(t *testing.T, c cluster) {
 	slices.Sort(names)
 	if !slices.Equal(names, both) || list.Cursor == 0 || list.Unchanged || list.Bytes == 0 {
 		t.Errorf("nodes are %v, cursor %d, bytes %d", names, list.Cursor, list.Bytes)
+	}
+}
+
+// complete checks that everything is there that a node tells when it registers.
+func complete(t *testing.T, c cluster, node *slurm.Node) {
+	t.Helper()
+	if node.Hostname != node.Name || node.Address == "" || node.CPUs < 1 || node.Memory < 1 || node.BootedAt.IsZero() ||
+		node.SlurmdStartedAt.IsZero() || node.Version != c.Info().Version.String() || !slices.Contains(node.Partitions, "all") {
+		t.Errorf("something is missing in %+v", node)
 	}
 }
 
@@ -264,7 +272,7 @@ func testJobs(t *testing.T, c cluster) {
 	})
 	states, err := c.JobStates(t.Context())
 	must(t, err)
-	want := slurm.JobState{ID: fmt.Sprint(id), States: []string{"RUNNING"}}
+	want := slurm.JobState{ID: strconv.FormatInt(id, 10), States: []string{"RUNNING"}}
 	if !slices.ContainsFunc(states, func(s slurm.JobState) bool { return cmp.Equal(s, want) }) {
 		t.Errorf("%+v is not among the states %+v", want, states)
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// real is a cluster of Slurm's own daemons.
-type real struct {
+// realSlurm is a cluster of Slurm's own daemons.
+type realSlurm struct {
 	*slurmnet.Cluster
 	version string
 }
 
-func (r real) url() string              { return r.URL }
-func (r real) old() bool                { return r.version == "24.11" }
-func (r real) token(user string) string { return r.Token(user) }
+func (r realSlurm) url() string              { return r.URL }
+func (r realSlurm) old() bool                { return r.version == "24.11" }
+func (r realSlurm) token(user string) string { return r.Token(user) }
 
-func (r real) briefToken(t *testing.T) string {
+func (r realSlurm) briefToken(t *testing.T) string {
 	t.Helper()
 	output := r.command(t, "scontrol", "token", "username=root", "lifespan=2")
 	_, token, ok := strings.Cut(strings.TrimSpace(output), "=")
@@ -31,17 +31,17 @@ func (r real) briefToken(t *testing.T) string {
 	return token
 }
 
-func (r real) suspend(t *testing.T, job int64) {
+func (r realSlurm) suspend(t *testing.T, job int64) {
 	t.Helper()
 	r.command(t, "scontrol", "suspend", strconv.FormatInt(job, 10))
 }
 
-func (r real) resume(t *testing.T, job int64) {
+func (r realSlurm) resume(t *testing.T, job int64) {
 	t.Helper()
 	r.command(t, "scontrol", "resume", strconv.FormatInt(job, 10))
 }
 
-func (r real) command(t *testing.T, args ...string) string {
+func (r realSlurm) command(t *testing.T, args ...string) string {
 	t.Helper()
 	output, err := r.Run(t.Context(), args...)
 	if err != nil {
@@ -50,8 +50,8 @@ func (r real) command(t *testing.T, args ...string) string {
 	return output
 }
 
-func (r real) stopController(t *testing.T)  { t.Helper(); r.Slurmctld.Stop(t) }
-func (r real) startController(t *testing.T) { t.Helper(); r.Slurmctld.Start(t) }
+func (r realSlurm) stopController(t *testing.T)  { t.Helper(); r.Slurmctld.Stop(t) }
+func (r realSlurm) startController(t *testing.T) { t.Helper(); r.Slurmctld.Start(t) }
 
 func TestRealSlurm(t *testing.T) {
 	for _, version := range images.Versions {
@@ -59,7 +59,7 @@ func TestRealSlurm(t *testing.T) {
 			t.Parallel()
 			// Without memory as a resource, a suspended job leaves no trace in its node's record.
 			cluster := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 2, ExtraConf: "SelectTypeParameters=CR_CPU"})
-			run(t, real{cluster, version})
+			run(t, realSlurm{cluster, version})
 		})
 	}
 }

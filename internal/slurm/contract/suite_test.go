@@ -51,6 +51,7 @@ func always(token string) rest.TokenSource {
 
 // run runs the suite. The order matters to the last two only, which do not leave the cluster as it was.
 func run(t *testing.T, target target) {
+	t.Helper()
 	c := cluster{target, connect(t, target, always(target.token("root")))}
 	for _, test := range []struct {
 		name string

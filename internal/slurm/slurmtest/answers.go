@@ -46,10 +46,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, api, path string
 		s.ping(w, api)
 		return
 	case s.down:
-		s.refuse(w, http.StatusBadGateway, nil, noController.about("Failure to query"))
+		s.refuse(w, http.StatusBadGateway, noController.about("Failure to query"))
 		return
 	case user == "":
-		s.refuse(w, http.StatusNetworkAuthenticationRequired, nil, unauthenticated.about("Failure to query"))
+		s.refuse(w, http.StatusNetworkAuthenticationRequired, unauthenticated.about("Failure to query"))
 		return
 	}
 	kind, name, _ := strings.Cut(strings.TrimSuffix(path, "/"), "/")
@@ -103,8 +103,8 @@ func (s *Server) send(w http.ResponseWriter, status int, members object, warning
 	s.sent += int64(count)
 }
 
-func (s *Server) refuse(w http.ResponseWriter, status int, members object, problems ...problem) {
-	s.send(w, status, members, nil, problems...)
+func (s *Server) refuse(w http.ResponseWriter, status int, problems ...problem) {
+	s.send(w, status, nil, nil, problems...)
 }
 
 // reject answers a change that slurmctld refused. 24.11 has one status for all of them.
@@ -113,7 +113,7 @@ func (s *Server) reject(w http.ResponseWriter, problems ...problem) {
 	if s.old() {
 		status = http.StatusInternalServerError
 	}
-	s.refuse(w, status, nil, problems...)
+	s.refuse(w, status, problems...)
 }
 
 // set is a number in the form that can also be infinite.
@@ -163,7 +163,7 @@ func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) {
 	}
 	// 24.11 asks slurmctld for partitions too, with the same time, and takes their "unchanged" for a failure.
 	if _, partsUnchanged := unchangedSince(r, s.partsChanged); asked && partsUnchanged && s.old() {
-		s.refuse(w, http.StatusInternalServerError, nil, unspecified.about("Unable to query partitions"))
+		s.refuse(w, http.StatusInternalServerError, unspecified.about("Unable to query partitions"))
 		return
 	}
 	nodes := []object{}
@@ -179,7 +179,7 @@ func (s *Server) getNode(w http.ResponseWriter, name string) {
 	node, ok := s.nodes[name]
 	if !ok {
 		// What the real one does: it is a success, and the error says that there is none.
-		s.refuse(w, http.StatusOK, nil, noError.about("Failure to query node "+name))
+		s.refuse(w, http.StatusOK, noError.about("Failure to query node "+name))
 		return
 	}
 	s.send(w, http.StatusOK, object{

@@ -57,7 +57,7 @@ func (s *Server) updateNodes(w http.ResponseWriter, r *http.Request, user, expre
 	failure := "Failure to update node " + expression
 	for _, state := range update.State {
 		if !slices.Contains([]string{"DRAIN", "UNDRAIN", "RESUME", "DOWN"}, state) {
-			s.refuse(w, http.StatusInternalServerError, nil, unknownFlag.about("Unknown flag"), s.badTransition().about(failure))
+			s.refuse(w, http.StatusInternalServerError, unknownFlag.about("Unknown flag"), s.badTransition().about(failure))
 			return
 		}
 	}
