@@ -178,12 +178,13 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 		case <-timer.C:
 		}
 		waiting = append(waiting, m.pause(ctx, shortest)...)
+		start := time.Now()
 		last = m.poll(ctx, demanded || len(waiting) > 0)
 		for _, done := range waiting {
 			done <- last.Err
 		}
 		waiting = nil
-		wait := m.interval()
+		wait := max(m.interval()-time.Since(start), 0) // a long answer does not make the interval longer
 		if last.Err != nil {
 			failures++
 			wait = backoff(failures, last.Err)
