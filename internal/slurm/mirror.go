@@ -17,6 +17,11 @@ type Reader interface {
 	Jobs(ctx context.Context, since Cursor) (JobList, error)
 }
 
+// A Counter is a Reader that can also count nodes by state, in whatever way: a mirror only looks whether it has changed.
+type Counter interface {
+	Census(ctx context.Context) (map[string]int64, error)
+}
+
 // MirrorOptions say how often a mirror asks.
 type MirrorOptions struct {
 	// Fast is the interval for a while after a change, a nudge or a demand; Slow is the interval at rest.
@@ -54,7 +59,7 @@ func (o MirrorOptions) withDefaults() MirrorOptions {
 // first, a few kilobytes: nothing that a person, a job or a slurmd does to a node leaves them as they are. While they
 // stand still, and nobody has demanded to know, lists that brought nothing new are spaced out so that they cost no more
 // than a set number of bytes a second. What slurmctld does to nodes by itself, above all to declare them down, then shows
-// up late, at most after MaxQuiet. See docs/slurm-client.md for figures.
+// up late, at most after MaxQuiet, unless the client is a Counter. See docs/slurm-client.md for figures.
 //
 // The counters only decide when to ask. What a snapshot says, and since when, comes from the lists alone.
 type Mirror struct {
@@ -71,6 +76,7 @@ type Mirror struct {
 	nodeCursor, jobCursor Cursor
 	counters              map[string]int64 // as of the last list of nodes
 	countersSince         time.Time
+	controllerNow         time.Time // slurmctld's clock at the last poll
 	fastUntil             time.Time
 	quietUntil            time.Time // no list of nodes before this without a sign
 	jobsQuietUntil        time.Time // no list of jobs before this without a demand
@@ -234,16 +240,17 @@ func (m *Mirror) poll(ctx context.Context, demanded bool) Poll {
 	if old := m.Snapshot(); old != nil {
 		*next = *old
 	}
-	if !diag.CountersSince.Equal(m.countersSince) || next.Generation == 0 {
-		// Another slurmctld may have another clock, and then its times mean something else.
+	if !diag.CountersSince.Equal(m.countersSince) || diag.Now.Before(m.controllerNow) || next.Generation == 0 {
+		// Another slurmctld may have another clock, or this one's was set back, and then its times mean something else.
 		m.nodeCursor, m.jobCursor, demanded = 0, 0, true
 	}
+	m.controllerNow = diag.Now
 	next.ControllerSince = diag.CountersSince
 	changed, err := m.pollJobs(ctx, next, demanded)
 	if err != nil {
 		return Poll{Diag: diag, Err: err}
 	}
-	counters := signs(diag)
+	counters := m.signs(ctx, diag)
 	now := time.Now()
 	sign := len(changed) > 0 || now.Before(m.fastUntil) || !maps.Equal(counters, m.counters)
 	if demanded || sign || !now.Before(m.quietUntil) {
@@ -313,12 +320,18 @@ func (m *Mirror) pollNodes(ctx context.Context, next *Snapshot) ([]string, error
 	return changed, nil
 }
 
-// signs are the counters of requests that can change a node: all but those that only ask.
-func signs(diag Diag) map[string]int64 {
+// signs are the counters of requests that can change a node, all but those that only ask, and the census if there is
+// one. It may fail: then it is no sign.
+func (m *Mirror) signs(ctx context.Context, diag Diag) map[string]int64 {
 	counters := maps.Clone(diag.RPCs)
 	maps.DeleteFunc(counters, func(name string, _ int64) bool {
 		return strings.Contains(name, "_INFO") || slices.Contains(questions, name)
 	})
+	if counter, ok := m.client.(Counter); ok {
+		if census, err := counter.Census(ctx); err == nil {
+			maps.Copy(counters, census)
+		}
+	}
 	return counters
 }
 

@@ -25,6 +25,7 @@ type scripted struct {
 	nodes  map[string]Node
 	jobs   []Job
 	since  time.Time
+	skew   time.Duration // of its clock
 	rpcs   map[string]int64
 	// last changes, in seconds
 	nodesAt, jobsAt int64
@@ -55,7 +56,7 @@ func (s *scripted) Diag(context.Context) (Diag, error) {
 	rpcs := map[string]int64{"REQUEST_STATS_INFO": int64(s.asked["diag"])}
 	maps.Copy(rpcs, s.rpcs)
 	s.sent += 4000
-	return Diag{Now: time.Now(), CountersSince: s.since, RPCs: rpcs}, s.err
+	return Diag{Now: time.Now().Add(s.skew), CountersSince: s.since, RPCs: rpcs}, s.err
 }
 
 func (s *scripted) Nodes(_ context.Context, since Cursor) (NodeList, error) {
@@ -300,6 +301,25 @@ func TestMirrorForgetsTimesOfAnotherController(t *testing.T) {
 		})
 		if diff := cmp.Diff([]string{"a"}, take(t, changes)); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+func TestMirrorForgetsTimesWhenTheClockIsSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		mirror := runMirror(t, cluster)
+		changes := mirror.Subscribe()
+		take(t, changes)
+		time.Sleep(time.Hour)
+		cluster.set(func() {
+			cluster.skew = -time.Minute
+			cluster.nodes["a"] = Node{Name: "a", State: StateDown}
+			cluster.nodesAt = time.Now().Add(cluster.skew).Unix()
+		})
+		start := time.Now()
+		if diff := cmp.Diff([]string{"a"}, take(t, changes)); diff != "" || time.Since(start) > 11*time.Second {
+			t.Errorf("after %s: %s", time.Since(start), diff)
 		}
 	})
 }

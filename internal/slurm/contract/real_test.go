@@ -3,11 +3,18 @@
 package contract
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/slurm-operator/slurm-operator/hack/images"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
@@ -60,6 +67,71 @@ func TestRealSlurm(t *testing.T) {
 			// Without memory as a resource, a suspended job leaves no trace in its node's record.
 			cluster := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 2, ExtraConf: "SelectTypeParameters=CR_CPU"})
 			run(t, realSlurm{cluster, version})
+		})
+	}
+}
+
+// With slurmctld's metrics a mirror sees what slurmctld does by itself, also when it does not list nodes without a sign.
+func TestMirrorSeesASilentNode(t *testing.T) {
+	t.Parallel()
+	cluster := slurmnet.Start(t, slurmnet.Options{Version: "26.05", Nodes: 2, ExtraConf: "SlurmdTimeout=10"})
+	address, err := cluster.Run(t.Context(), "getent", "hosts", "slurmctld")
+	must(t, err)
+	client, err := rest.New(rest.Options{
+		URL: cluster.URL, Metrics: "http://" + strings.Fields(address)[0] + ":6817", Token: always(cluster.Token("root")),
+	})
+	must(t, err)
+	t.Cleanup(client.Close)
+	mirror := slurm.NewMirror(client, slurm.MirrorOptions{
+		Fast: 100 * time.Millisecond, Slow: 500 * time.Millisecond, FastFor: time.Second, Noise: 1, MaxQuiet: time.Hour,
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { mirror.Run(ctx, func(slurm.Poll) {}) })
+	defer running.Wait()
+	defer stop()
+	responding := func() error {
+		if snapshot := mirror.Snapshot(); snapshot != nil {
+			if node, ok := snapshot.Node("node-1"); ok && node.Responding() {
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	}
+	eventually(t, "node to respond", responding)
+	cluster.Nodes[1].Kill(t)
+	eventually(t, "node to be seen as silent", func() error {
+		if responding() == nil {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+}
+
+// A job that our user could not see would be lost with its node.
+func TestNothingIsHiddenFromTheSlurmUser(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			started := slurmnet.Start(t, slurmnet.Options{
+				Version: version, Nodes: 2,
+				ExtraConf: "PartitionName=secret Nodes=ALL Hidden=YES AllowGroups=root\nPrivateData=jobs,nodes,reservations",
+			})
+			target := realSlurm{started, version}
+			c := cluster{target, connect(t, target, always(target.token("slurm")))}
+			target.command(t, "sbatch", "--partition=secret", "--nodelist=node-0", "--time=10", "--wrap=sleep 1000")
+			eventually(t, "job to be seen", func() error {
+				job, err := c.job(t, 1)
+				if err == nil && (!job.Running() || job.Nodes != "node-0" || job.Partition != "secret") {
+					err = fmt.Errorf("it is %+v", job)
+				}
+				return err
+			})
+			list, err := c.Nodes(t.Context(), 0)
+			must(t, err)
+			if len(list.Nodes) != 2 {
+				t.Errorf("nodes are %+v", list.Nodes)
+			}
 		})
 	}
 }

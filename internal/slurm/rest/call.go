@@ -66,16 +66,20 @@ func (c *Client) doIn(ctx context.Context, api string, call call) (outcome, erro
 	defer cancel()
 	start := time.Now()
 	result, err := c.exchange(ctx, api, call)
-	if c.options.Observer != nil {
-		observation := slurm.Observation{
-			Call: call.name, Result: slurm.Result(err), Duration: time.Since(start), Received: result.bytes,
-		}
-		if result.unchanged {
-			observation.Result = "unchanged"
-		}
-		c.options.Observer.ObserveRequest(observation)
-	}
+	c.observe(call.name, start, result, err)
 	return result, err
+}
+
+// observe tells the observer, if there is one, how a request ended.
+func (c *Client) observe(call string, start time.Time, result outcome, err error) {
+	if c.options.Observer == nil {
+		return
+	}
+	observation := slurm.Observation{Call: call, Result: slurm.Result(err), Duration: time.Since(start), Received: result.bytes}
+	if result.unchanged {
+		observation.Result = "unchanged"
+	}
+	c.options.Observer.ObserveRequest(observation)
 }
 
 // exchange sends the request and reads the answer.

@@ -44,6 +44,8 @@ type Options struct {
 	URL string
 	// Token gives the JWT.
 	Token TokenSource
+	// Metrics is where slurmctld itself listens, such as http://slurm-controller.slurm:6817, for Census; it may be empty.
+	Metrics string
 	// TLS is for https; nil for Go's defaults.
 	TLS *tls.Config
 	// Timeout bounds each request and its answer; 0 is DefaultTimeout.

@@ -80,6 +80,8 @@ func (c *Client) Diag(ctx context.Context) (slurm.Diag, error) {
 
 // Nodes lists all nodes.
 func (c *Client) Nodes(ctx context.Context, since slurm.Cursor) (slurm.NodeList, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
 	list, err := c.nodes(ctx, since)
 	// 24.11 answers with a nameless error when nodes have changed and partitions have not, because it asks slurmctld for
 	// both. Asking for everything is right after every failure of slurmrestd to say what has changed.

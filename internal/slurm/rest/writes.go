@@ -54,7 +54,11 @@ func (c *Client) DeleteNodes(ctx context.Context, names []string) error {
 	}
 	if len(expression) > maxPath && len(names) > 1 {
 		half := len(names) / 2
-		return errors.Join(c.DeleteNodes(ctx, names[:half]), c.DeleteNodes(ctx, names[half:]))
+		err := errors.Join(c.DeleteNodes(ctx, names[:half]), c.DeleteNodes(ctx, names[half:]))
+		if err != nil {
+			err = &slurm.Error{Kind: slurm.PartialEffect, Op: "delete nodes " + shorten(expression), Err: err}
+		}
+		return err
 	}
 	_, err = c.do(ctx, call{
 		name: "delete-nodes", op: "delete nodes " + shorten(expression), method: http.MethodDelete,
@@ -95,6 +99,8 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 }
 
 func (c *Client) changeReservation(ctx context.Context, call call) error {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
 	api, err := c.api(ctx)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package slurmtest
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -255,4 +256,26 @@ func (s *Server) listReservations(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	s.send(w, http.StatusOK, object{"reservations": list, "last_update": set(s.clock().Unix())}, nil)
+}
+
+// metrics counts nodes as slurmctld does, by some of the states. The free memory is never the same.
+func (s *Server) metrics(w http.ResponseWriter) {
+	counts := map[string]int{"idle": 0, "alloc": 0, "mixed": 0, "down": 0, "drain": 0, "no_resp": 0, "cg": 0}
+	names := map[string]string{
+		"IDLE": "idle", "ALLOCATED": "alloc", "MIXED": "mixed", "DOWN": "down", "DRAIN": "drain", "NOT_RESPONDING": "no_resp",
+		"COMPLETING": "cg",
+	}
+	uses := s.usages()
+	for _, node := range s.nodes {
+		for _, state := range node.states(uses[node.name]) {
+			if name, ok := names[state]; ok {
+				counts[name]++
+			}
+		}
+	}
+	counts["mem_free"] = len(s.requests)
+	fmt.Fprintln(w, "# TYPE slurm_partition_nodes_idle gauge")
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(w, "slurm_partition_nodes_%s{partition=\"all\"} %d\n", name, counts[name])
+	}
 }

@@ -148,6 +148,7 @@ func (s *Server) Requests() []string {
 
 // serve routes a request: first to a fault, then to slurmrestd's own answers.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	// The metrics of slurmctld have another port in a real cluster.
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), "/slurm/")
 	api, path, _ := strings.Cut(rest, "/")
 	s.mu.Lock()
@@ -162,13 +163,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		fault.Respond(s, w, r)
 		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	if r.URL.Path == "/metrics/partitions" && !s.old() && !s.down {
+		s.metrics(w)
+		return
+	}
 	if !ok || !slices.Contains(s.apis, api) {
 		s.noSuchPath(w)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.advance()
 	s.answer(w, r, api, path)
 }
 
