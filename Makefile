@@ -7,6 +7,7 @@ export CGO_ENABLED ?= 0
 NODES ?= 3
 CYCLES ?= 20
 PODS ?= 1000,5000
+FUZZTIME ?= 10s
 SCALE_FLAGS ?= -docs=baseline
 # The Slurm versions that tests run on.
 SLURM ?= 26.05,24.11
@@ -61,7 +62,7 @@ verify: ## Prove that everything generated is current
 .PHONY: lint
 lint: ## Run the linters
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags $(TAGS)
-	shellcheck hack/generate.sh hack/install-packages hack/verify-generated hack/with-cluster .ci/run
+	shellcheck hack/fuzz hack/generate.sh hack/install-packages hack/verify-generated hack/with-cluster .ci/run
 
 ##@ Test
 .PHONY: test
@@ -75,7 +76,15 @@ test-integration: ## Run the tests that need an API server
 
 .PHONY: test-slurm
 test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
-	$(TEST) -tags slurm -count=1 -timeout 30m ./test/slurmnet/...
+	$(TEST) -tags slurm -count=1 -timeout 30m ./test/slurmnet ./internal/slurm/contract
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZTIME (10s)
+	hack/fuzz $(FUZZTIME)
+
+.PHONY: bench-slurm
+bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and 16,000 nodes (root)
+	go test -tags slurm -run '^$$' -bench Mirror -benchtime 1x -timeout 2h ./internal/slurm/bench -args -nodes=5000,16000
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one of our own (root)
