@@ -53,7 +53,8 @@ func (want traces) left() error {
 	for _, link := range links {
 		// A process that ends while we look is none that is left.
 		if namespace, err := os.Readlink(link); err == nil && slices.Contains(want.namespaces, namespace) {
-			return fmt.Errorf("%s is %s", link, namespace)
+			command, _ := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(link)), "cmdline"))
+			return fmt.Errorf("%s is %s; we are process %d, and that one is %q", link, namespace, os.Getpid(), command)
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/slurm-operator/slurm-operator/test/thread"
 )
 
 // first are the attributes of the first process of a new PID namespace (and others), which the kernel ends when the
@@ -30,8 +31,7 @@ type process struct {
 func start(command *exec.Cmd, namespaces ...string) (*process, error) {
 	p := &process{command: command, ended: make(chan struct{})}
 	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // without an unlock, the thread ends with the goroutine
+	go thread.Run(func() {
 		err := enter(namespaces)
 		if err == nil {
 			err = command.Start()
@@ -41,7 +41,7 @@ func start(command *exec.Cmd, namespaces ...string) (*process, error) {
 			p.err = command.Wait()
 			close(p.ended)
 		}
-	}()
+	})
 	if err := <-started; err != nil {
 		return nil, err
 	}

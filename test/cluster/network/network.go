@@ -11,11 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/slurm-operator/slurm-operator/test/thread"
 )
 
 // The address plan. All of it exists only between the bridge and the namespaces.
@@ -177,30 +178,26 @@ func isNamespace(name string) bool {
 }
 
 // Dial connects from inside the node's network.
-func (w Wire) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
+func (w Wire) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	thread.Run(func() {
+		if err = w.enter(); err == nil {
+			conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		}
+	})
+	return conn, err
+}
+
+// enter moves the calling thread into the node's network.
+func (w Wire) enter() error {
+	file, err := os.Open(w.NamespaceFile())
+	if err != nil {
+		return err
 	}
-	done := make(chan result, 1)
-	go func() {
-		// The thread stays in the node's namespace, so it is never given back: it ends with this goroutine.
-		runtime.LockOSThread()
-		done <- func() result {
-			file, err := os.Open(w.NamespaceFile())
-			if err != nil {
-				return result{err: err}
-			}
-			defer file.Close()
-			if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
-				return result{err: fmt.Errorf("entering the network of %s: %w", w.Namespace(), err)}
-			}
-			conn, err := new(net.Dialer).DialContext(ctx, network, address)
-			return result{conn, err}
-		}()
-	}()
-	r := <-done
-	return r.conn, r.err
+	defer file.Close()
+	if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("entering the network of %s: %w", w.Namespace(), err)
+	}
+	return nil
 }
 
 func runAll(ctx context.Context, commands [][]string) error {
