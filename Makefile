@@ -74,9 +74,9 @@ test: ## Run the unit tests
 test-integration: ## Run the tests that need an API server
 	$(TEST) -tags integration -count=1 ./test/integration/...
 
+# One package at a time: the kernel gives the number of a namespace that has gone to the next one, whoever makes it.
 .PHONY: test-slurm
 test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
-	# One package at a time: the kernel gives the number of a namespace that has gone to the next one, whoever makes it.
 	$(TEST) -tags slurm -count=1 -p 1 -timeout 30m ./test/slurmnet ./internal/slurm/contract
 
 .PHONY: fuzz
