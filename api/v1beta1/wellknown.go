@@ -80,18 +80,3 @@ const (
 func PodConditionType(state string) corev1.PodConditionType {
 	return corev1.PodConditionType(PodConditionPrefix + state)
 }
-
-// NodeComment is what the operator writes, as JSON, into the comment of a Slurm node: which pod is behind it.
-// +kubebuilder:object:generate=false
-type NodeComment struct {
-	// Namespace of the pod.
-	Namespace string `json:"namespace"`
-	// PodName is the name of the pod.
-	PodName string `json:"podName"`
-	// Node is the Kubernetes node that the pod runs on.
-	Node string `json:"node"`
-	// NodeSetName is the name of the NodeSet that owns the pod.
-	NodeSetName string `json:"nodeSetName"`
-	// NodeSetUID is the UID of the NodeSet that owns the pod.
-	NodeSetUID string `json:"nodeSetUID"`
-}

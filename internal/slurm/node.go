@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
 // A Node is Slurm's record of a node, as far as the operator has a use for it. What changes with every heartbeat, such as
@@ -107,11 +109,8 @@ func (n *Node) StateNames() []string {
 	return slices.Concat([]string{n.State.String()}, n.Flags.Names(), n.OtherStates)
 }
 
-// ReasonPrefix marks a drain as ours.
-const ReasonPrefix = "slurm-operator: "
-
 // OurReason makes the reason of a drain of ours.
-func OurReason(why string) string { return ReasonPrefix + why }
+func OurReason(why string) string { return slinkyv1beta1.ReasonPrefix + why }
 
 // IsOurReason tells whether a reason is one of ours.
-func IsOurReason(reason string) bool { return strings.HasPrefix(reason, ReasonPrefix) }
+func IsOurReason(reason string) bool { return strings.HasPrefix(reason, slinkyv1beta1.ReasonPrefix) }
