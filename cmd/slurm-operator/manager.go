@@ -13,7 +13,7 @@ import (
 )
 
 func managerCommand() *cobra.Command {
-	options := operator.Options{MetricsAddress: ":8080", HealthAddress: ":8081", LeaderElection: true}
+	options := operator.Options{MetricsAddress: ":8080", HealthAddress: ":8081", Workers: 4, LeaderElection: true}
 	command := &cobra.Command{
 		Use:   "manager",
 		Short: "Runs the controllers",
@@ -30,6 +30,9 @@ func managerCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", options.MetricsAddress, "where metrics are served; 0 serves none")
 	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", options.HealthAddress, "where /healthz and /readyz are served")
+	flags.StringVar(&options.PprofAddress, "pprof-bind-address", "", "where profiles are served; none by default")
+	flags.StringSliceVar(&options.Namespaces, "namespaces", nil, "the namespaces whose objects are managed, separated by commas; all by default")
+	flags.IntVar(&options.Workers, "workers", options.Workers, "how many objects of each kind are reconciled at the same time")
 	flags.BoolVar(&options.LeaderElection, "leader-elect", options.LeaderElection, "let only one of several replicas act")
 	flags.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "where the lease of the leader lies; the pod's own namespace by default")
 	return command

@@ -5,12 +5,18 @@ package operator
 import (
 	"context"
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -26,6 +32,12 @@ type Options struct {
 	MetricsAddress string
 	// HealthAddress is where /healthz and /readyz are served.
 	HealthAddress string
+	// PprofAddress is where profiles are served; empty serves none.
+	PprofAddress string
+	// Namespaces are those whose objects are managed; none means all.
+	Namespaces []string
+	// Workers is how many objects of each kind are reconciled at the same time.
+	Workers int
 	// LeaderElection lets only one of several replicas act.
 	LeaderElection bool
 	// LeaderElectionNamespace is where the lease of the leader lies; empty for the pod's own namespace.
@@ -44,7 +56,10 @@ func Scheme() *runtime.Scheme {
 func Run(ctx context.Context, config *rest.Config, options Options) error {
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  Scheme(),
+		Cache:                   cacheOptions(options.Namespaces),
+		Controller:              controllerOptions(options),
 		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
+		PprofBindAddress:        options.PprofAddress,
 		HealthProbeBindAddress:  options.HealthAddress,
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        leaseName,
@@ -61,5 +76,40 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err := manager.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
+	if err := addControllers(ctx, manager); err != nil {
+		return err
+	}
 	return manager.Start(ctx)
+}
+
+// reconcileTimeout bounds each reconcile, whatever the API server or Slurm does.
+const reconcileTimeout = 30 * time.Second
+
+func controllerOptions(options Options) config.Controller {
+	return config.Controller{
+		MaxConcurrentReconciles: options.Workers,
+		ReconciliationTimeout:   reconcileTimeout,
+		// Names are checked for the whole process, in which a test may run several managers.
+		SkipNameValidation: new(true),
+		// A replica that does not lead fills its caches, so that it takes over without a delay.
+		EnableWarmup: new(true),
+	}
+}
+
+// cacheOptions keeps out of memory what nobody reads.
+func cacheOptions(namespaces []string) cache.Options {
+	options := cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			// Helm keeps whole releases in Secrets.
+			&corev1.Secret{}: {Field: fields.OneTermNotEqualSelector("type", "helm.sh/release.v1")},
+		},
+	}
+	if len(namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return options
 }

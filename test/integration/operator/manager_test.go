@@ -17,11 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slurm-operator/slurm-operator/internal/operator"
-	"github.com/slurm-operator/slurm-operator/test/integration/apiserver"
 )
 
 func TestManagerLeadsIsReadyAndHandsOverWhenStopped(t *testing.T) {
-	config := apiserver.Start(t).Config
+	config := server.Config
 	health := freeAddress(t)
 	stop := startManager(t, config, health)
 

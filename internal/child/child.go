@@ -1,0 +1,191 @@
+// Package child writes the objects that belong to an object of ours.
+//
+// Children are applied on the server's side under one field owner: fields that others set survive, fields of ours that
+// drifted are put back, and nothing is compared by hand. To cost nothing when nothing happens, an Applier remembers for
+// each child what it last asked for and what the object then looked like, status aside; while both are the same, it
+// sends nothing. After a restart it asks once more for each, which changes nothing on the server.
+package child
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slurm-operator/slurm-operator/internal/applied"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// An Applier writes children. It may be shared by all controllers.
+type Applier struct {
+	client client.Client
+	memory applied.Memory[key]
+}
+
+// A key names a child.
+type key struct {
+	kind schema.GroupKind
+	name types.NamespacedName
+}
+
+// NewApplier makes an applier that remembers nothing.
+func NewApplier(client client.Client) *Applier {
+	return &Applier{client: client}
+}
+
+// A ForeignError says that an object is in the way that does not belong to the owner.
+type ForeignError struct {
+	Kind, Name string
+	Owner      string
+}
+
+// Error says what to do about it.
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%s %s exists and does not belong to %s; delete it, or choose another name", e.Kind, e.Name, e.Owner)
+}
+
+// Apply makes the object what desired says, and owned by owner. It fills live with the object as it then is. An object of
+// that name that belongs to somebody else is left alone: the error is a *ForeignError.
+func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtime.ApplyConfiguration, live client.Object) error {
+	configuration, err := a.owned(owner, desired)
+	if err != nil {
+		return err
+	}
+	kind, name := configuration.GroupVersionKind(), client.ObjectKeyFromObject(configuration)
+	found, err := a.find(ctx, owner, kind, name, live)
+	if err != nil {
+		return err
+	}
+	id, asked := key{kind.GroupKind(), name}, runtime.DeepCopyJSON(configuration.Object)
+	if found {
+		is, err := settable(live)
+		if err != nil {
+			return err
+		}
+		if a.memory.Settled(id, asked, is) {
+			return nil
+		}
+	}
+	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), client.FieldOwner(naming.ManagedBy), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("applying %s %s: %w", kind.Kind, name.Name, err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(configuration.Object, live); err != nil {
+		return fmt.Errorf("reading %s %s: %w", kind.Kind, name.Name, err)
+	}
+	is, err := settable(live)
+	if err != nil {
+		return err
+	}
+	a.memory.Remember(id, asked, is)
+	return nil
+}
+
+// Delete deletes a child, if there is one and it belongs to owner. The object needs only its name.
+func (a *Applier) Delete(ctx context.Context, owner, object client.Object) error {
+	kind, err := a.client.GroupVersionKindFor(object)
+	if err != nil {
+		return err
+	}
+	name := client.ObjectKeyFromObject(object)
+	found, err := a.find(ctx, owner, kind, name, object)
+	if foreign := (*ForeignError)(nil); errors.As(err, &foreign) {
+		return nil
+	}
+	if err != nil || !found || object.GetDeletionTimestamp() != nil {
+		return err
+	}
+	a.memory.Forget(key{kind.GroupKind(), name})
+	uid := object.GetUID()
+	err = a.client.Delete(ctx, object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting %s %s: %w", kind.Kind, name.Name, err)
+	}
+	return nil
+}
+
+// CreateOnce creates an object that nobody owns, such as a generated key or the saved state, unless it exists already. It
+// outlives what it was made for, so that the same thing made anew finds it. It fills object with what there is.
+func (a *Applier) CreateOnce(ctx context.Context, object client.Object) error {
+	wanted := object.DeepCopyObject().(client.Object)
+	err := a.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	err = a.client.Create(ctx, wanted, client.FieldOwner(naming.ManagedBy))
+	if err != nil {
+		// One that exists although the cache does not show it will be there the next time.
+		return fmt.Errorf("creating %s: %w", wanted.GetName(), err)
+	}
+	return overwrite(object, wanted)
+}
+
+// find reads an object, and refuses one that does not belong to owner.
+func (a *Applier) find(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName, live client.Object) (bool, error) {
+	switch err := a.client.Get(ctx, name, live); {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading %s %s: %w", kind.Kind, name.Name, err)
+	case !metav1.IsControlledBy(live, owner):
+		ownerKind, err := a.client.GroupVersionKindFor(owner)
+		if err != nil {
+			return false, err
+		}
+		return true, &ForeignError{Kind: kind.Kind, Name: name.Name, Owner: ownerKind.Kind + " " + owner.GetName()}
+	}
+	return true, nil
+}
+
+// owned is the configuration with the owner's reference.
+func (a *Applier) owned(owner client.Object, desired runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
+	kind, err := a.client.GroupVersionKindFor(owner)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(desired)
+	if err != nil {
+		return nil, err
+	}
+	configuration := &unstructured.Unstructured{}
+	if err := json.Unmarshal(data, &configuration.Object); err != nil {
+		return nil, err
+	}
+	configuration.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)})
+	return configuration, nil
+}
+
+// settable is all of an object that somebody may have set: not the status, and not what the server keeps for itself.
+func settable(object client.Object) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+			delete(metadata, field)
+		}
+	}
+	// The cache leaves out what kind it is; the server does not.
+	for _, field := range []string{"status", "apiVersion", "kind"} {
+		delete(fields, field)
+	}
+	return fields, nil
+}
+
+// overwrite makes one object a copy of another of the same type.
+func overwrite(object, by client.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(by)
+	if err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(fields, object)
+}

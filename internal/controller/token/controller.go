@@ -1,0 +1,89 @@
+// Package token keeps the Secret of each Token: a JWT for one Slurm user, renewed well before it expires and signed anew
+// when the key or the spec has changed.
+//
+// The Secret itself is the only memory: a token in it that the present key signed, for the right user and lifetime, and
+// that is still young, stays.
+package token
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// A Reconciler reconciles Tokens.
+type Reconciler struct {
+	Client   client.Client
+	Children *child.Applier
+	Status   *status.Writer
+	Clock    clock.PassiveClock
+}
+
+// A scope is what a reconcile observes.
+type scope struct {
+	token *slinkyv1beta1.Token
+	// key is the signing key; nil when there is none.
+	key []byte
+	// kept is what the Secret holds now; empty when there is none.
+	kept string
+	now  time.Time
+}
+
+// Reconcile brings one Token's Secret in step with it.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	scope, err := r.observe(ctx, request)
+	if err != nil || scope == nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	plan := decide(scope)
+	err = r.act(ctx, scope, plan)
+	if foreign, ok := errors.AsType[*child.ForeignError](err); ok {
+		plan, err = conflict(foreign), nil
+	}
+	return ctrl.Result{RequeueAfter: plan.again}, errors.Join(err, r.report(ctx, scope, plan, err))
+}
+
+func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
+	token := &slinkyv1beta1.Token{}
+	if err := r.Client.Get(ctx, request.NamespacedName, token); err != nil {
+		return nil, err
+	}
+	if token.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	scope := &scope{token: token, now: r.Clock.Now()}
+	key, kept := token.Spec.JWTKey(), naming.TokenSecret(token)
+	var err error
+	if scope.key, err = reference.SecretValue(ctx, r.Client, token.Namespace, *key); err != nil {
+		return nil, err
+	}
+	value, err := reference.SecretValue(ctx, r.Client, token.Namespace, kept)
+	scope.kept = string(value)
+	return scope, err
+}
+
+func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
+	if plan.token == nil {
+		return nil
+	}
+	if plan.replace {
+		// An immutable Secret cannot be changed, only made anew.
+		old := &corev1.Secret{}
+		old.Namespace, old.Name = scope.token.Namespace, naming.TokenSecret(scope.token).Name
+		if err := r.Children.Delete(ctx, scope.token, old); err != nil {
+			return err
+		}
+	}
+	return r.Children.Apply(ctx, scope.token, secret(scope.token, plan.token.Text), &corev1.Secret{})
+}

@@ -1,0 +1,99 @@
+package index
+
+import (
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// The references, named by the kind that refers and by what it refers to.
+var (
+	RestAPIsByController    = reference("controller", &slinkyv1beta1.RestApi{}, &slinkyv1beta1.RestApiList{}, restAPIController)
+	LoginSetsByController   = reference("controller", &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.LoginSetList{}, loginSetController)
+	NodeSetsByController    = reference("controller", &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.NodeSetList{}, nodeSetController)
+	ControllersByAccounting = reference("accounting", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerAccounting)
+
+	ControllersBySecret = reference("secret", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerSecrets)
+	AccountingsBySecret = reference("secret", &slinkyv1beta1.Accounting{}, &slinkyv1beta1.AccountingList{}, accountingSecrets)
+	LoginSetsBySecret   = reference("secret", &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.LoginSetList{}, loginSetSecrets)
+	TokensBySecret      = reference("secret", &slinkyv1beta1.Token{}, &slinkyv1beta1.TokenList{}, tokenSecrets)
+
+	ControllersByConfigMap = reference("configmap", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerConfigMaps)
+	AccountingsByConfigMap = reference("configmap", &slinkyv1beta1.Accounting{}, &slinkyv1beta1.AccountingList{}, accountingConfigMaps)
+)
+
+var all = []Reference{
+	RestAPIsByController, LoginSetsByController, NodeSetsByController, ControllersByAccounting,
+	ControllersBySecret, AccountingsBySecret, LoginSetsBySecret, TokensBySecret,
+	ControllersByConfigMap, AccountingsByConfigMap,
+}
+
+func restAPIController(restAPI *slinkyv1beta1.RestApi) []string {
+	return []string{restAPI.Spec.ControllerRef.Name}
+}
+
+func loginSetController(loginSet *slinkyv1beta1.LoginSet) []string {
+	return []string{loginSet.Spec.ControllerRef.Name}
+}
+
+func nodeSetController(nodeSet *slinkyv1beta1.NodeSet) []string {
+	return []string{nodeSet.Spec.ControllerRef.Name}
+}
+
+func controllerAccounting(controller *slinkyv1beta1.Controller) []string {
+	if controller.Spec.AccountingRef == nil {
+		return nil
+	}
+	return []string{controller.Spec.AccountingRef.Name}
+}
+
+// controllerSecrets leaves out the keys that come from the Accounting, through which their changes arrive.
+func controllerSecrets(controller *slinkyv1beta1.Controller) []string {
+	keys := naming.ControllerKeys(controller, nil)
+	return []string{keys.Slurm.Name, keys.JWT.Name}
+}
+
+func accountingSecrets(accounting *slinkyv1beta1.Accounting) []string {
+	keys := naming.AccountingKeys(accounting)
+	names := []string{keys.Slurm.Name, keys.JWT.Name}
+	if storage := accounting.Spec.StorageConfig; storage != nil && storage.PasswordKeyRef != nil {
+		names = append(names, storage.PasswordKeyRef.Name)
+	}
+	return names
+}
+
+func loginSetSecrets(loginSet *slinkyv1beta1.LoginSet) []string {
+	if loginSet.Spec.SSSDConfRef == nil {
+		return nil
+	}
+	return []string{loginSet.Spec.SSSDConfRef.Name}
+}
+
+func tokenSecrets(token *slinkyv1beta1.Token) []string {
+	if token.Spec.JWTKey() == nil {
+		return nil
+	}
+	return []string{token.Spec.JWTKey().Name}
+}
+
+func controllerConfigMaps(controller *slinkyv1beta1.Controller) []string {
+	var names []string
+	for _, references := range [][]slinkyv1beta1.ObjectReference{
+		controller.Spec.ConfigFileRefs, controller.Spec.PrologScriptRefs, controller.Spec.EpilogScriptRefs,
+		controller.Spec.PrologSlurmctldScriptRefs, controller.Spec.EpilogSlurmctldScriptRefs,
+	} {
+		for _, reference := range references {
+			names = append(names, reference.Name)
+		}
+	}
+	if jwks := controller.Spec.JWKSKeyRef; jwks != nil {
+		names = append(names, jwks.Name)
+	}
+	return names
+}
+
+func accountingConfigMaps(accounting *slinkyv1beta1.Accounting) []string {
+	if accounting.Spec.JWKSKeyRef == nil {
+		return nil
+	}
+	return []string{accounting.Spec.JWKSKeyRef.Name}
+}

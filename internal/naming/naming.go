@@ -1,0 +1,135 @@
+// Package naming is the one place for the names, labels, ports and paths that the operator gives to what it makes.
+//
+// Children carry the name of the object that they belong to and a word for what they are, such as slurm-restapi for the
+// RestApi slurm. A LoginSet's children carry its bare name: it is what users type after ssh.
+package naming
+
+import (
+	"maps"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+)
+
+// Ports on which the daemons listen in their pods.
+const (
+	PortSlurmctld  = 6817
+	PortSlurmd     = 6818
+	PortSlurmdbd   = 6819
+	PortSlurmrestd = 6820
+	PortSSH        = 22
+	// PortAgent is where the agent beside slurmctld tells which configuration runs.
+	PortAgent = 6816
+)
+
+// A Daemon is what a pod is there for; it is the value of the label app.kubernetes.io/name.
+type Daemon string
+
+// The daemons.
+const (
+	Slurmctld  Daemon = "slurmctld"
+	Slurmd     Daemon = "slurmd"
+	Slurmdbd   Daemon = "slurmdbd"
+	Slurmrestd Daemon = "slurmrestd"
+	Login      Daemon = "login"
+)
+
+// components are the values of the label app.kubernetes.io/component.
+var components = map[Daemon]string{
+	Slurmctld: "controller", Slurmd: "compute", Slurmdbd: "accounting", Slurmrestd: "restapi", Login: "login",
+}
+
+// Label keys that the operator puts on everything it makes.
+const (
+	labelName      = "app.kubernetes.io/name"
+	labelInstance  = "app.kubernetes.io/instance"
+	labelComponent = "app.kubernetes.io/component"
+	labelPartOf    = "app.kubernetes.io/part-of"
+	// LabelManagedBy marks what the operator made; its value is ManagedBy.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// ManagedBy is the operator's name, in labels and as the owner of fields.
+	ManagedBy = "slurm-operator"
+)
+
+// Labels are for everything that belongs to the daemon of one object.
+func Labels(daemon Daemon, instance string) map[string]string {
+	labels := Selector(daemon, instance)
+	labels[labelComponent] = components[daemon]
+	labels[labelPartOf] = "slurm"
+	labels[LabelManagedBy] = ManagedBy
+	return labels
+}
+
+// Selector selects the pods of the daemon of one object. It never changes: selectors of workloads are immutable.
+func Selector(daemon Daemon, instance string) map[string]string {
+	return map[string]string{labelName: string(daemon), labelInstance: instance}
+}
+
+// Merge puts the user's labels under the operator's own, which win: they select pods.
+func Merge(user map[string]slinkyv1beta1.LabelValue, own map[string]string) map[string]string {
+	merged := make(map[string]string, len(user)+len(own))
+	for key, value := range user {
+		merged[key] = string(value)
+	}
+	maps.Copy(merged, own)
+	return merged
+}
+
+// Controller names the workload of a Controller, and the Service in front of it.
+func Controller(controller string) string { return controller + "-controller" }
+
+// ControllerHosts names the headless Service that gives each slurmctld pod of a Controller a name in DNS.
+func ControllerHosts(controller string) string { return controller + "-slurmctld" }
+
+// ControllerState names the claim for the saved state of a Controller.
+func ControllerState(controller string) string { return controller + "-controller-state" }
+
+// Configuration names the ConfigMap with the configuration that slurmctld runs with, or starts with next.
+func Configuration(controller string) string { return controller + "-config" }
+
+// Candidate names the ConfigMap with the configuration that is being tried.
+func Candidate(controller string) string { return controller + "-config-candidate" }
+
+// Trial names the pod that tries the configuration with a hash.
+func Trial(controller, hash string) string { return controller + "-trial-" + hash }
+
+// Accounting names the workload of an Accounting, its Service and its Secret.
+func Accounting(accounting string) string { return accounting + "-accounting" }
+
+// RestAPI names the workload of a RestApi, its Service and its ConfigMap.
+func RestAPI(restAPI string) string { return restAPI + "-restapi" }
+
+// LoginSet names the workload of a LoginSet and its Service.
+func LoginSet(loginSet string) string { return loginSet }
+
+// LoginHosts names the headless Service that gives each login pod a name in DNS.
+func LoginHosts(loginSet string) string { return loginSet + "-hosts" }
+
+// LoginConfiguration names the ConfigMap with the configuration of a LoginSet's sshd.
+func LoginConfiguration(loginSet string) string { return loginSet + "-sshd" }
+
+// LoginHostKeys names the Secret with the host keys of a LoginSet's sshd.
+func LoginHostKeys(loginSet string) string { return loginSet + "-ssh-host-keys" }
+
+// TokenSecret selects where a Token is kept.
+func TokenSecret(token *slinkyv1beta1.Token) slinkyv1beta1.SecretKeyReference {
+	reference := slinkyv1beta1.SecretKeyReference{
+		Name: token.Name + "-jwt-" + token.Spec.Username, Key: slinkyv1beta1.TokenKey,
+	}
+	if chosen := token.Spec.SecretRef; chosen != nil {
+		if chosen.Name != "" {
+			reference.Name = chosen.Name
+		}
+		if chosen.Key != "" {
+			reference.Key = chosen.Key
+		}
+	}
+	return reference
+}
+
+// ClusterName is Slurm's name of the cluster.
+func ClusterName(controller *slinkyv1beta1.Controller) string {
+	if controller.Spec.ClusterName != "" {
+		return controller.Spec.ClusterName
+	}
+	return controller.Namespace + "_" + controller.Name
+}

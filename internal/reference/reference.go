@@ -1,0 +1,41 @@
+// Package reference reads what specs refer to. What does not exist is not an error but an answer: nil.
+package reference
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+)
+
+// Object reads the object of a name into object. It returns nil when there is none, or when it is being deleted.
+func Object[T client.Object](ctx context.Context, reader client.Reader, namespace, name string, object T) (found T, err error) {
+	var none T
+	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("reading %T %s: %w", object, name, err)
+	case object.GetDeletionTimestamp() != nil:
+		return none, nil
+	}
+	return object, nil
+}
+
+// SecretValue is one value of a Secret; nil when there is none.
+func SecretValue(ctx context.Context, reader client.Reader, namespace string, key slinkyv1beta1.SecretKeyReference) ([]byte, error) {
+	secret, err := Object(ctx, reader, namespace, key.Name, &corev1.Secret{})
+	if secret == nil || len(secret.Data[key.Key]) == 0 {
+		return nil, err
+	}
+	return secret.Data[key.Key], nil
+}
+
+// Missing says that a value that the field of a spec names does not exist.
+func Missing(field, kind, name, key string) string {
+	return fmt.Sprintf("%s %s, which %s names, does not exist or has no value under %s; create it", kind, name, field, key)
+}

@@ -1,0 +1,142 @@
+// Package status tells users how an object does: conditions that are always present, one status patch, and an event for
+// each condition that changes.
+//
+// A controller comes to one Verdict, from which the three standard conditions follow, and adds those of its kind. All of
+// them are applied on the server's side, so that two controllers may each own some of an object's conditions.
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+)
+
+// A Verdict is how an object does, all in all.
+type Verdict struct {
+	outcome         outcome
+	Reason, Message string
+}
+
+type outcome uint8
+
+const (
+	working outcome = iota
+	well
+	broken
+)
+
+// Well says that all is as the spec says.
+func Well(format string, arguments ...any) Verdict {
+	return Verdict{well, slinkyv1beta1.ReasonAsExpected, fmt.Sprintf(format, arguments...)}
+}
+
+// Working says that the operator is at work, or waits for something that is expected to come by itself.
+func Working(reason, format string, arguments ...any) Verdict {
+	return Verdict{working, reason, fmt.Sprintf(format, arguments...)}
+}
+
+// Broken says that something is wrong that does not mend by itself; the message names the next human action.
+func Broken(reason, format string, arguments ...any) Verdict {
+	return Verdict{broken, reason, fmt.Sprintf(format, arguments...)}
+}
+
+// Ready tells whether the verdict is that all is well.
+func (v Verdict) Ready() bool { return v.outcome == well }
+
+// Conditions are what one controller has to say about an object.
+type Conditions struct {
+	generation int64
+	now        metav1.Time
+	before     []metav1.Condition
+	after      []metav1.Condition
+}
+
+// NewConditions begins the conditions of a generation of an object, of which before are those that it has.
+func NewConditions(generation int64, before []metav1.Condition, now metav1.Time) *Conditions {
+	return &Conditions{generation: generation, now: now, before: before}
+}
+
+// Set says one condition. The time of its last transition is kept while its status is.
+func (c *Conditions) Set(kind string, is metav1.ConditionStatus, reason, format string, arguments ...any) {
+	condition := metav1.Condition{
+		Type: kind, Status: is, Reason: reason, Message: shorten(fmt.Sprintf(format, arguments...)),
+		ObservedGeneration: c.generation, LastTransitionTime: metav1.Time{Time: c.now.Truncate(time.Second)},
+	}
+	if old := find(c.before, kind); old != nil && old.Status == is {
+		condition.LastTransitionTime = old.LastTransitionTime
+	}
+	c.after = append(c.after, condition)
+}
+
+// Summarize says the three conditions that follow from a verdict.
+func (c *Conditions) Summarize(verdict Verdict) {
+	truth := func(is bool) metav1.ConditionStatus {
+		if is {
+			return metav1.ConditionTrue
+		}
+		return metav1.ConditionFalse
+	}
+	for kind, is := range map[string]bool{
+		slinkyv1beta1.ConditionReady:       verdict.outcome == well,
+		slinkyv1beta1.ConditionProgressing: verdict.outcome == working,
+		slinkyv1beta1.ConditionDegraded:    verdict.outcome == broken,
+	} {
+		c.Set(kind, truth(is), verdict.Reason, "%s", verdict.Message)
+	}
+}
+
+// Configuration is the conditions in the form that server-side apply takes, sorted by type.
+func (c *Conditions) Configuration() []applymetav1.ConditionApplyConfiguration {
+	slices.SortFunc(c.after, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	configuration := make([]applymetav1.ConditionApplyConfiguration, len(c.after))
+	for i, condition := range c.after {
+		configuration[i] = *applymetav1.Condition().
+			WithType(condition.Type).WithStatus(condition.Status).WithReason(condition.Reason).WithMessage(condition.Message).
+			WithObservedGeneration(condition.ObservedGeneration).WithLastTransitionTime(condition.LastTransitionTime)
+	}
+	return configuration
+}
+
+// changed are the conditions that say something else than before. The three that follow from one verdict count as one.
+func (c *Conditions) changed() []metav1.Condition {
+	var changed []metav1.Condition
+	for _, condition := range c.after {
+		if condition.Type == slinkyv1beta1.ConditionProgressing || condition.Type == slinkyv1beta1.ConditionDegraded {
+			continue
+		}
+		if old := find(c.before, condition.Type); old == nil || old.Status != condition.Status || old.Reason != condition.Reason {
+			changed = append(changed, condition)
+		}
+	}
+	return changed
+}
+
+// degraded tells whether the verdict was that something is broken.
+func (c *Conditions) degraded() bool {
+	condition := find(c.after, slinkyv1beta1.ConditionDegraded)
+	return condition != nil && condition.Status == metav1.ConditionTrue
+}
+
+func find(conditions []metav1.Condition, kind string) *metav1.Condition {
+	index := slices.IndexFunc(conditions, func(condition metav1.Condition) bool { return condition.Type == kind })
+	if index < 0 {
+		return nil
+	}
+	return &conditions[index]
+}
+
+// maxMessage bounds a message; the API server takes up to 32,768 bytes, but nobody reads that.
+const maxMessage = 2048
+
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return message[:maxMessage-len("…")] + "…"
+}

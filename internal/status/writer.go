@@ -1,0 +1,98 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slurm-operator/slurm-operator/internal/applied"
+)
+
+// A Writer writes the status of objects, as one field owner.
+type Writer struct {
+	client   client.Client
+	recorder events.EventRecorder
+	owner    client.FieldOwner
+	memory   applied.Memory[types.UID]
+}
+
+// NewWriter makes a writer. Each controller has one of its own, under its own name.
+func NewWriter(client client.Client, recorder events.EventRecorder, owner client.FieldOwner) *Writer {
+	return &Writer{client: client, recorder: recorder, owner: owner}
+}
+
+// Write applies a status to an object, unless nothing has changed since the last time, and records an event for each
+// condition that did. The status is what the controller owns of it, in the form that server-side apply takes.
+func (w *Writer) Write(ctx context.Context, object client.Object, conditions *Conditions, status any) error {
+	configuration, err := w.configuration(object, status)
+	if err != nil {
+		return err
+	}
+	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err
+	}
+	asked := runtime.DeepCopyJSONValue(configuration.Object["status"])
+	if w.memory.Settled(object.GetUID(), asked, live["status"]) {
+		return nil
+	}
+	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), w.owner, client.ForceOwnership)
+	if apierrors.IsNotFound(err) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	// In the form of the typed object, in which it will be compared.
+	now := object.DeepCopyObject()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(configuration.Object, now); err != nil {
+		return err
+	}
+	if live, err = runtime.DefaultUnstructuredConverter.ToUnstructured(now); err != nil {
+		return err
+	}
+	w.memory.Remember(object.GetUID(), asked, live["status"])
+	w.recordEvents(object, conditions)
+	return nil
+}
+
+func (w *Writer) recordEvents(object client.Object, conditions *Conditions) {
+	for _, condition := range conditions.changed() {
+		kind := corev1.EventTypeNormal
+		if condition.Status != metav1.ConditionTrue && conditions.degraded() {
+			kind = corev1.EventTypeWarning
+		}
+		w.recorder.Eventf(object, nil, kind, condition.Reason, condition.Type, "%s: %s", condition.Type, condition.Message)
+	}
+}
+
+// configuration is the apply configuration of the status. The UID keeps it from an object that was made anew meanwhile.
+func (w *Writer) configuration(object client.Object, status any) (*unstructured.Unstructured, error) {
+	kind, err := w.client.GroupVersionKindFor(object)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	configuration := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	configuration.SetGroupVersionKind(kind)
+	configuration.SetNamespace(object.GetNamespace())
+	configuration.SetName(object.GetName())
+	configuration.SetUID(object.GetUID())
+	return configuration, nil
+}

@@ -1,0 +1,119 @@
+//go:build integration
+
+package operator_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/jwt"
+)
+
+func TestTokenIsSignedAndFollowsItsKey(t *testing.T) {
+	world := newWorld(t)
+	token := newToken("alice")
+	world.create(t, token)
+	world.eventually(t, "alice", token, func() error {
+		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound)
+	})
+
+	oldKey, newKey := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": oldKey}}
+	world.create(t, key)
+	secret := &corev1.Secret{}
+	world.eventually(t, "alice-jwt-alice", secret, func() error { return signedBy(secret, oldKey) })
+	if !metav1.IsControlledBy(secret, token) {
+		t.Errorf("the Secret's owners are %v", secret.OwnerReferences)
+	}
+	world.eventually(t, "alice", token, func() error {
+		if token.Status.IssuedAt == nil || token.Status.ExpiresAt == nil || !token.Status.ExpiresAt.Equal(new(metav1.NewTime(token.Status.IssuedAt.Add(time.Hour)))) {
+			return fmt.Errorf("issued at %v, expires at %v", token.Status.IssuedAt, token.Status.ExpiresAt)
+		}
+		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonIssued)
+	})
+
+	key.Data["jwt_hs256.key"] = newKey
+	if err := world.Update(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	world.eventually(t, "alice-jwt-alice", secret, func() error { return signedBy(secret, newKey) })
+}
+
+func TestTokenSecretIsRepairedAndKeepsForeignFields(t *testing.T) {
+	world := newWorld(t)
+	key := bytes.Repeat([]byte{1}, 32)
+	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": key}}, newToken("bob"))
+	secret := &corev1.Secret{}
+	world.eventually(t, "bob-jwt-bob", secret, func() error { return signedBy(secret, key) })
+
+	secret.Annotations = map[string]string{"example.com/mine": "yes"}
+	secret.Data[slinkyv1beta1.TokenKey] = []byte("tampered with")
+	if err := world.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	world.eventually(t, "bob-jwt-bob", secret, func() error { return signedBy(secret, key) })
+	if secret.Annotations["example.com/mine"] != "yes" {
+		t.Errorf("annotations are %v", secret.Annotations)
+	}
+}
+
+func TestTokenLeavesSecretsOfOthersAlone(t *testing.T) {
+	world := newWorld(t)
+	token := newToken("carol")
+	world.create(t,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": bytes.Repeat([]byte{1}, 32)}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "carol-jwt-carol"}, Data: map[string][]byte{"SLURM_JWT": []byte("precious")}},
+		token)
+	world.eventually(t, "carol", token, func() error {
+		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonSecretConflict)
+	})
+	secret := &corev1.Secret{}
+	world.get(t, "carol-jwt-carol", secret)
+	if string(secret.Data["SLURM_JWT"]) != "precious" {
+		t.Error("the Secret was overwritten")
+	}
+}
+
+func TestTokenThatIsNotRefreshedIsImmutable(t *testing.T) {
+	world := newWorld(t)
+	key := bytes.Repeat([]byte{1}, 32)
+	token := newToken("dave")
+	token.Spec.Refresh = new(false)
+	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": key}}, token)
+	secret := &corev1.Secret{}
+	world.eventually(t, "dave-jwt-dave", secret, func() error { return signedBy(secret, key) })
+	if secret.Immutable == nil || !*secret.Immutable {
+		t.Error("the Secret is not immutable")
+	}
+	// A changed lifetime needs another token, for which the Secret is made anew.
+	first := string(secret.Data[slinkyv1beta1.TokenKey])
+	if err := world.Patch(t.Context(), token, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"lifetime":"2h"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	world.eventually(t, "dave-jwt-dave", secret, func() error {
+		if string(secret.Data[slinkyv1beta1.TokenKey]) == first {
+			return errors.New("still the first token")
+		}
+		return signedBy(secret, key)
+	})
+}
+
+func newToken(name string) *slinkyv1beta1.Token {
+	return &slinkyv1beta1.Token{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: slinkyv1beta1.TokenSpec{
+		Username: name, Lifetime: metav1.Duration{Duration: time.Hour},
+		JWTKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "key", Key: "jwt_hs256.key"},
+	}}
+}
+
+func signedBy(secret *corev1.Secret, key []byte) error {
+	_, err := jwt.Parse(key, string(secret.Data[slinkyv1beta1.TokenKey]))
+	return err
+}
