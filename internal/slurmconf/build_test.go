@@ -1,0 +1,211 @@
+package slurmconf
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files under testdata")
+
+// golden compares a document with a file under testdata.
+func golden(t *testing.T, file string, document Document) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	got := document.Render()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (run the test with -update to accept):\n%s", path, diff)
+	}
+	again, err := Parse(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !again.Equal(document) {
+		t.Errorf("%s is another document when it is read again", path)
+	}
+}
+
+// minimal is the smallest cluster.
+func minimal() Cluster {
+	return Cluster{Name: "slurm", Hosts: []Host{{Name: "slurm-controller-0"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 1024}
+}
+
+// full is a cluster with everything that a cluster can have.
+func full() Cluster {
+	return Cluster{
+		Name:            "prod",
+		Hosts:           []Host{{"prod-0", "prod-0.prod.hpc.svc"}, {"prod-1", "prod-1.prod.hpc.svc"}},
+		Port:            6817,
+		SlurmUser:       "slurm",
+		Accounting:      &Endpoint{"accounting.hpc.svc", 6819},
+		JWKS:            true,
+		Metrics:         true,
+		MaxNodeCount:    2048,
+		NodeSets:        []NodeSet{{"gpu", new("Default=YES MaxTime=1-0 QOS=gpu TRESBillingWeights=\"CPU=1.0,GRES/gpu=3\"")}, {"cpu", new("")}, {"debug", nil}},
+		GresTypes:       []string{"gpu", "gpu"},
+		Prolog:          []string{"10-mount.sh", "20-check.sh"},
+		Epilog:          []string{"clean.sh"},
+		PrologSlurmctld: []string{"announce.sh"},
+		EpilogSlurmctld: []string{"report.sh"},
+		ExtraConf: `
+# Scheduling
+schedulertype=sched/backfill
+SchedulerParameters=bf_window=1440,bf_continue
+SchedulerParameters=bf_window=2880,defer   # a list: merged
+PriorityType=priority/multifactor
+PriorityWeightFairshare=1000
+PriorityWeightTRES=CPU=1000,GRES/gpu=3000
+slurmctldparameters=idle_on_node_suspend,enable_configless
+AuthInfo=ttl=120
+GresTypes=shard
+AccountingStorageTRES=gres/gpu
+AccountingStorageEnforce=limits,qos
+slurmdTimeout=120
+SlurmdTimeout=60
+MailProg=/usr/bin/mail
+SlurmctldPrimaryOnProg=/opt/on
+JobCompType=jobcomp/elasticsearch
+JobCompLoc=http://search:9200/slurm
+SuspendProgram=/opt/suspend
+ResumeProgram=/opt/resume
+SuspendTime=600
+HealthCheckProgram="/opt/check \#1"
+ClusterName=prod   # the same as the operator's: no harm
+NodeName=DEFAULT CPUs=64
+NodeName=metal[0-3] NodeAddr=metal[0-3].example Features=metal
+PartitionName=DEFAULT MaxTime=12:00:00
+PartitionName=all Nodes=ALL \
+  AllowQos=normal,high AllowGroups="a,b"
+DownNodes=metal3 State=DOWN Reason="bad disk"
+`,
+	}
+}
+
+func TestBuild(t *testing.T) {
+	for file, cluster := range map[string]Cluster{"minimal.conf": minimal(), "full.conf": full()} {
+		t.Run(file, func(t *testing.T) {
+			document, err := Build(cluster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, file, WithHash(document, Hash(map[string]string{FileName: document.Render()})))
+		})
+	}
+}
+
+func TestBuildDoesNotDependOnTheOrderOfNodeSets(t *testing.T) {
+	cluster := full()
+	want, err := Build(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.NodeSets = []NodeSet{cluster.NodeSets[2], cluster.NodeSets[0], cluster.NodeSets[1]}
+	got, err := Build(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Render(), got.Render()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBuildRefusesLinesOfTheAdministrator(t *testing.T) {
+	for name, test := range map[string]struct{ extra, want string }{
+		"a key of the operator":          {"A=1\nclustername=other", "line 2: clustername: the key belongs to the operator: it is made from the Controller; set spec.clusterName instead"},
+		"another slurmctld":              {"SlurmctldHost=other", "line 1: SlurmctldHost: the key belongs to the operator: it is made from the Controller; remove the line; spec.ha adds backups"},
+		"the size of the cluster":        {"MaxNodeCount=5000", "line 1: MaxNodeCount: the key belongs to the operator: it follows the size of the cluster and must not fall below the nodes that are registered; set spec.maxNodeCount instead"},
+		"accounting":                     {"AccountingStorageHost=dbd", "line 1: AccountingStorageHost: the key belongs to the operator: it is made from the Accounting that the Controller refers to; set spec.accountingRef instead"},
+		"an included file":               {"Include more.conf", "line 1: Include: the key belongs to the operator: the operator cannot see what the file says, nor when it changes; put its lines here; other files come from spec.configFileRefs"},
+		"metrics":                        {"MetricsType=metrics/openmetrics", "line 1: MetricsType: the key belongs to the operator: the ServiceMonitor depends on it; set spec.metrics.enabled instead"},
+		"scripts beside those from refs": {"prolog=/opt/p.sh", "line 1: prolog: the key belongs to the operator: its scripts come from ConfigMaps; remove the line, or add the script to a ConfigMap of spec.prologScriptRefs"},
+		"a hash":                         {"SlurmctldParameters=config_hash=1", "line 1: SlurmctldParameters: its token config_hash belongs to the operator; remove the token"},
+		"a token of the operator":        {"SlurmctldParameters=enable_configless=no", "line 1: SlurmctldParameters: its token enable_configless belongs to the operator, which sets enable_configless; remove the token"},
+		"a partition of a NodeSet":       {"PartitionName=gpu Nodes=ALL", `line 1: "PartitionName=gpu": the NodeSet gpu defines it already; remove it here, or set spec.partition.enabled of the NodeSet to false`},
+		"a NodeSet of the same name":     {"NodeSet=gpu Feature=x", `line 1: "NodeSet=gpu": the NodeSet gpu defines it already; rename it here; a NodeSet is there without a line of its own`},
+		"a partition that is there":      {"PartitionName=a\nA=1\nPartitionName=a", `line 3: "PartitionName=a": it is defined twice; remove or rename one of the two`},
+		"what is not configuration":      {"make it fast", `line 1: "make it fast": this is not of the form Key=Value; write Key=Value, with quotes around a value that has blanks, and # before a comment`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := minimal()
+			cluster.Prolog = []string{"p.sh"}
+			cluster.NodeSets = []NodeSet{{"gpu", new("")}}
+			cluster.ExtraConf = test.extra
+			_, err := Build(cluster)
+			if err == nil {
+				t.Fatal("it was accepted")
+			}
+			if diff := cmp.Diff(test.want, err.Error()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBuildRefusesValuesThatWouldNotArrive(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Cluster)
+		want   string
+	}{
+		"no slurmctld":                  {func(c *Cluster) { c.Hosts = nil }, "at least one slurmctld"},
+		"a name with a blank":           {func(c *Cluster) { c.Name = "a b" }, `the cluster name "a b"`},
+		"an address that adds lines":    {func(c *Cluster) { c.Hosts[0].Address = "a\nB=1" }, "the slurmctld address"},
+		"a script elsewhere":            {func(c *Cluster) { c.Prolog = []string{"../p.sh"} }, "the Prolog script"},
+		"a NodeSet without a name":      {func(c *Cluster) { c.NodeSets = []NodeSet{{}} }, "the NodeSet"},
+		"two NodeSets of one name":      {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", nil}, {"a", nil}} }, "defines it already"},
+		"a partition on two lines":      {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", new("A=1\nB=2")}} }, "partition of NodeSet a: it has more than one line"},
+		"a partition with other nodes":  {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", new("nodes=b")}} }, "nodes is the NodeSet's own name"},
+		"a partition with another name": {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", new("PartitionName=b")}} }, "PartitionName is the NodeSet's own name"},
+		"a partition that goes on":      {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", new(`A=1 \`)}} }, "ends in a backslash"},
+		"a partition of words":          {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", new("the best")}} }, `"the best": this is not of the form Key=Value`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := minimal()
+			test.change(&cluster)
+			_, err := Build(cluster)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func FuzzBuild(f *testing.F) {
+	f.Add("", "")
+	f.Add(full().ExtraConf, "Default=YES")
+	f.Add("SlurmctldParameters=a,b=c\nGresTypes=\"\"\nPrologFlags=x", `AllowGroups="a b" # c`)
+	f.Fuzz(func(t *testing.T, extra, partition string) {
+		cluster := minimal()
+		cluster.NodeSets = []NodeSet{{"gpu", &partition}}
+		cluster.ExtraConf = extra
+		document, err := Build(cluster)
+		if err != nil {
+			return
+		}
+		again, err := Parse(document.Render())
+		if err != nil || !again.Equal(document) {
+			t.Fatalf("it was built as %q, which is read as %q: %v", document.Render(), again.Render(), err)
+		}
+		for key, want := range map[string]string{"ClusterName": "slurm", "AuthType": "auth/slurm", "MaxNodeCount": "1024", "StateSaveLocation": StateSaveLocation} {
+			if got, _ := again.Get(key); got != want {
+				t.Errorf("%s is %q", key, got)
+			}
+		}
+		parameters, _ := again.Get("SlurmctldParameters")
+		if _, found := findToken(splitTokens(parameters), "enable_configless"); !found {
+			t.Errorf("SlurmctldParameters lost a token: %q", parameters)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package slurmconf
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// A Database is everything that slurmdbd.conf is made from.
+type Database struct {
+	// Host is the host name of slurmdbd's pod.
+	Host string
+	// Port is where slurmdbd listens.
+	Port int
+	// SlurmUser is the user that slurmdbd runs as.
+	SlurmUser string
+	// JWKS says that there is a set of further keys for auth/jwt.
+	JWKS bool
+	// Storage is where the MariaDB or MySQL server listens.
+	Storage Endpoint
+	// User, Password and Name are those of the database.
+	User, Password, Name string
+	// ExtraConf is what the administrator adds.
+	ExtraConf string
+}
+
+// BuildDatabase makes slurmdbd.conf, which holds the password: it belongs into a Secret. An error never shows it.
+func BuildDatabase(database Database) (Document, error) {
+	var d Document
+	d.Set("DbdHost", database.Host)
+	d.Set("DbdPort", strconv.Itoa(database.Port))
+	d.Set("SlurmUser", database.SlurmUser)
+	d.Set("PidFile", SlurmdbdPidFile)
+	setAuthentication(&d, database.JWKS)
+	tokens := map[string][]string{"authinfo": {"use_client_ids"}}
+	d.Set("AuthInfo", tokens["authinfo"][0])
+	d.Set("StorageType", "accounting_storage/mysql")
+	d.Set("StorageHost", database.Storage.Host)
+	d.Set("StoragePort", strconv.Itoa(database.Storage.Port))
+	d.Set("StorageUser", database.User)
+	d.Set("StoragePass", database.Password)
+	d.Set("StorageLoc", database.Name)
+	var faults []error
+	for entry := range d.All() {
+		if err := checkValue(entry.Value()); err != nil {
+			faults = append(faults, fmt.Errorf("the value of %s cannot be used: %w; change it", entry.Key(), err))
+		}
+	}
+	m := merger{document: d, owned: databaseKeys, tokens: tokens}
+	faults = append(faults, m.merge(database.ExtraConf))
+	return m.document, errors.Join(faults...)
+}
+
+// BuildCgroup makes cgroup.conf. What the administrator gives is taken as it is. Without it, slurmd does not use cgroups,
+// because an ordinary pod may not change them.
+func BuildCgroup(text string) (Document, error) {
+	document, err := Parse(text)
+	if len(document.entries) == 0 {
+		document.Set("CgroupPlugin", "disabled")
+	}
+	return document, err
+}

@@ -1,0 +1,62 @@
+package slurmconf
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// marker is the token of SlurmctldParameters that carries the hash. Slurm ignores tokens that it does not know, and shows
+// them along with the rest of its running configuration.
+const marker = "config_hash"
+
+// FileName is the name of the file that carries the hash of all files.
+const FileName = "slurm.conf"
+
+// Hash identifies the content of all configuration files, given by name. The marker of an earlier hash does not count.
+func Hash(files map[string]string) string {
+	hash := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		content := files[name]
+		if name == FileName {
+			content = withoutHash(content)
+		}
+		fmt.Fprintf(hash, "%d %s %d %s\n", len(name), name, len(content), content)
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:16]
+}
+
+// withoutHash removes the marker. A text that is not a configuration stays as it is.
+func withoutHash(text string) string {
+	document, err := Parse(text)
+	if err != nil {
+		return text
+	}
+	return WithHash(document, "").Render()
+}
+
+// WithHash marks the document with a hash, in place of any other. An empty one removes the mark.
+func WithHash(d Document, hash string) Document {
+	const key = "SlurmctldParameters"
+	value, found := d.Get(key)
+	if !found && hash == "" {
+		return d
+	}
+	tokens := slices.DeleteFunc(splitTokens(value), func(token string) bool { return strings.EqualFold(tokenName(token), marker) })
+	if hash != "" {
+		tokens = append(tokens, marker+"="+hash)
+	}
+	d.Set(key, strings.Join(tokens, ","))
+	return d
+}
+
+// HashOf finds the hash in the value of SlurmctldParameters, as the running slurmctld shows it. It is empty when there
+// is none.
+func HashOf(parameters string) string {
+	token, _ := findToken(splitTokens(parameters), marker)
+	_, hash, _ := strings.Cut(token, "=")
+	return hash
+}

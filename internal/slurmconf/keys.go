@@ -1,0 +1,102 @@
+package slurmconf
+
+import (
+	"slices"
+	"strings"
+)
+
+// An owner explains why a key is the operator's.
+type owner struct{ reason, remedy string }
+
+// keyTable finds what is known of a key, whatever its case.
+type keyTable map[string]owner
+
+// find returns the owner of a key.
+func (t keyTable) find(key string) (owner, bool) {
+	for known, owner := range t {
+		if strings.EqualFold(known, key) {
+			return owner, true
+		}
+	}
+	return owner{}, false
+}
+
+// contains tells whether a key is among keys, whatever its case.
+func contains(keys []string, key string) bool {
+	return slices.ContainsFunc(keys, func(known string) bool { return strings.EqualFold(known, key) })
+}
+
+// records are the keys that name a line of further pairs.
+var records = []string{"NodeName", "NodeSet", "PartitionName", "DownNodes", "FrontendName"}
+
+func isRecord(key string) bool { return contains(records, key) }
+
+// repeatable are the keys, besides the records, of which Slurm uses every line and not only the last one.
+var repeatable = []string{"SlurmctldHost", "Prolog", "Epilog", "PrologSlurmctld", "EpilogSlurmctld"}
+
+// lists are the keys whose value is a list of tokens without an order that one would want to replace as a whole.
+var lists = []string{
+	"AccountingStorageEnforce", "AccountingStorageTRES", "AccountingStoreFlags", "AuthInfo", "BcastParameters", "CliFilterPlugins",
+	"CommunicationParameters", "DebugFlags", "DependencyParameters", "FederationParameters", "GresTypes", "JobAcctGatherParams",
+	"JobCompParams", "JobSubmitPlugins", "LaunchParameters", "MCSParameters", "NodeFeaturesPlugins", "PreemptParameters",
+	"PriorityFlags", "PrivateData", "PrologFlags", "ReconfigFlags", "SchedulerParameters", "SlurmctldParameters",
+	"SlurmdParameters", "SwitchParameters", "TaskPlugin", "TaskPluginParam", "TLSParameters", "TopologyParam",
+}
+
+const (
+	fromController = "it is made from the Controller"
+	fromAccounting = "it is made from the Accounting that the Controller refers to"
+	fromPods       = "pods, volumes and probes depend on it"
+	fromKeys       = "every daemon of the cluster must use the keys that the operator gives it"
+	removeLine     = "remove the line"
+)
+
+// ownedKeys are the keys of slurm.conf that are the operator's.
+var ownedKeys = keyTable{
+	"ClusterName":           {fromController, "set spec.clusterName instead"},
+	"SlurmctldHost":         {fromController, "remove the line; spec.ha adds backups"},
+	"ControlMachine":        {"it is the older name of SlurmctldHost, which " + fromController, "remove the line; spec.ha adds backups"},
+	"ControlAddr":           {"it is the older form of SlurmctldHost, which " + fromController, removeLine},
+	"BackupController":      {"it is the older form of SlurmctldHost, which " + fromController, "remove the line; spec.ha adds backups"},
+	"BackupAddr":            {"it is the older form of SlurmctldHost, which " + fromController, removeLine},
+	"SlurmctldAddr":         {"clients find slurmctld by its Service", "remove the line; spec.service shapes the Service"},
+	"SlurmctldPort":         {"the Service and the probes depend on it", "set spec.service.port instead"},
+	"SlurmdPort":            {fromPods, removeLine},
+	"SlurmUser":             {"slurmctld runs as the user that the pod gives it", "set spec.slurmUser to change its uid and gid"},
+	"AuthType":              {fromKeys, "remove the line; spec.slurmKeyRef gives the key of auth/slurm"},
+	"CredType":              {fromKeys, "remove the line; spec.slurmKeyRef gives the key"},
+	"AuthAltTypes":          {fromKeys, "remove the line; spec.jwtKeyRef gives the key of auth/jwt"},
+	"AuthAltParameters":     {fromKeys, "remove the line; use spec.jwtKeyRef and spec.jwksKeyRef"},
+	"StateSaveLocation":     {"the volume of the saved state is mounted there", "remove the line; spec.persistence shapes the volume"},
+	"SlurmctldPidFile":      {fromPods, removeLine},
+	"SlurmdPidFile":         {fromPods, removeLine},
+	"AccountingStorageType": {fromAccounting, "set spec.accountingRef instead"},
+	"AccountingStorageHost": {fromAccounting, "set spec.accountingRef instead"},
+	"AccountingStoragePort": {fromAccounting, "set spec.accountingRef instead"},
+	"AccountingStoragePass": {"auth/slurm needs none", removeLine},
+	"AccountingStorageUser": {"auth/slurm needs none", removeLine},
+	"MaxNodeCount":          {"it follows the size of the cluster and must not fall below the nodes that are registered", "set spec.maxNodeCount instead"},
+	"MetricsType":           {"the ServiceMonitor depends on it", "set spec.metrics.enabled instead"},
+	include:                 {"the operator cannot see what the file says, nor when it changes", "put its lines here; other files come from spec.configFileRefs"},
+}
+
+// databaseKeys are the keys of slurmdbd.conf that are the operator's.
+var databaseKeys = keyTable{
+	"AuthType":          {fromKeys, "remove the line; spec.slurmKeyRef gives the key of auth/slurm"},
+	"AuthAltTypes":      {fromKeys, "remove the line; spec.jwtKeyRef gives the key of auth/jwt"},
+	"AuthAltParameters": {fromKeys, "remove the line; use spec.jwtKeyRef and spec.jwksKeyRef"},
+	"DbdHost":           {fromPods, removeLine},
+	"DbdAddr":           {"slurmctlds find slurmdbd by its Service", "remove the line; spec.service shapes the Service"},
+	"DbdPort":           {"the Service and the probes depend on it", "set spec.service.port instead"},
+	"DbdBackupHost":     {"the operator runs one slurmdbd, and Kubernetes restarts it", removeLine},
+	"SlurmUser":         {"slurmdbd runs as the user that the pod gives it", "set spec.slurmUser to change its uid and gid"},
+	"PidFile":           {fromPods, removeLine},
+	"StorageType":       {"it is made from spec.storageConfig", removeLine},
+	"StorageHost":       {"it is made from spec.storageConfig", "set spec.storageConfig.host instead"},
+	"StoragePort":       {"it is made from spec.storageConfig", "set spec.storageConfig.port instead"},
+	"StorageUser":       {"it is made from spec.storageConfig", "set spec.storageConfig.username instead"},
+	"StoragePass":       {"a password belongs into a Secret", "set spec.storageConfig.passwordKeyRef instead"},
+	"StoragePassScript": {"a password belongs into a Secret", "set spec.storageConfig.passwordKeyRef instead"},
+	"StorageLoc":        {"it is made from spec.storageConfig", "set spec.storageConfig.database instead"},
+	include:             {"the operator cannot see what the file says, nor when it changes", "put its lines here"},
+}

@@ -1,0 +1,79 @@
+package slurmconf
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A NodeSet is a set of nodes that register with its name as a feature.
+type NodeSet struct {
+	Name string
+	// Partition holds the parameters of a partition of the same name, on one line; nil for no partition.
+	Partition *string
+}
+
+// appendTo adds the set, and its partition if it has one.
+func (s NodeSet) appendTo(d *Document) error {
+	d.Append(Pair{"NodeSet", s.Name}, Pair{"Feature", s.Name})
+	if s.Partition == nil {
+		return nil
+	}
+	pairs, err := ParsePartition(*s.Partition)
+	if err != nil {
+		return fmt.Errorf("partition of NodeSet %s: %w", s.Name, err)
+	}
+	d.Append(append([]Pair{{"PartitionName", s.Name}, {"Nodes", s.Name}}, pairs...)...)
+	return nil
+}
+
+// ParsePartition reads the parameters of a NodeSet's partition, such as "Default=YES MaxTime=1-0".
+func ParsePartition(config string) ([]Pair, error) {
+	config = strings.Trim(config, spaces)
+	if strings.ContainsAny(config, "\n\x00") {
+		return nil, errors.New("it has more than one line; join the lines with blanks")
+	}
+	line, continued := cutContinuation(cutComment(config))
+	if continued {
+		return nil, errors.New("it ends in a backslash, which would draw in the next line; remove it")
+	}
+	pairs, fault := parsePairs(unescape(line))
+	if fault != nil {
+		return nil, fmt.Errorf("%s: %s; %s", shorten(config), fault.reason, fault.remedy)
+	}
+	for _, pair := range pairs {
+		if strings.EqualFold(pair.Key, "PartitionName") || strings.EqualFold(pair.Key, "Nodes") {
+			return nil, fmt.Errorf("%s is the NodeSet's own name; remove it, or define a partition in the Controller's extraConf", pair.Key)
+		}
+	}
+	return pairs, nil
+}
+
+// checkRecords refuses two partitions of one name, which slurmctld would not start with, and two NodeSets of one name, of
+// which it would use one. An entry of the operator's has no line, so that the complaint is about the administrator's.
+func checkRecords(d Document) error {
+	var faults []error
+	seen := map[string]Entry{}
+	for entry := range d.All() {
+		if !entry.Is("PartitionName") && !entry.Is("NodeSet") || strings.EqualFold(entry.Value(), "DEFAULT") {
+			continue
+		}
+		// Names keep their case; only keys do not.
+		id := strings.ToLower(entry.Key()) + "=" + entry.Value()
+		first, twice := seen[id]
+		if !twice {
+			seen[id] = entry
+			continue
+		}
+		fault := &Error{Line: entry.Line, Text: fmt.Sprintf("%q", entry.Key()+"="+entry.Value()), Reason: "it is defined twice", Remedy: "remove or rename one of the two"}
+		if first.Line == 0 {
+			fault.Reason = "the NodeSet " + first.Value() + " defines it already"
+			fault.Remedy = "remove it here, or set spec.partition.enabled of the NodeSet to false"
+			if entry.Is("NodeSet") {
+				fault.Remedy = "rename it here; a NodeSet is there without a line of its own"
+			}
+		}
+		faults = append(faults, fault)
+	}
+	return errors.Join(faults...)
+}
