@@ -9,11 +9,15 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/operator"
 )
 
 func managerCommand() *cobra.Command {
-	options := operator.Options{MetricsAddress: ":8080", HealthAddress: ":8081", Workers: 4, LeaderElection: true}
+	options := operator.Options{
+		MetricsAddress: ":8080", HealthAddress: ":8081", Workers: 4, LeaderElection: true,
+		Images: naming.Images{Repository: "slurm-operator", Tag: "26.05", Operator: "slurm-operator/slurm-operator:" + version},
+	}
 	command := &cobra.Command{
 		Use:   "manager",
 		Short: "Runs the controllers",
@@ -32,6 +36,9 @@ func managerCommand() *cobra.Command {
 	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", options.HealthAddress, "where /healthz and /readyz are served")
 	flags.StringVar(&options.PprofAddress, "pprof-bind-address", "", "where profiles are served; none by default")
 	flags.StringSliceVar(&options.Namespaces, "namespaces", nil, "the namespaces whose objects are managed, separated by commas; all by default")
+	flags.StringVar(&options.Images.Repository, "slurm-image-repository", options.Images.Repository, "where the images of Slurm's daemons are, unless a spec names one: <repository>/<daemon>:<tag>")
+	flags.StringVar(&options.Images.Tag, "slurm-image-tag", options.Images.Tag, "the tag of the images of Slurm's daemons, unless a spec names one")
+	flags.StringVar(&options.Images.Operator, "image", options.Images.Operator, "the operator's own image, for its helpers in slurmctld's pods")
 	flags.IntVar(&options.Workers, "workers", options.Workers, "how many objects of each kind are reconciled at the same time")
 	flags.BoolVar(&options.LeaderElection, "leader-elect", options.LeaderElection, "let only one of several replicas act")
 	flags.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "where the lease of the leader lies; the pod's own namespace by default")

@@ -16,7 +16,7 @@ import (
 )
 
 // addControllers adds all controllers to the manager.
-func addControllers(ctx context.Context, manager ctrl.Manager) error {
+func addControllers(ctx context.Context, manager ctrl.Manager, _ Options) error {
 	if err := index.Add(ctx, manager.GetFieldIndexer()); err != nil {
 		return err
 	}

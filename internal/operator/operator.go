@@ -21,6 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
 // leaseName names the lease by which replicas agree on their leader.
@@ -36,6 +37,8 @@ type Options struct {
 	PprofAddress string
 	// Namespaces are those whose objects are managed; none means all.
 	Namespaces []string
+	// Images are what the containers run unless a spec says otherwise.
+	Images naming.Images
 	// Workers is how many objects of each kind are reconciled at the same time.
 	Workers int
 	// LeaderElection lets only one of several replicas act.
@@ -76,7 +79,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err := manager.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
-	if err := addControllers(ctx, manager); err != nil {
+	if err := addControllers(ctx, manager, options); err != nil {
 		return err
 	}
 	return manager.Start(ctx)
