@@ -1,0 +1,47 @@
+package naming
+
+import (
+	"net"
+	"strconv"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+)
+
+// ControllerPods names the slurmctld pods of a Controller: the primary, then its backups. Slurm knows its hosts by these
+// names. An external Controller has none.
+func ControllerPods(controller *slinkyv1beta1.Controller) []string {
+	if controller.Spec.External {
+		return nil
+	}
+	count := 1
+	if controller.Spec.HA.Enabled {
+		count += int(controller.Spec.HA.Backups)
+	}
+	pods := make([]string, count)
+	for ordinal := range pods {
+		pods[ordinal] = Controller(controller.Name) + "-" + strconv.Itoa(ordinal)
+	}
+	return pods
+}
+
+// ControllerPodHost is the name in DNS of one of a Controller's slurmctld pods, good in every namespace.
+func ControllerPodHost(controller *slinkyv1beta1.Controller, pod string) string {
+	return pod + "." + ControllerHosts(controller.Name) + "." + controller.Namespace
+}
+
+// ControllerEndpoints are where the slurmctlds of a Controller listen, as host:port, in the order in which to ask them. A
+// standby refuses what only the active one may answer, so whoever connects needs all of them.
+func ControllerEndpoints(controller *slinkyv1beta1.Controller) []string {
+	if external := controller.Spec.ExternalConfig; controller.Spec.External && external != nil {
+		port := int(external.Port)
+		if port == 0 {
+			port = PortSlurmctld
+		}
+		return []string{net.JoinHostPort(external.Host, strconv.Itoa(port))}
+	}
+	var endpoints []string
+	for _, pod := range ControllerPods(controller) {
+		endpoints = append(endpoints, net.JoinHostPort(ControllerPodHost(controller, pod), strconv.Itoa(PortSlurmctld)))
+	}
+	return endpoints
+}

@@ -1,0 +1,73 @@
+package status_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+func TestPodTrouble(t *testing.T) {
+	pod := func(name string, status corev1.PodStatus) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: status}
+	}
+	waiting := func(reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "login", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}},
+		}}
+	}
+	unschedulable := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 Insufficient cpu.",
+	}}}
+	crashed := waiting("CrashLoopBackOff", "back-off 10s restarting failed container=login pod=a_ns(uid)")
+	crashed.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+	initializing := waiting("PodInitializing", "")
+	initializing.InitContainerStatuses = []corev1.ContainerStatus{
+		{Name: "initconf", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `secret "x" not found`}}},
+	}
+	leaving := pod("a", crashed)
+	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	tests := map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"finds nothing in no pods":          {},
+		"finds nothing in a pod that runs":  {pods: []corev1.Pod{pod("a", corev1.PodStatus{Phase: corev1.PodRunning})}},
+		"finds nothing in a starting pod":   {pods: []corev1.Pod{pod("a", waiting("ContainerCreating", ""))}},
+		"does not care about a leaving pod": {pods: []corev1.Pod{leaving}},
+		"says why a pod is not scheduled": {
+			pods: []corev1.Pod{pod("a", unschedulable)},
+			want: "pod a: Unschedulable (0/3 nodes are available: 3 Insufficient cpu.)",
+		},
+		"says which image cannot be pulled": {
+			pods: []corev1.Pod{pod("a", waiting("ImagePullBackOff", `Back-off pulling image "x"`))},
+			want: `pod a: container login has ImagePullBackOff (Back-off pulling image "x")`,
+		},
+		"says how a crashing container ended": {
+			pods: []corev1.Pod{pod("a", crashed)},
+			want: "pod a: container login has CrashLoopBackOff (exit code 1, Error)",
+		},
+		"looks at init containers first": {
+			pods: []corev1.Pod{pod("a", initializing)},
+			want: `pod a: container initconf has CreateContainerConfigError (secret "x" not found)`,
+		},
+		"says why a pod was thrown out": {
+			pods: []corev1.Pod{pod("a", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on memory."})},
+			want: "pod a: Evicted (The node was low on memory.)",
+		},
+		"tells each kind of failure once, in the order of names": {
+			pods: []corev1.Pod{pod("c", crashed), pod("b", unschedulable), pod("a", crashed)},
+			want: "pod a and 1 more: container login has CrashLoopBackOff (exit code 1, Error); pod b: Unschedulable (0/3 nodes are available: 3 Insufficient cpu.)",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := status.PodTrouble(test.pods); got != test.want {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+}
