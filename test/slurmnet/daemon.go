@@ -40,6 +40,9 @@ type Daemon struct {
 // root is the daemon's root filesystem, as seen in the sandbox.
 func (d *Daemon) root() string { return filepath.Join("/run/hosts", d.Name, "root") }
 
+// Path is where a file of the host is seen from the test.
+func (d *Daemon) Path(file string) string { return d.sandbox.path(d.root(), file) }
+
 // setup is the part of the sandbox's setup script that makes the host: network, root filesystem and devices.
 func (d *Daemon) setup(index int) string {
 	layers := slices.Clone(d.image.Layers)

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+)
+
+func trialCommand() *cobra.Command {
+	options := trial.Options{Config: "/etc/slurm-candidate", Scratch: "/trial", Timeout: time.Minute}
+	report := "/dev/termination-log"
+	command := &cobra.Command{
+		Use:   "trial",
+		Short: "Tries a configuration on a throwaway slurmctld (in the Slurm image)",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			options.Log = command.OutOrStdout()
+			return trial.Hold(command.Context(), options).WriteFile(report)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.Config, "config", options.Config, "directory with the files to try")
+	flags.StringVar(&options.Scratch, "scratch", options.Scratch, "directory for the trial's own files")
+	flags.DurationVar(&options.Timeout, "timeout", options.Timeout, "how long the trial may take")
+	flags.StringVar(&report, "report", report, "file to write the report to")
+	return command
+}

@@ -1,0 +1,184 @@
+package trial
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+var (
+	// prefix is what stands before a message: a time stamp in newer versions, the program's name in older ones.
+	prefix = regexp.MustCompile(`^(\[[^\]]*\] |slurmctld: )`)
+	// complaint is a message that matters, with the C function that it comes from.
+	complaint = regexp.MustCompile(`^(error|fatal): (?:[a-z0-9]*_[a-z0-9_]*: )?(.+)$`)
+	// parseError is how Slurm names a line that it cannot parse, when it does.
+	parseError  = regexp.MustCompile(`in file (\S+) line (\d+)`)
+	wordPattern = regexp.MustCompile(`[A-Za-z0-9_/.\[\]-]+`)
+	plainWord   = regexp.MustCompile(`^([A-Za-z]+|[0-9]+)$`)
+)
+
+// noise is in complaints that every trial has, and those that add nothing to the one before.
+var noise = []string{
+	"Configured MailProg is invalid",
+	"state file", // there is no state
+	"Trying backup state save file",
+	"High latency for",
+	"Unable to process configuration file",
+}
+
+// waiting is how slurmctld says that it looks for a file again and again. All files of a candidate are there from the
+// beginning.
+const waiting = ", retrying in 1sec up to 60sec"
+
+func waitsForFile(log string) bool { return strings.Contains(log, waiting) }
+
+// failedByItself tells whether slurmctld has ended for a reason that is the trial's own and not the candidate's.
+func failedByItself(log string) bool {
+	return slices.ContainsFunc([]string{
+		"Unable to listen to file descriptors",
+		"No space left on device",
+		"Read-only file system",
+	}, func(reason string) bool { return strings.Contains(log, reason) })
+}
+
+// explain says why slurmctld does not run: its complaints from a log, and which line of the candidate's files, which lie in
+// etc, they are about.
+func explain(log, etc string, files map[string]string) string {
+	found := complaints(strings.ReplaceAll(log, etc+"/", ""))
+	if len(found) == 0 {
+		return "slurmctld gave no reason"
+	}
+	detail := strings.Join(found, "\n")
+	if line := locate(found, files); line != "" {
+		// What a person has to change comes first, and is never what gets cut.
+		detail = line + "\n" + detail
+	}
+	return cut(detail, maxDetail)
+}
+
+// complaints are what slurmctld calls errors, without repetitions, and as the last what it calls fatal.
+func complaints(log string) []string {
+	const enough = 8 // errors: a partition of a thousand unknown nodes has a thousand
+	var errors, fatal []string
+	for line := range strings.Lines(log) {
+		match := complaint.FindStringSubmatch(prefix.ReplaceAllString(strings.TrimSpace(line), ""))
+		if match == nil || slices.ContainsFunc(noise, func(part string) bool { return strings.Contains(match[2], part) }) {
+			continue
+		}
+		text := strings.TrimSuffix(match[2], waiting)
+		switch {
+		case match[1] == "fatal":
+			fatal = append(fatal, text)
+		case len(errors) < enough && !slices.Contains(errors, text):
+			errors = append(errors, text)
+		}
+	}
+	return append(errors, fatal...)
+}
+
+// locate finds the line that complaints are about: the one that Slurm names, or else the one that fits a complaint best.
+func locate(complaints []string, files map[string]string) string {
+	for _, text := range complaints {
+		if match := parseError.FindStringSubmatch(text); match != nil {
+			number, _ := strconv.Atoi(match[2]) // digits
+			if lines := strings.Split(files[match[1]], "\n"); number <= len(lines) {
+				return place(match[1], number, lines[number-1])
+			}
+		}
+	}
+	for _, text := range complaints {
+		words := wordsOf(text)
+		for _, file := range searchOrder(complaints, files) {
+			best, bestScore, number := "", 1, 0
+			for line := range strings.Lines(files[file]) {
+				number++
+				// Of lines that fit equally well, the last is the one that Slurm stumbled over, as with duplicates.
+				if score := score(line, words); score >= bestScore {
+					best, bestScore = place(file, number, line), score
+				}
+			}
+			if best != "" {
+				return best
+			}
+		}
+	}
+	return ""
+}
+
+// searchOrder has the files that complaints name first, and slurm.conf before the rest.
+func searchOrder(complaints []string, files map[string]string) []string {
+	all := strings.Join(complaints, "\n")
+	rank := func(file string) int {
+		switch {
+		case file == "slurm.conf":
+			return 1
+		case strings.Contains(all, file):
+			return 0
+		default:
+			return 2
+		}
+	}
+	order := slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(file string) bool { return !strings.HasSuffix(file, ".conf") })
+	slices.SortFunc(order, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+	})
+	return order
+}
+
+// A word of a complaint, which may be a key or a value.
+type word struct {
+	text     string
+	previous string // the word before it
+	marked   bool   // it stands in quotes or parentheses, or does not look like a word of English
+}
+
+func wordsOf(complaint string) []word {
+	var words []word
+	previous := ""
+	for _, at := range wordPattern.FindAllStringIndex(complaint, -1) {
+		text := complaint[at[0]:at[1]]
+		words = append(words, word{
+			text:     text,
+			previous: previous,
+			marked:   at[0] > 0 && strings.ContainsRune("\"'`(", rune(complaint[at[0]-1])) || !plainWord.MatchString(text),
+		})
+		previous = text
+	}
+	return words
+}
+
+// score tells how well a line fits the words of a complaint.
+func score(line string, words []word) int {
+	total := 0
+	for key, value := range pairs(line) {
+		for _, word := range words {
+			switch {
+			case strings.EqualFold(key, word.text):
+				// Slurm writes keys in mixed case, which tells them from ordinary words, but quotes those that it does not know.
+				if word.previous == "key" || mixedCase(word.text) {
+					total++
+				}
+			case value != word.text:
+			case strings.EqualFold(key, word.previous+"Name"): // "partition blue"
+				total += 2
+			case word.marked:
+				total++
+			}
+		}
+	}
+	return total
+}
+
+func mixedCase(text string) bool {
+	return strings.ContainsFunc(text, unicode.IsUpper) && strings.ContainsFunc(text, unicode.IsLower)
+}
+
+func place(file string, number int, line string) string {
+	const enough = 200
+	return fmt.Sprintf("%s line %d: %s", file, number, cut(strings.TrimSpace(line), enough))
+}

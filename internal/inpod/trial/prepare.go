@@ -1,0 +1,81 @@
+package trial
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// prepare copies the candidate's files into etc, beside keys of its own, and returns their contents by name.
+func prepare(config, etc string) (map[string]string, error) {
+	entries, err := os.ReadDir(config)
+	if err != nil {
+		return nil, err
+	}
+	// A trial that was interrupted may have left files that this candidate does not have.
+	if err := os.RemoveAll(etc); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(etc, 0o700); err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	for _, entry := range entries {
+		// A mounted ConfigMap has ..data and the directory that it points to; its files are links into them.
+		if strings.HasPrefix(entry.Name(), "..") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(config, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		files[entry.Name()] = string(content)
+		// Prologs and the like must be executable, and nothing minds when the rest is.
+		if err := os.WriteFile(filepath.Join(etc, entry.Name()), content, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	conf, ok := files["slurm.conf"]
+	if !ok {
+		return nil, fmt.Errorf("%s has no slurm.conf", config)
+	}
+	if state := settings(conf)["statesavelocation"]; state != "" {
+		if err := os.MkdirAll(state, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return files, writeKeys(conf, etc)
+}
+
+// jwtFile finds the files that slurm.conf names for tokens.
+var jwtFile = regexp.MustCompile(`(?i)\b(jwt_key|jwks)=([^,\s]+)`)
+
+// writeKeys writes the keys that slurmctld wants to see. They are made up, so that it can talk to nothing real.
+func writeKeys(conf, etc string) error {
+	keys := map[string][]byte{
+		filepath.Join(etc, "slurm.key"):     random(1024),
+		filepath.Join(etc, "jwt_hs256.key"): random(32),
+	}
+	for _, match := range jwtFile.FindAllStringSubmatch(conf, -1) {
+		if strings.EqualFold(match[1], "jwks") {
+			keys[match[2]] = []byte(`{"keys":[]}`)
+		} else {
+			keys[match[2]] = random(32)
+		}
+	}
+	for path, content := range keys {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return fmt.Errorf("making keys: %w", err)
+		}
+	}
+	return nil
+}
+
+func random(count int) []byte {
+	content := make([]byte, count)
+	_, _ = rand.Read(content) // never fails
+	return content
+}
