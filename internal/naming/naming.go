@@ -31,11 +31,14 @@ const (
 	Slurmdbd   Daemon = "slurmdbd"
 	Slurmrestd Daemon = "slurmrestd"
 	Login      Daemon = "login"
+	// Trials are throwaway slurmctlds, which no Service may select.
+	Trials Daemon = "slurmctld-trial"
 )
 
 // components are the values of the label app.kubernetes.io/component.
 var components = map[Daemon]string{
 	Slurmctld: "controller", Slurmd: "compute", Slurmdbd: "accounting", Slurmrestd: "restapi", Login: "login",
+	Trials: "controller",
 }
 
 // Label keys that the operator puts on everything it makes.
@@ -62,6 +65,14 @@ func Labels(daemon Daemon, instance string) map[string]string {
 // Selector selects the pods of the daemon of one object. It never changes: selectors of workloads are immutable.
 func Selector(daemon Daemon, instance string) map[string]string {
 	return map[string]string{labelName: string(daemon), labelInstance: instance}
+}
+
+// Instance is the name of the object whose daemon something belongs to, by its labels.
+func Instance(daemon Daemon, labels map[string]string) (string, bool) {
+	if labels[labelName] != string(daemon) || labels[LabelManagedBy] != ManagedBy {
+		return "", false
+	}
+	return labels[labelInstance], labels[labelInstance] != ""
 }
 
 // Merge puts the user's labels under the operator's own, which win: they select pods.

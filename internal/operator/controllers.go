@@ -7,31 +7,79 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
+	"github.com/slurm-operator/slurm-operator/internal/controller/slurmclient"
 	"github.com/slurm-operator/slurm-operator/internal/controller/token"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/metrics"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
 // addControllers adds all controllers to the manager.
-func addControllers(ctx context.Context, manager ctrl.Manager, _ Options) error {
+func addControllers(ctx context.Context, manager ctrl.Manager, options Options) error {
 	if err := index.Add(ctx, manager.GetFieldIndexer()); err != nil {
 		return err
 	}
-	children := child.NewApplier(manager.GetClient())
+	requests, err := metrics.NewRequests(options.Registerer)
+	if err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	pool := slurm.NewPool(options.Mirror)
+	if err := manager.Add(closer{pool}); err != nil {
+		return err
+	}
+	reader := manager.GetClient()
+	children := child.NewApplier(reader)
 	writer := func(controller string) *status.Writer {
 		// Each controller owns what it writes, so that two of them may write to one object.
 		owner := client.FieldOwner(naming.ManagedBy + "/" + controller)
-		return status.NewWriter(manager.GetClient(), manager.GetEventRecorder(naming.ManagedBy), owner)
+		return status.NewWriter(reader, manager.GetEventRecorder(naming.ManagedBy), owner)
 	}
 	for name, controller := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
-		token.Name: &token.Reconciler{Client: manager.GetClient(), Children: children, Status: writer(token.Name), Clock: clock.RealClock{}},
+		cluster.Name: &cluster.Reconciler{
+			Client: reader, Children: children, Status: writer(cluster.Name), Clock: clock.RealClock{}, Images: options.Images, Agent: options.Agent,
+		},
+		slurmclient.Name: &slurmclient.Reconciler{
+			Client: reader, Status: writer(slurmclient.Name), Clock: clock.RealClock{}, Pool: pool, Requests: requests, Dial: options.Dial,
+		},
+		token.Name: &token.Reconciler{Client: reader, Children: children, Status: writer(token.Name), Clock: clock.RealClock{}},
 	} {
 		if err := controller.SetupWithManager(manager); err != nil {
 			return fmt.Errorf("setting up the controller %s: %w", name, err)
 		}
 	}
+	return nil
+}
+
+// withDefaults fills in what tests replace.
+func (o Options) withDefaults() Options {
+	if o.Dial == nil {
+		o.Dial = func(options rest.Options) (slurm.Client, error) { return rest.New(options) }
+	}
+	if o.Agent == nil {
+		o.Agent = cluster.AskAgent
+	}
+	if o.Registerer == nil {
+		o.Registerer = crmetrics.Registry
+	}
+	return o
+}
+
+// A closer ends the sessions when the manager stops. It runs only where the sessions are: on the leader.
+type closer struct{ pool *slurm.Pool }
+
+var _ manager.Runnable = closer{}
+
+// Start waits for the end.
+func (c closer) Start(ctx context.Context) error {
+	<-ctx.Done()
+	c.pool.Close()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,7 +22,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	slurmrest "github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 )
 
 // leaseName names the lease by which replicas agree on their leader.
@@ -39,6 +43,13 @@ type Options struct {
 	Namespaces []string
 	// Images are what the containers run unless a spec says otherwise.
 	Images naming.Images
+	// Mirror says how often Slurm is asked.
+	Mirror slurm.MirrorOptions
+	// Dial makes a client for slurmrestd; nil for the real one. Agent asks the agent beside slurmctld; nil for the real one.
+	Dial  func(slurmrest.Options) (slurm.Client, error)
+	Agent func(ctx context.Context, address string) (cluster.AgentState, error)
+	// Registerer takes the metrics; nil for the one that is served.
+	Registerer prometheus.Registerer
 	// Workers is how many objects of each kind are reconciled at the same time.
 	Workers int
 	// LeaderElection lets only one of several replicas act.
@@ -79,7 +90,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err := manager.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
-	if err := addControllers(ctx, manager, options); err != nil {
+	if err := addControllers(ctx, manager, options.withDefaults()); err != nil {
 		return err
 	}
 	return manager.Start(ctx)

@@ -43,12 +43,12 @@ func (s Service) Merge(template slinkyv1beta1.ServiceTemplate) (*applycorev1.Ser
 }
 
 // Headless is a Service that only gives pods names in DNS, before they are ready too: they must find each other to become
-// so.
+// so. Its port has another name, so that what scrapes the Service in front does not scrape everything twice.
 func (s Service) Headless() *applycorev1.ServiceApplyConfiguration {
 	return applycorev1.Service(s.Name, s.Namespace).WithLabels(s.Labels).WithSpec(applycorev1.ServiceSpec().
 		WithClusterIP(corev1.ClusterIPNone).
 		WithPublishNotReadyAddresses(true).
 		WithSelector(s.Selector).
-		WithPorts(applycorev1.ServicePort().WithName(s.PortName).WithProtocol(corev1.ProtocolTCP).WithPort(s.Port).
+		WithPorts(applycorev1.ServicePort().WithName("peers").WithProtocol(corev1.ProtocolTCP).WithPort(s.Port).
 			WithTargetPort(intstr.FromString(s.PortName))))
 }

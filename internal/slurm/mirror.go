@@ -69,6 +69,7 @@ type Mirror struct {
 	current       atomic.Pointer[Snapshot]
 	subscriptions subscriptions[string]
 	nudges        chan struct{}
+	retries       chan struct{}
 	demands       chan chan<- error // where to say that there is a snapshot that is all new
 	stopped       chan struct{}     // closed at the end of Run
 
@@ -86,7 +87,7 @@ type Mirror struct {
 func NewMirror(client Reader, options MirrorOptions) *Mirror {
 	return &Mirror{
 		client: client, options: options.withDefaults(),
-		nudges: make(chan struct{}, 1), demands: make(chan chan<- error), stopped: make(chan struct{}),
+		nudges: make(chan struct{}, 1), retries: make(chan struct{}, 1), demands: make(chan chan<- error), stopped: make(chan struct{}),
 	}
 }
 
@@ -97,6 +98,15 @@ func (m *Mirror) Snapshot() *Snapshot { return m.current.Load() }
 func (m *Mirror) Nudge() {
 	select {
 	case m.nudges <- struct{}{}:
+	default: // there is one already
+	}
+}
+
+// Retry makes the mirror look at once although it failed before: there is reason to believe that the cluster answers
+// again. While it does not fail, this does nothing. It never waits.
+func (m *Mirror) Retry() {
+	select {
+	case m.retries <- struct{}{}:
 	default: // there is one already
 	}
 }
@@ -181,6 +191,10 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 				continue
 			}
 			demanded = true
+		case <-m.retries:
+			if failures == 0 {
+				continue
+			}
 		case <-timer.C:
 		}
 		waiting = append(waiting, m.pause(ctx, shortest)...)

@@ -7,6 +7,7 @@
 package slurmtest
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -123,16 +124,23 @@ func (s *Server) StartController() {
 	s.jobsChanged, s.partsChanged = s.booted.Unix(), s.booted.Unix()
 }
 
+// SetKey replaces the key that tokens must be signed with.
+func (s *Server) SetKey(key []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.key = bytes.Clone(key)
+}
+
 // Token makes a JWT that lets the bearer act as the user for an hour.
 func (s *Server) Token(user string) string { return s.TokenFor(user, time.Hour) }
 
 // TokenFor makes a JWT that expires after a time, which may be in the past.
 func (s *Server) TokenFor(user string, lifetime time.Duration) string {
 	s.mu.Lock()
-	now := s.clock()
+	now, key := s.clock(), s.key
 	s.mu.Unlock()
 	claims := jwt.MapClaims{"sun": user, "iat": now.Unix(), "exp": now.Add(lifetime).Unix()}
-	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(s.key)
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(key)
 	if err != nil {
 		panic(err) // never: strings and numbers always encode
 	}

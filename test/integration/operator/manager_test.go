@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -44,6 +45,7 @@ func startManager(t *testing.T, config *rest.Config, health string) (stop func()
 	go func() {
 		ended <- operator.Run(ctx, config, operator.Options{
 			MetricsAddress: "0", HealthAddress: health, LeaderElection: true, LeaderElectionNamespace: metav1.NamespaceDefault,
+			Registerer: prometheus.NewRegistry(),
 		})
 	}()
 	return func() {

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slurm-operator/slurm-operator/internal/keys"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// act carries out a plan: Services, configuration, workload.
+func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
+	if scope.controller.Spec.External {
+		return r.actExternal(ctx, scope, plan)
+	}
+	if err := r.generateKeys(ctx, scope); err != nil {
+		return err
+	}
+	if err := r.applyServices(ctx, scope); err != nil {
+		return err
+	}
+	if err := r.moveConfiguration(ctx, scope, plan); err != nil {
+		return err
+	}
+	if plan.image == "" || plan.problem != nil {
+		return nil // nothing that works yet, or nothing that may change
+	}
+	if err := r.applyWorkload(ctx, scope, plan); err != nil {
+		return err
+	}
+	return r.hurry(ctx, scope, plan)
+}
+
+// actExternal writes the configuration for clients, and runs nothing.
+func (r *Reconciler) actExternal(ctx context.Context, scope *scope, plan *plan) error {
+	if plan.stage == promote {
+		return r.Children.Apply(ctx, scope.controller, promotedConfigMap(scope, plan.candidate), &corev1.ConfigMap{})
+	}
+	return nil
+}
+
+// generateKeys makes the keys that nobody has given. They have no owner, so that a Controller made anew finds the cluster's
+// keys, as it finds its saved state.
+func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
+	name, namespace := scope.controller.Name, scope.controller.Namespace
+	for _, key := range []struct {
+		wanted   bool
+		generate func() *corev1.Secret
+	}{
+		{scope.keys.Slurm == naming.GeneratedSlurmKey(name), func() *corev1.Secret { return keys.Slurm(namespace, scope.keys.Slurm) }},
+		{scope.keys.JWT == naming.GeneratedJWTKey(name), func() *corev1.Secret { return keys.JWT(namespace, scope.keys.JWT) }},
+	} {
+		if !key.wanted {
+			continue
+		}
+		if err := r.Children.CreateOnce(ctx, key.generate()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveConfiguration takes a configuration one step further.
+func (r *Reconciler) moveConfiguration(ctx context.Context, scope *scope, plan *plan) error {
+	controller := scope.controller
+	if plan.stage == promote {
+		if err := r.Children.Apply(ctx, controller, promotedConfigMap(scope, plan.candidate), &corev1.ConfigMap{}); err != nil {
+			return err
+		}
+	}
+	if plan.endTrial {
+		if err := r.Children.Delete(ctx, controller, scope.trial); err != nil {
+			return err
+		}
+	}
+	switch plan.stage {
+	case begin:
+		if err := r.Children.Apply(ctx, controller, candidateConfigMap(scope, plan.candidate), &corev1.ConfigMap{}); err != nil {
+			return err
+		}
+		pod, err := trialPod(scope, plan.candidate)
+		if err != nil {
+			return err
+		}
+		return r.Children.Apply(ctx, controller, pod, &corev1.Pod{})
+	case promote, settled:
+		return r.Children.Delete(ctx, controller, named(&corev1.ConfigMap{}, controller.Namespace, naming.Candidate(controller.Name)))
+	case notBuilt, trying, refused, unheld:
+	}
+	return nil
+}
+
+// applyServices makes the Services, and what else does not depend on the configuration.
+func (r *Reconciler) applyServices(ctx context.Context, scope *scope) error {
+	service, err := clientService(scope.controller)
+	if err != nil {
+		return err
+	}
+	if err := r.Children.Apply(ctx, scope.controller, hostsService(scope.controller), &corev1.Service{}); err != nil {
+		return err
+	}
+	if err := r.Children.Apply(ctx, scope.controller, service, &corev1.Service{}); err != nil {
+		return err
+	}
+	return r.Children.Apply(ctx, scope.controller, serviceAccount(scope.controller), &corev1.ServiceAccount{})
+}
+
+// applyWorkload makes the claim and the StatefulSet.
+func (r *Reconciler) applyWorkload(ctx context.Context, scope *scope, plan *plan) error {
+	if claim := stateClaim(scope.controller); claim != nil {
+		if err := r.Children.CreateOnce(ctx, claim); err != nil {
+			return err
+		}
+	}
+	statefulSet, err := statefulSet(scope, plan.image)
+	if err != nil {
+		return err
+	}
+	scope.statefulSet = &appsv1.StatefulSet{}
+	if err := r.Children.Apply(ctx, scope.controller, statefulSet, scope.statefulSet); err != nil {
+		return err
+	}
+	return r.applyServiceMonitor(ctx, scope)
+}
+
+// hurry tells kubelets to bring new files to slurmctld's pods at once instead of within a minute, by touching the pods.
+func (r *Reconciler) hurry(ctx context.Context, scope *scope, plan *plan) error {
+	for i := range scope.pods {
+		pod := &scope.pods[i]
+		state, answers := scope.agents[pod.Name]
+		if !answers || state.FilesHash == plan.candidate.hash || pod.Annotations[annotationHash] == plan.candidate.hash || plan.candidate.hash == "" {
+			continue
+		}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+annotationHash+`":"`+plan.candidate.hash+`"}}}`))
+		if err := r.Client.Patch(ctx, pod, patch); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// named gives an object its name.
+func named[T client.Object](object T, namespace, name string) T {
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
+}

@@ -1,0 +1,219 @@
+package cluster
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// Names of configuration files.
+const (
+	slurmConfFile  = slurmconf.FileName
+	cgroupConfFile = "cgroup.conf"
+	jwksFile       = "jwks.json"
+)
+
+// defaultCgroupConf lets slurmd run in an ordinary pod, without a cgroup tree of its own.
+const defaultCgroupConf = "CgroupPlugin=disabled\n"
+
+// maxConfiguration is what fits into a ConfigMap.
+const maxConfiguration = 1 << 20
+
+// A problem is something that a person has to mend.
+type problem struct{ reason, message string }
+
+// A candidate is a configuration as it should be.
+type candidate struct {
+	document slurmconf.Document
+	// files are all files by their names, slurm.conf marked with the hash of all.
+	files map[string]string
+	hash  string
+}
+
+// build makes the configuration that the spec asks for.
+func build(scope *scope) (candidate, *problem) {
+	cluster := slurmconf.Cluster{
+		Name: naming.ClusterName(scope.controller), Hosts: hosts(scope.controller), Port: naming.PortSlurmctld, SlurmUser: "slurm",
+		JWKS:         scope.controller.Spec.JWKSKeyRef != nil,
+		Metrics:      metrics(scope),
+		MaxNodeCount: maxNodeCount(scope),
+		ExtraConf:    scope.controller.Spec.ExtraConf,
+	}
+	if accounting := scope.accounting; accounting != nil {
+		cluster.Accounting = accountingEndpoint(accounting)
+	}
+	for _, set := range scope.nodeSets {
+		contribution := slurmconf.NodeSet{Name: set.Name}
+		if set.Spec.Partition.Enabled {
+			contribution.Partition = &set.Spec.Partition.Config
+		}
+		cluster.NodeSets = append(cluster.NodeSets, contribution)
+		for _, rule := range set.Spec.Gres {
+			kind, _, _ := strings.Cut(rule.Gres, ":")
+			cluster.GresTypes = append(cluster.GresTypes, kind)
+		}
+	}
+	files := map[string]string{cgroupConfFile: defaultCgroupConf}
+	for _, group := range []struct {
+		files []referenced
+		names *[]string
+	}{
+		{scope.configFiles, nil},
+		{scope.prolog, &cluster.Prolog},
+		{scope.epilog, &cluster.Epilog},
+		{scope.prologSlurmctld, &cluster.PrologSlurmctld},
+		{scope.epilogSlurmctld, &cluster.EpilogSlurmctld},
+	} {
+		if problem := collect(files, group.files, group.names); problem != nil {
+			return candidate{}, problem
+		}
+	}
+	if cluster.JWKS {
+		files[jwksFile] = scope.jwks
+	}
+	document, err := slurmconf.Build(cluster)
+	if err != nil {
+		return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, "spec.extraConf: " + err.Error()}
+	}
+	return seal(document, files)
+}
+
+// seal adds slurm.conf to the files and marks it with the hash of all.
+func seal(document slurmconf.Document, files map[string]string) (candidate, *problem) {
+	files[slurmConfFile] = document.Render()
+	hash := slurmconf.Hash(files)
+	document = slurmconf.WithHash(document, hash)
+	files[slurmConfFile] = document.Render()
+	size := 0
+	for name, content := range files {
+		size += len(name) + len(content)
+	}
+	if size > maxConfiguration {
+		return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, fmt.Sprintf(
+			"the configuration files have %d bytes together, and a ConfigMap holds %d; put large scripts into the image", size, maxConfiguration)}
+	}
+	return candidate{document, files, hash}, nil
+}
+
+// A referenced file is one value of a ConfigMap that the spec names.
+type referenced struct{ name, content, from string }
+
+// collect adds files and their names, and refuses two of one name and those that the operator writes.
+func collect(files map[string]string, more []referenced, names *[]string) *problem {
+	for _, file := range more {
+		_, taken := files[file.name]
+		switch {
+		case file.name == slurmConfFile || file.name == jwksFile || file.name == slinkyv1beta1.SlurmKeyFile || file.name == slinkyv1beta1.JWTKeyFile:
+			return &problem{slinkyv1beta1.ReasonInvalidSpec, fmt.Sprintf(
+				"ConfigMap %s has a file %s, which the operator writes; remove it, and use spec.extraConf for lines of slurm.conf", file.from, file.name)}
+		case taken && file.name != cgroupConfFile:
+			return &problem{slinkyv1beta1.ReasonInvalidSpec, fmt.Sprintf(
+				"ConfigMap %s has a file %s, and so has another ConfigMap that the spec names; rename one of them", file.from, file.name)}
+		}
+		files[file.name] = file.content
+		if names != nil {
+			*names = append(*names, file.name)
+		}
+	}
+	return nil
+}
+
+// buildExternal makes the reduced configuration for an external slurmctld: what clients need to reach it.
+func buildExternal(scope *scope) (candidate, *problem) {
+	external := scope.controller.Spec.ExternalConfig
+	cluster := slurmconf.Cluster{
+		Name: naming.ClusterName(scope.controller), Hosts: []slurmconf.Host{{Name: external.Host}},
+		Port: int(cmp.Or(external.Port, naming.PortSlurmctld)), SlurmUser: "slurm", MaxNodeCount: maxNodeCount(scope),
+	}
+	if accounting := scope.accounting; accounting != nil {
+		cluster.Accounting = accountingEndpoint(accounting)
+	}
+	document, err := slurmconf.Build(cluster)
+	if err != nil {
+		return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, err.Error()}
+	}
+	return seal(slurmconf.Clients(document), map[string]string{})
+}
+
+// hosts are the slurmctlds, each under the name of its pod and with a name that DNS knows.
+func hosts(controller *slinkyv1beta1.Controller) []slurmconf.Host {
+	var hosts []slurmconf.Host
+	for _, pod := range naming.ControllerPods(controller) {
+		hosts = append(hosts, slurmconf.Host{Name: pod, Address: naming.ControllerPodHost(controller, pod)})
+	}
+	return hosts
+}
+
+func accountingEndpoint(accounting *slinkyv1beta1.Accounting) *slurmconf.Endpoint {
+	if accounting.Spec.External {
+		return &slurmconf.Endpoint{
+			Host: accounting.Spec.ExternalConfig.Host, Port: int(cmp.Or(accounting.Spec.ExternalConfig.Port, naming.PortSlurmdbd)),
+		}
+	}
+	return &slurmconf.Endpoint{Host: naming.Accounting(accounting.Name) + "." + accounting.Namespace, Port: int(accounting.Spec.Service.Port)}
+}
+
+// metrics tells whether slurmctld's own metrics are on. They are where Slurm has them, whether or not anybody scrapes
+// them: the operator sees from them, in a few bytes, whether any node has changed.
+func metrics(scope *scope) bool {
+	return hasHTTP(scope.slurmVersion)
+}
+
+// hasHTTP tells whether the daemons of a release answer HTTP: health, and metrics.
+func hasHTTP(release string) bool {
+	version, err := slurm.ParseVersion(release)
+	return err == nil && version.Compare(slurm.Version{Major: 25, Minor: 11}) >= 0
+}
+
+// maxNodeCount follows the size of the cluster.
+func maxNodeCount(scope *scope) int {
+	desired := 0
+	for _, set := range scope.nodeSets {
+		if set.Spec.ScalingMode == slinkyv1beta1.ScalingModeDaemonSet {
+			desired += int(set.Status.Desired)
+		} else if set.Spec.Replicas != nil {
+			desired += int(*set.Spec.Replicas)
+		}
+	}
+	live := 0
+	if nodes := scope.controller.Status.Nodes; nodes != nil {
+		live = int(nodes.Total)
+	}
+	current := 0
+	if scope.promoted != nil {
+		if document, err := slurmconf.Parse(scope.promoted.files[slurmConfFile]); err == nil {
+			value, _ := document.Get("MaxNodeCount")
+			current, _ = strconv.Atoi(value) // the operator wrote it
+		}
+	}
+	return slurmconf.MaxNodeCount(desired, live, current, scope.controller.Spec.MaxNodeCount)
+}
+
+// imageOf is the image that a fragment of a container asks for, or another.
+func imageOf(fragment slinkyv1beta1.ContainerFragment, otherwise string) string {
+	var container struct {
+		Image string `json:"image"`
+	}
+	if fragment.IsZero() || json.Unmarshal(fragment.Raw, &container) != nil || container.Image == "" {
+		return otherwise
+	}
+	return container.Image
+}
+
+// sortedFiles are the files of a ConfigMap in the order of their names.
+func sortedFiles(from string, data map[string]string) []referenced {
+	files := make([]referenced, 0, len(data))
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		files = append(files, referenced{name, data[name], from})
+	}
+	return files
+}

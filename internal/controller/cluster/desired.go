@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// Annotations on configurations, and on the pods that have them.
+const (
+	annotationHash    = "controller." + slinkyv1beta1.GroupName + "/config-hash"
+	annotationImage   = "controller." + slinkyv1beta1.GroupName + "/slurmctld-image"
+	annotationVersion = "controller." + slinkyv1beta1.GroupName + "/slurm-version"
+)
+
+// portName names slurmctld's port.
+const portName = string(naming.Slurmctld)
+
+// defaultState is how much room the saved state gets unless the spec says.
+const defaultState = "4Gi"
+
+func labels(controller *slinkyv1beta1.Controller) map[string]string {
+	return naming.Labels(naming.Slurmctld, controller.Name)
+}
+
+// clientService is where clients outside of the cluster's own pods find slurmctld.
+func clientService(controller *slinkyv1beta1.Controller) (*applycorev1.ServiceApplyConfiguration, error) {
+	return podtemplate.Service{
+		Name: naming.Controller(controller.Name), Namespace: controller.Namespace, Labels: labels(controller),
+		Selector: naming.Selector(naming.Slurmctld, controller.Name), Port: controller.Spec.Service.Port, PortName: portName,
+	}.Merge(controller.Spec.Service.ServiceTemplate)
+}
+
+// hostsService gives each slurmctld a name in DNS.
+func hostsService(controller *slinkyv1beta1.Controller) *applycorev1.ServiceApplyConfiguration {
+	return podtemplate.Service{
+		Name: naming.ControllerHosts(controller.Name), Namespace: controller.Namespace, Labels: labels(controller),
+		Selector: naming.Selector(naming.Slurmctld, controller.Name), Port: naming.PortSlurmctld, PortName: portName,
+	}.Headless()
+}
+
+// serviceAccount is an identity without any rights, for pod security and image pulls.
+func serviceAccount(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAccountApplyConfiguration {
+	return applycorev1.ServiceAccount(naming.Controller(controller.Name), controller.Namespace).
+		WithLabels(labels(controller)).WithAutomountServiceAccountToken(false)
+}
+
+// stateClaim is the claim for the saved state; nil when the state is not kept, or on a claim of the user's. Nobody owns it:
+// jobs are to survive the mistake of deleting a Controller.
+func stateClaim(controller *slinkyv1beta1.Controller) *corev1.PersistentVolumeClaim {
+	persistence := controller.Spec.Persistence
+	if (persistence.Enabled != nil && !*persistence.Enabled) || persistence.ExistingClaim != "" {
+		return nil
+	}
+	spec := *persistence.PersistentVolumeClaimSpec.DeepCopy()
+	if len(spec.AccessModes) == 0 {
+		spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		if controller.Spec.HA.Enabled {
+			spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+		}
+	}
+	if len(spec.Resources.Requests) == 0 {
+		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(defaultState)}
+	}
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: naming.ControllerState(controller.Name), Namespace: controller.Namespace, Labels: labels(controller)},
+		Spec:       spec,
+	}
+}
+
+// promotedConfigMap is the configuration that slurmctld runs or starts with.
+func promotedConfigMap(scope *scope, candidate candidate) *applycorev1.ConfigMapApplyConfiguration {
+	return configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
+		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion}).
+		WithData(candidate.files)
+}
+
+// candidateConfigMap is the configuration for a trial, which touches nothing that is real.
+func candidateConfigMap(scope *scope, candidate candidate) *applycorev1.ConfigMapApplyConfiguration {
+	document := slurmconf.Trial(candidate.document, slurmconf.TrialOptions{
+		Host: trialName(scope, candidate), Directory: trialScratch + "/etc", State: trialScratch + "/state", PidFile: trialScratch + "/slurmctld.pid",
+	})
+	files := maps.Clone(candidate.files)
+	files[slurmConfFile] = document.Render()
+	return configMap(scope, naming.Candidate(scope.controller.Name), candidate.hash).WithData(files)
+}
+
+func configMap(scope *scope, name, hash string) *applycorev1.ConfigMapApplyConfiguration {
+	return applycorev1.ConfigMap(name, scope.controller.Namespace).
+		WithLabels(labels(scope.controller)).
+		WithAnnotations(map[string]string{annotationHash: hash, annotationImage: scope.image})
+}

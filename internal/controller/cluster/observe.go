@@ -1,0 +1,218 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
+)
+
+// A scope is what a reconcile observes.
+type scope struct {
+	controller *slinkyv1beta1.Controller
+	accounting *slinkyv1beta1.Accounting // nil without
+	nodeSets   []slinkyv1beta1.NodeSet
+	keys       naming.Keys
+	// missing says what the spec refers to and does not exist.
+	missing []string
+	// mismatch tells that Controller and Accounting have different keys.
+	mismatch bool
+
+	configFiles, prolog, epilog, prologSlurmctld, epilogSlurmctld []referenced
+	jwks                                                          string
+
+	// promoted is the configuration that slurmctld runs or starts with; nil before the first.
+	promoted *promoted
+	// trial is the pod that tries, or tried, a configuration; nil when there is none.
+	trial *corev1.Pod
+	// image is what slurmctld is to run, and slurmVersion its release as a trial found it; empty when unknown.
+	image, slurmVersion string
+
+	statefulSet *appsv1.StatefulSet // nil when there is none
+	pods        []corev1.Pod
+	agents      map[string]AgentState // by the name of the pod
+
+	images naming.Images
+	now    time.Time
+}
+
+// promoted is what the live ConfigMap holds.
+type promoted struct {
+	files map[string]string
+	hash  string
+	// image and slurmVersion are what the trial ran that let it through.
+	image, slurmVersion string
+}
+
+func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
+	controller := &slinkyv1beta1.Controller{}
+	if err := r.Client.Get(ctx, request.NamespacedName, controller); err != nil {
+		return nil, err
+	}
+	if controller.DeletionTimestamp != nil {
+		return nil, nil // the children go with it
+	}
+	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observePods}
+	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
+	scope.image = imageOf(controller.Spec.Slurmctld, r.Images.For(naming.Slurmctld))
+	for _, step := range steps {
+		if err := step(ctx, scope); err != nil {
+			return nil, err
+		}
+	}
+	return scope, nil
+}
+
+// observeReferences reads the other objects that make up the cluster.
+func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) error {
+	controller := scope.controller
+	var err error
+	if name := controller.Spec.AccountingRef; name != nil {
+		if scope.accounting, err = reference.Object(ctx, r.Client, controller.Namespace, name.Name, &slinkyv1beta1.Accounting{}); err != nil {
+			return err
+		}
+		if scope.accounting == nil {
+			scope.missing = append(scope.missing, fmt.Sprintf("Accounting %s, which spec.accountingRef names, does not exist; create it", name.Name))
+		}
+	}
+	sets := &slinkyv1beta1.NodeSetList{}
+	if err := index.NodeSetsByController.List(ctx, r.Client, client.ObjectKeyFromObject(controller), sets); err != nil {
+		return err
+	}
+	scope.nodeSets = slices.DeleteFunc(sets.Items, func(set slinkyv1beta1.NodeSet) bool { return set.DeletionTimestamp != nil && set.Status.Replicas == 0 })
+	scope.keys = naming.ControllerKeys(controller, scope.accounting)
+	return r.observeKeys(ctx, scope)
+}
+
+// observeKeys looks whether the keys exist that nobody generates, and whether all agree on them.
+func (r *Reconciler) observeKeys(ctx context.Context, scope *scope) error {
+	namespace := scope.controller.Namespace
+	values := map[slinkyv1beta1.SecretKeyReference]string{}
+	for field, key := range map[string]slinkyv1beta1.SecretKeyReference{"spec.slurmKeyRef": scope.keys.Slurm, "spec.jwtKeyRef": scope.keys.JWT} {
+		value, err := reference.SecretValue(ctx, r.Client, namespace, key)
+		if err != nil {
+			return err
+		}
+		values[key] = string(value)
+		if value == nil && !scope.generates(key) {
+			scope.missing = append(scope.missing, reference.Missing(field, "Secret", key.Name, key.Key))
+		}
+	}
+	if scope.accounting == nil {
+		return nil
+	}
+	theirs := naming.AccountingKeys(scope.accounting).Slurm
+	value, err := reference.SecretValue(ctx, r.Client, namespace, theirs)
+	scope.mismatch = value != nil && values[scope.keys.Slurm] != "" && string(value) != values[scope.keys.Slurm]
+	return err
+}
+
+// generates tells whether a key is one that is generated for this Controller.
+func (s *scope) generates(key slinkyv1beta1.SecretKeyReference) bool {
+	name := s.controller.Name
+	return key == naming.GeneratedSlurmKey(name) || key == naming.GeneratedJWTKey(name)
+}
+
+// observeFiles reads the ConfigMaps that the spec names.
+func (r *Reconciler) observeFiles(ctx context.Context, scope *scope) error {
+	spec := &scope.controller.Spec
+	for _, group := range []struct {
+		field      string
+		references []slinkyv1beta1.ObjectReference
+		into       *[]referenced
+	}{
+		{"spec.configFileRefs", spec.ConfigFileRefs, &scope.configFiles},
+		{"spec.prologScriptRefs", spec.PrologScriptRefs, &scope.prolog},
+		{"spec.epilogScriptRefs", spec.EpilogScriptRefs, &scope.epilog},
+		{"spec.prologSlurmctldScriptRefs", spec.PrologSlurmctldScriptRefs, &scope.prologSlurmctld},
+		{"spec.epilogSlurmctldScriptRefs", spec.EpilogSlurmctldScriptRefs, &scope.epilogSlurmctld},
+	} {
+		for _, name := range group.references {
+			configMap, err := reference.Object(ctx, r.Client, scope.controller.Namespace, name.Name, &corev1.ConfigMap{})
+			if err != nil {
+				return err
+			}
+			if configMap == nil {
+				scope.missing = append(scope.missing, fmt.Sprintf("ConfigMap %s, which %s names, does not exist; create it", name.Name, group.field))
+				continue
+			}
+			*group.into = append(*group.into, sortedFiles(name.Name, configMap.Data)...)
+		}
+	}
+	if key := spec.JWKSKeyRef; key != nil {
+		configMap, err := reference.Object(ctx, r.Client, scope.controller.Namespace, key.Name, &corev1.ConfigMap{})
+		if err != nil {
+			return err
+		}
+		if configMap == nil || configMap.Data[key.Key] == "" {
+			scope.missing = append(scope.missing, reference.Missing("spec.jwksKeyRef", "ConfigMap", key.Name, key.Key))
+		} else {
+			scope.jwks = configMap.Data[key.Key]
+		}
+	}
+	return nil
+}
+
+// observeConfiguration reads how far earlier configurations came.
+func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) error {
+	controller := scope.controller
+	live, err := reference.Object(ctx, r.Client, controller.Namespace, naming.Configuration(controller.Name), &corev1.ConfigMap{})
+	if err != nil {
+		return err
+	}
+	if live != nil && live.Annotations[annotationHash] != "" {
+		scope.promoted = &promoted{
+			files: live.Data, hash: live.Annotations[annotationHash],
+			image: live.Annotations[annotationImage], slurmVersion: live.Annotations[annotationVersion],
+		}
+	}
+	trials := &corev1.PodList{}
+	if err := r.Client.List(ctx, trials, client.InNamespace(controller.Namespace), client.MatchingLabels(naming.Selector(naming.Trials, controller.Name))); err != nil {
+		return err
+	}
+	for i := range trials.Items {
+		// The youngest counts; the others are about to go.
+		if pod := &trials.Items[i]; pod.DeletionTimestamp == nil && (scope.trial == nil || pod.CreationTimestamp.After(scope.trial.CreationTimestamp.Time)) {
+			scope.trial = pod
+		}
+	}
+	scope.slurmVersion = releaseOf(scope)
+	return nil
+}
+
+// observePods reads slurmctld's pods and asks their agents.
+func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
+	controller := scope.controller
+	var err error
+	if scope.statefulSet, err = reference.Object(ctx, r.Client, controller.Namespace, naming.Controller(controller.Name), &appsv1.StatefulSet{}); err != nil {
+		return err
+	}
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.InNamespace(controller.Namespace), client.MatchingLabels(naming.Selector(naming.Slurmctld, controller.Name))); err != nil {
+		return err
+	}
+	scope.pods = pods.Items
+	slices.SortFunc(scope.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	scope.agents = map[string]AgentState{}
+	for _, pod := range scope.pods {
+		if pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		// An agent that does not answer has not yet applied anything.
+		if state, err := r.Agent(ctx, pod.Status.PodIP); err == nil {
+			scope.agents[pod.Name] = state
+		}
+	}
+	return nil
+}

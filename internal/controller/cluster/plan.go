@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// A plan is what to do about a cluster.
+type plan struct {
+	// problem is what a person has to mend before anything can change; what runs goes on as it is.
+	problem *problem
+	// candidate is the configuration that the spec asks for; of no use with a problem.
+	candidate candidate
+	// stage is how far it has come.
+	stage stage
+	// detail says what a trial found.
+	detail string
+	// endTrial says that the trial that there is has served its purpose.
+	endTrial bool
+	// image is what slurmctld's pods are to run: never one on which the configuration was not tried. Empty before the
+	// first.
+	image string
+}
+
+// A stage of a configuration's way to slurmctld.
+type stage uint8
+
+const (
+	// notBuilt: there is a problem.
+	notBuilt stage = iota
+	// begin: it is to be tried.
+	begin
+	// trying: it is being tried.
+	trying
+	// refused: slurmctld refused it.
+	refused
+	// unheld: the trial could not be held.
+	unheld
+	// promote: it was accepted, or need not be tried, and is to be written to where slurmctld finds it.
+	promote
+	// settled: it is where slurmctld finds it.
+	settled
+)
+
+// decide comes to a plan.
+func decide(scope *scope) plan {
+	if problem := obstacle(scope); problem != nil {
+		return keep(scope, plan{problem: problem})
+	}
+	builder := build
+	if scope.controller.Spec.External {
+		builder = buildExternal
+	}
+	candidate, problem := builder(scope)
+	if problem != nil {
+		return keep(scope, plan{problem: problem})
+	}
+	plan := plan{candidate: candidate}
+	plan.stage, plan.detail, plan.endTrial = progress(scope, candidate)
+	if plan.stage == promote || plan.stage == settled {
+		plan.image = scope.image
+		return plan
+	}
+	return keep(scope, plan)
+}
+
+// keep leaves slurmctld on the image on which its configuration was accepted.
+func keep(scope *scope, plan plan) plan {
+	if scope.promoted != nil {
+		plan.image = scope.promoted.image
+	}
+	return plan
+}
+
+// obstacle is what keeps a configuration from being built.
+func obstacle(scope *scope) *problem {
+	const longest = 40
+	name := naming.ClusterName(scope.controller)
+	switch {
+	case len(name) > longest:
+		return &problem{slinkyv1beta1.ReasonClusterNameTooLong, fmt.Sprintf(
+			"the cluster's name %s, made from namespace and name, has %d characters, and Slurm takes %d; set spec.clusterName", name, len(name), longest)}
+	case len(scope.missing) > 0:
+		return &problem{slinkyv1beta1.ReasonReferenceNotFound, strings.Join(scope.missing, "; ")}
+	case scope.mismatch:
+		return &problem{slinkyv1beta1.ReasonKeyMismatch, fmt.Sprintf(
+			"spec.slurmKeyRef selects another key than Accounting %s has, so slurmctld and slurmdbd would refuse each other; use the same Secret for both, or remove spec.slurmKeyRef",
+			scope.accounting.Name)}
+	}
+	return nil
+}
+
+// progress is how far a configuration has come.
+func progress(scope *scope, candidate candidate) (stage stage, detail string, endTrial bool) {
+	live := scope.promoted
+	if live != nil && live.hash == candidate.hash && (live.image == scope.image || scope.controller.Spec.External) {
+		return settled, "", scope.trial != nil
+	}
+	if tries := scope.controller.Spec.ConfigurationTrial.Enabled; scope.controller.Spec.External || (tries != nil && !*tries) {
+		return promote, "", scope.trial != nil
+	}
+	if scope.trial == nil || scope.trial.Annotations[annotationHash] != candidate.hash || scope.trial.Annotations[annotationImage] != scope.image {
+		return begin, "", scope.trial != nil
+	}
+	report, done := reportOf(scope.trial)
+	switch {
+	case !done:
+		return trying, status.PodTrouble([]corev1.Pod{*scope.trial}), false
+	case report.Outcome == trial.Accepted:
+		return promote, "", true
+	case report.Outcome == trial.Refused:
+		return refused, report.Detail, false
+	}
+	return unheld, report.Detail, scope.now.Sub(endOf(scope.trial)) >= retryTrial
+}
+
+// reportOf reads how a trial ended, if it has.
+func reportOf(pod *corev1.Pod) (report trial.Report, done bool) {
+	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		return trial.Report{}, false
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		if ended := container.State.Terminated; ended != nil && json.Unmarshal([]byte(ended.Message), &report) == nil && report.Outcome != "" {
+			return report, true
+		}
+	}
+	return trial.Report{Outcome: trial.Failed, Detail: fmt.Sprintf("pod %s ended without a report: %s %s", pod.Name, pod.Status.Reason, pod.Status.Message)}, true
+}
+
+// endOf is when a pod ended.
+func endOf(pod *corev1.Pod) time.Time {
+	end := pod.CreationTimestamp.Time
+	for _, container := range pod.Status.ContainerStatuses {
+		if ended := container.State.Terminated; ended != nil && ended.FinishedAt.After(end) {
+			end = ended.FinishedAt.Time
+		}
+	}
+	return end
+}
+
+// releaseOf is the release of Slurm in the image, as far as trials have found it.
+func releaseOf(scope *scope) string {
+	if scope.trial != nil && scope.trial.Annotations[annotationImage] == scope.image {
+		if report, done := reportOf(scope.trial); done && report.SlurmVersion != "" {
+			return report.SlurmVersion
+		}
+	}
+	if scope.promoted != nil && scope.promoted.image == scope.image {
+		return scope.promoted.slurmVersion
+	}
+	return ""
+}
+
+// applied tells whether every slurmctld that runs has the configuration, and if not, why.
+func applied(scope *scope, hash string) (bool, string) {
+	active := false
+	for _, pod := range scope.pods {
+		state, answers := scope.agents[pod.Name]
+		switch {
+		case !answers:
+			continue
+		case state.RunningHash != hash && state.LastError != "":
+			return false, fmt.Sprintf("pod %s: %s", pod.Name, state.LastError)
+		case state.FilesHash != hash:
+			return false, fmt.Sprintf("pod %s does not have the files yet", pod.Name)
+		case state.RunningHash == hash:
+			active = true
+		}
+	}
+	if !active {
+		return false, "no slurmctld has told yet that it runs with it"
+	}
+	return true, ""
+}
+
+// again is when to look again at what tells nobody when it changes; 0 is never.
+func (p plan) again(scope *scope) time.Duration {
+	switch p.stage {
+	case unheld:
+		return max(retryTrial-scope.now.Sub(endOf(scope.trial)), time.Second)
+	case settled, promote:
+		if scope.controller.Spec.External {
+			return 0
+		}
+		if done, _ := applied(scope, p.candidate.hash); !done {
+			return applyInterval
+		}
+	case notBuilt, begin, trying, refused:
+	}
+	return 0
+}

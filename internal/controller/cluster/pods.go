@@ -1,0 +1,317 @@
+package cluster
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// Names of containers, as the spec's fields have them.
+const (
+	containerSlurmctld   = "slurmctld"
+	containerReconfigure = "reconfigure"
+	containerLogfile     = "logfile"
+	containerInstall     = "install-helper"
+	containerTrial       = "trial"
+)
+
+// Where things are in the pods.
+const (
+	helperDirectory = "/opt/slurm-operator"
+	helper          = helperDirectory + "/slurm-operator"
+	logDirectory    = "/var/log/slurm"
+	trialScratch    = "/trial"
+	trialCandidate  = "/etc/slurm-candidate"
+)
+
+// grace is how long slurmctld may take to save its state when it is stopped: one that is killed loses what it knew of the
+// youngest jobs.
+const grace = 120
+
+// statefulSet runs slurmctld with an image.
+func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfiguration, error) {
+	controller := scope.controller
+	template, err := podTemplate(scope, image)
+	if err != nil {
+		return nil, err
+	}
+	configuration, err := podtemplate.Configuration(template)
+	if err != nil {
+		return nil, err
+	}
+	strategy := appsv1.RollingUpdateStatefulSetStrategyType
+	if controller.Spec.HA.Enabled {
+		// A standby is not ready, and a rolling update would wait for it for ever: the operator replaces pods itself.
+		strategy = appsv1.OnDeleteStatefulSetStrategyType
+	}
+	return applyappsv1.StatefulSet(naming.Controller(controller.Name), controller.Namespace).
+		WithLabels(labels(controller)).
+		WithSpec(applyappsv1.StatefulSetSpec().
+			WithReplicas(int32(len(naming.ControllerPods(controller)))). //nolint:gosec // at most ten
+
+			WithServiceName(naming.ControllerHosts(controller.Name)).
+			WithPodManagementPolicy(appsv1.ParallelPodManagement).
+			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(strategy)).
+			WithRevisionHistoryLimit(2).
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(naming.Selector(naming.Slurmctld, controller.Name))).
+			WithTemplate(configuration)), nil
+}
+
+// podTemplate is slurmctld's pod. Nothing in it changes with the configuration, with nodes or with partitions.
+func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
+	controller := scope.controller
+	release := ""
+	if scope.promoted != nil && scope.promoted.image == image {
+		release = scope.promoted.slurmVersion
+	} else if image == scope.image {
+		release = scope.slurmVersion
+	}
+	own := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      labels(controller),
+			Annotations: map[string]string{"kubectl.kubernetes.io/default-container": containerSlurmctld},
+		},
+		Spec: corev1.PodSpec{
+			ServiceAccountName:            naming.Controller(controller.Name),
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			TerminationGracePeriodSeconds: new(int64(grace)),
+			SecurityContext:               podSecurity(controller.Spec.SlurmUser),
+			InitContainers:                []corev1.Container{installContainer(scope.images.Operator)},
+			Containers:                    []corev1.Container{slurmctldContainer(image, release), reconfigureContainer(image)},
+			Volumes:                       volumes(scope),
+		},
+	}
+	if controller.Spec.HA.Enabled {
+		own.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+				Weight: 100,
+				PodAffinityTerm: corev1.PodAffinityTerm{
+					TopologyKey:   corev1.LabelHostname,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: naming.Selector(naming.Slurmctld, controller.Name)},
+				},
+			}},
+		}}
+	}
+	if file := logFile(scope); file != "" {
+		own.Spec.Containers = append(own.Spec.Containers, logfileContainer(image, file))
+	}
+	slurmctld := controller.Spec.Slurmctld
+	merged, err := podtemplate.Merge(own, controller.Spec.Template,
+		podtemplate.Part{Container: containerSlurmctld, Fragment: slurmctld},
+		podtemplate.Part{Container: containerReconfigure, Fragment: controller.Spec.Reconfigure},
+		podtemplate.Part{Container: containerLogfile, Fragment: controller.Spec.Logfile})
+	if err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
+	for i := range merged.Spec.Containers {
+		if merged.Spec.Containers[i].Name == containerSlurmctld {
+			merged.Spec.Containers[i].Image = image // the spec's may not have been tried yet
+		}
+	}
+	return merged, nil
+}
+
+func slurmctldContainer(image, release string) corev1.Container {
+	container := corev1.Container{
+		Name: containerSlurmctld, Image: image, Args: []string{"/usr/sbin/slurmctld", "-D"},
+		Ports:                    []corev1.ContainerPort{{Name: portName, ContainerPort: naming.PortSlurmctld, Protocol: corev1.ProtocolTCP}},
+		SecurityContext:          containerSecurity(),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		VolumeMounts: append(commonMounts(),
+			corev1.VolumeMount{Name: "state", MountPath: slurmconf.StateSaveLocation},
+			corev1.VolumeMount{Name: "log", MountPath: logDirectory},
+		),
+	}
+	if hasHTTP(release) {
+		container.LivenessProbe = &corev1.Probe{
+			ProbeHandler:        httpGet("/livez", intstr.FromString(portName)),
+			InitialDelaySeconds: 30, PeriodSeconds: 30, TimeoutSeconds: 10, FailureThreshold: 10,
+		}
+	}
+	return container
+}
+
+// reconfigureContainer is the agent that brings new configuration to slurmctld. It also tells whether slurmctld is ready,
+// in whatever way the release of Slurm can be asked.
+func reconfigureContainer(image string) corev1.Container {
+	return corev1.Container{
+		Name: containerReconfigure, Image: image,
+		Args:            []string{helper, "agent", "--config", slurmconf.Directory, "--listen", ":" + strconv.Itoa(naming.PortAgent)},
+		Ports:           []corev1.ContainerPort{{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP}},
+		SecurityContext: containerSecurity(),
+		ReadinessProbe:  &corev1.Probe{ProbeHandler: httpGet("/readyz", intstr.FromString("agent")), PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3},
+		LivenessProbe:   &corev1.Probe{ProbeHandler: httpGet("/livez", intstr.FromString("agent")), PeriodSeconds: 30, TimeoutSeconds: 5, FailureThreshold: 3},
+		VolumeMounts:    append(commonMounts(), corev1.VolumeMount{Name: "helper", MountPath: helperDirectory, ReadOnly: true}),
+	}
+}
+
+// logfileContainer prints slurmctld's log, where the configuration sends it to a file.
+func logfileContainer(image, file string) corev1.Container {
+	return corev1.Container{
+		Name: containerLogfile, Image: image, Args: []string{"tail", "--follow=name", "--retry", "--lines=+1", file},
+		SecurityContext: containerSecurity(),
+		VolumeMounts:    []corev1.VolumeMount{{Name: "log", MountPath: logDirectory}},
+	}
+}
+
+// installContainer puts the operator's helper into the pod.
+func installContainer(image string) corev1.Container {
+	return corev1.Container{
+		Name: containerInstall, Image: image, Args: []string{"install", helper},
+		SecurityContext: containerSecurity(),
+		VolumeMounts:    []corev1.VolumeMount{{Name: "helper", MountPath: helperDirectory}},
+	}
+}
+
+func commonMounts() []corev1.VolumeMount {
+	return []corev1.VolumeMount{
+		{Name: "etc", MountPath: slurmconf.Directory, ReadOnly: true},
+		{Name: "run", MountPath: "/run/slurmctld"},
+		{Name: "tmp", MountPath: "/tmp"},
+	}
+}
+
+// volumes are of slurmctld's pod. The files of the configuration are readable, and scripts among them executable; keys are
+// for slurmctld's group alone.
+func volumes(scope *scope) []corev1.Volume {
+	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	state := emptyDir
+	persistence := scope.controller.Spec.Persistence
+	if persistence.Enabled == nil || *persistence.Enabled {
+		claim := cmp.Or(persistence.ExistingClaim, naming.ControllerState(scope.controller.Name))
+		state = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
+	}
+	return []corev1.Volume{
+		{Name: "etc", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			DefaultMode: new(int32(0o555)),
+			Sources: []corev1.VolumeProjection{
+				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: naming.Configuration(scope.controller.Name)}}},
+				keyProjection(scope.keys.Slurm, slinkyv1beta1.SlurmKeyFile),
+				keyProjection(scope.keys.JWT, slinkyv1beta1.JWTKeyFile),
+			},
+		}}},
+		{Name: "state", VolumeSource: state},
+		{Name: "run", VolumeSource: emptyDir},
+		{Name: "log", VolumeSource: emptyDir},
+		{Name: "tmp", VolumeSource: emptyDir},
+		{Name: "helper", VolumeSource: emptyDir},
+	}
+}
+
+func keyProjection(key slinkyv1beta1.SecretKeyReference, file string) corev1.VolumeProjection {
+	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+		LocalObjectReference: corev1.LocalObjectReference{Name: key.Name},
+		Items:                []corev1.KeyToPath{{Key: key.Key, Path: file, Mode: new(int32(0o440))}},
+	}}
+}
+
+// trialName names the pod, and with it the host, of a trial: another one for another configuration or image.
+func trialName(scope *scope, candidate candidate) string {
+	sum := sha256.Sum256([]byte(candidate.hash + "\n" + scope.image))
+	return naming.Trial(scope.controller.Name, hex.EncodeToString(sum[:5]))
+}
+
+// trialPod tries a candidate. It runs where slurmctld may run, and shares nothing with it but the image.
+func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfiguration, error) {
+	controller := scope.controller
+	template, err := podTemplate(scope, scope.image)
+	if err != nil {
+		return nil, err
+	}
+	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	spec := corev1.PodSpec{
+		RestartPolicy:                corev1.RestartPolicyNever,
+		ActiveDeadlineSeconds:        new(int64(600)),
+		ServiceAccountName:           template.Spec.ServiceAccountName,
+		AutomountServiceAccountToken: new(false),
+		EnableServiceLinks:           new(false),
+		SecurityContext:              template.Spec.SecurityContext,
+		ImagePullSecrets:             template.Spec.ImagePullSecrets,
+		NodeSelector:                 template.Spec.NodeSelector,
+		Tolerations:                  template.Spec.Tolerations,
+		RuntimeClassName:             template.Spec.RuntimeClassName,
+		PriorityClassName:            template.Spec.PriorityClassName,
+		InitContainers:               []corev1.Container{installContainer(scope.images.Operator)},
+		Containers: []corev1.Container{{
+			Name: containerTrial, Image: scope.image,
+			Args:                     []string{helper, "trial", "--config", trialCandidate, "--scratch", trialScratch},
+			SecurityContext:          containerSecurity(),
+			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: "candidate", MountPath: trialCandidate, ReadOnly: true},
+				{Name: "trial", MountPath: trialScratch},
+				{Name: "run", MountPath: "/run/slurmctld"},
+				{Name: "log", MountPath: logDirectory},
+				{Name: "tmp", MountPath: "/tmp"},
+				{Name: "helper", MountPath: helperDirectory, ReadOnly: true},
+			},
+		}},
+		Volumes: []corev1.Volume{
+			{Name: "candidate", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: naming.Candidate(controller.Name)}, DefaultMode: new(int32(0o555)),
+			}}},
+			{Name: "trial", VolumeSource: emptyDir}, {Name: "run", VolumeSource: emptyDir}, {Name: "log", VolumeSource: emptyDir},
+			{Name: "tmp", VolumeSource: emptyDir}, {Name: "helper", VolumeSource: emptyDir},
+		},
+	}
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	configuration := &applycorev1.PodSpecApplyConfiguration{}
+	if err := json.Unmarshal(data, configuration); err != nil {
+		return nil, err
+	}
+	return applycorev1.Pod(trialName(scope, candidate), controller.Namespace).
+		WithLabels(naming.Labels(naming.Trials, controller.Name)).
+		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image}).
+		WithSpec(configuration), nil
+}
+
+// logFile is where the configuration sends slurmctld's log, if it is a place that a sidecar can read.
+func logFile(scope *scope) string {
+	if scope.promoted == nil {
+		return ""
+	}
+	document, err := slurmconf.Parse(scope.promoted.files[slurmConfFile])
+	if err != nil {
+		return ""
+	}
+	file, _ := document.Get("SlurmctldLogFile")
+	return file
+}
+
+func podSecurity(user slinkyv1beta1.SlurmUser) *corev1.PodSecurityContext {
+	return &corev1.PodSecurityContext{
+		RunAsNonRoot: new(true), RunAsUser: &user.UID, RunAsGroup: &user.GID, FSGroup: &user.GID,
+		FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
+		SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+func containerSecurity() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}
+
+func httpGet(path string, port intstr.IntOrString) corev1.ProbeHandler {
+	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: port}}
+}

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// Name is the controller's name, in logs, metrics and events.
+const Name = "controller"
+
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;accountings;nodesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=get;patch
+// +kubebuilder:rbac:groups=core,resources=configmaps;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=core,resources=secrets;persistentvolumeclaims,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager watches Controllers, what they own, and everything that feeds their configuration.
+func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(manager).
+		Named(Name).
+		For(&slinkyv1beta1.Controller{}).
+		Owns(&appsv1.StatefulSet{}).
+		Owns(&corev1.Service{}).
+		Owns(&corev1.ConfigMap{}).
+		Owns(&corev1.ServiceAccount{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(podController)).
+		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(nodeSetController), builder.WithPredicates(contributionChanged)).
+		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting)).
+		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
+		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).
+		Watches(&corev1.ConfigMap{}, index.Handler(r.Client, index.ControllersByConfigMap)).
+		Complete(r)
+}
+
+// podController leads from a slurmctld, or a trial of one, to its Controller.
+func podController(_ context.Context, object client.Object) []reconcile.Request {
+	for _, daemon := range []naming.Daemon{naming.Slurmctld, naming.Trials} {
+		if instance, ok := naming.Instance(daemon, object.GetLabels()); ok {
+			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: instance}}}
+		}
+	}
+	return nil
+}
+
+// nodeSetController leads from a NodeSet to its Controller.
+func nodeSetController(_ context.Context, object client.Object) []reconcile.Request {
+	set, ok := object.(*slinkyv1beta1.NodeSet)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}}}
+}
+
+// contributionChanged lets those changes of NodeSets through that may change the configuration: not the coming and going
+// of their pods.
+var contributionChanged = predicate.Funcs{
+	UpdateFunc: func(update event.UpdateEvent) bool {
+		before, ok := update.ObjectOld.(*slinkyv1beta1.NodeSet)
+		after, same := update.ObjectNew.(*slinkyv1beta1.NodeSet)
+		return !ok || !same || before.Generation != after.Generation || before.Status.Desired != after.Status.Desired ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+	},
+}

@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// report writes what this controller knows. The connection to Slurm, the version and the counts are written by the one
+// that keeps the connection.
+func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failure error) error {
+	controller := scope.controller
+	conditions := status.NewConditions(controller.Generation, controller.Status.Conditions, metav1.NewTime(scope.now))
+	configuration := configurationCondition(scope, plan)
+	conditions.Set(slinkyv1beta1.ConditionConfigurationApplied, configuration.is, configuration.reason, "%s", configuration.message)
+	conditions.Summarize(verdict(scope, plan, configuration, failure))
+	is := applyv1beta1.ControllerStatus().
+		WithObservedGeneration(controller.Generation).
+		WithClusterName(naming.ClusterName(controller))
+	if hash := runningHash(scope); hash != "" {
+		is.WithAppliedConfigHash(hash)
+	}
+	is.Conditions = conditions.Configuration()
+	return r.Status.Write(ctx, controller, conditions, is)
+}
+
+// runningHash is the configuration that slurmctld says that it runs with; while none answers, the last that did.
+func runningHash(scope *scope) string {
+	for _, pod := range scope.pods {
+		if state := scope.agents[pod.Name]; state.RunningHash != "" {
+			return state.RunningHash
+		}
+	}
+	return scope.controller.Status.AppliedConfigHash
+}
+
+// A fact is what one condition says.
+type fact struct {
+	is              metav1.ConditionStatus
+	reason, message string
+}
+
+// configurationCondition tells how far the configuration has come.
+func configurationCondition(scope *scope, plan plan) fact {
+	no := func(reason, format string, arguments ...any) fact {
+		return fact{metav1.ConditionFalse, reason, fmt.Sprintf(format, arguments...)}
+	}
+	last := "; the cluster keeps running on the last good configuration"
+	if scope.promoted == nil {
+		last = "; slurmctld starts once there is a configuration that it takes"
+	}
+	hash := plan.candidate.hash
+	switch {
+	case plan.problem != nil:
+		return no(plan.problem.reason, "%s%s", plan.problem.message, last)
+	case scope.controller.Spec.External:
+		return fact{metav1.ConditionTrue, slinkyv1beta1.ReasonExternal, "slurmctld runs elsewhere, with a configuration of its own"}
+	}
+	switch plan.stage {
+	case begin, trying:
+		message := fmt.Sprintf("configuration %s is tried on a throwaway slurmctld", hash)
+		if plan.detail != "" {
+			return no(slinkyv1beta1.ReasonTrialFailed, "%s, which does not come up: %s%s", message, plan.detail, last)
+		}
+		return no(slinkyv1beta1.ReasonTrying, "%s", message)
+	case refused:
+		return no(slinkyv1beta1.ReasonRefused, "slurmctld refuses configuration %s: %s%s", hash, plan.detail, last)
+	case unheld:
+		return no(slinkyv1beta1.ReasonTrialFailed, "configuration %s could not be tried: %s; it is tried again every minute%s", hash, plan.detail, last)
+	case notBuilt, promote, settled:
+	}
+	if done, why := applied(scope, hash); !done {
+		return no(slinkyv1beta1.ReasonApplying, "configuration %s is on its way to slurmctld: %s", hash, why)
+	}
+	return fact{metav1.ConditionTrue, slinkyv1beta1.ReasonApplied, "slurmctld runs with configuration " + hash}
+}
+
+// verdict is how the cluster does, all in all: the first thing that is wrong, or is not yet right.
+func verdict(scope *scope, plan plan, configuration fact, failure error) status.Verdict {
+	reachable := meta.FindStatusCondition(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+	switch trouble := status.PodTrouble(scope.pods); {
+	case failure != nil:
+		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
+	case plan.problem != nil, configuration.reason == slinkyv1beta1.ReasonRefused, configuration.reason == slinkyv1beta1.ReasonTrialFailed:
+		return status.Broken(configuration.reason, "%s", configuration.message)
+	case trouble != "":
+		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
+	case plan.stage == begin || plan.stage == trying:
+		return status.Working(configuration.reason, "%s", configuration.message)
+	case !scope.controller.Spec.External && readyPods(scope) == 0:
+		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "no slurmctld is ready yet%s", waitsForAccounting(scope))
+	case configuration.is != metav1.ConditionTrue:
+		return status.Working(configuration.reason, "%s", configuration.message)
+	case reachable == nil:
+		return status.Working(slinkyv1beta1.ReasonConnecting, "the operator has not yet connected to Slurm")
+	case reachable.Status != metav1.ConditionTrue && reachable.Reason == slinkyv1beta1.ReasonNoRestAPI:
+		return status.Broken(reachable.Reason, "%s", reachable.Message)
+	case reachable.Status != metav1.ConditionTrue:
+		return status.Working(reachable.Reason, "%s", reachable.Message)
+	case missingPods(scope) > 0:
+		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "slurmctld works, and %d of its backups do not run yet", missingPods(scope))
+	}
+	return status.Well("slurmctld works")
+}
+
+// readyPods counts the slurmctlds that work. Of several, only the active one is ready.
+func readyPods(scope *scope) int {
+	count := 0
+	for _, pod := range scope.pods {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// missingPods counts the slurmctlds that should run and do not.
+func missingPods(scope *scope) int {
+	running := 0
+	for _, pod := range scope.pods {
+		if pod.Status.Phase == corev1.PodRunning {
+			running++
+		}
+	}
+	return max(len(naming.ControllerPods(scope.controller))-running, 0)
+}
+
+// waitsForAccounting explains why a slurmctld that starts may not get ready.
+func waitsForAccounting(scope *scope) string {
+	if scope.accounting == nil || meta.IsStatusConditionTrue(scope.accounting.Status.Conditions, slinkyv1beta1.ConditionReady) {
+		return ""
+	}
+	return fmt.Sprintf("; Accounting %s is not ready, and slurmctld waits for it", scope.accounting.Name)
+}

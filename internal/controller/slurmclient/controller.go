@@ -1,0 +1,116 @@
+// Package slurmclient keeps the connection to each Slurm cluster: one session in the pool for each Controller that has a
+// RestApi, with tokens of its own.
+//
+// It is the only one that writes what the session learns to the Controller's status: whether Slurm is reachable, its version,
+// its nodes and jobs. There is no finalizer: a Controller that is gone loses its session when that is noticed, and a
+// session that outlives it for a moment harms nobody.
+package slurmclient
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/metrics"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// A Reconciler reconciles the sessions of Controllers.
+type Reconciler struct {
+	Client client.Client
+	Status *status.Writer
+	Clock  clock.PassiveClock
+	Pool   *slurm.Pool
+	// Requests counts requests to Slurm.
+	Requests *metrics.Requests
+	// Dial makes a client for slurmrestd.
+	Dial func(rest.Options) (slurm.Client, error)
+}
+
+// A scope is what a reconcile observes.
+type scope struct {
+	controller *slinkyv1beta1.Controller
+	restAPIs   []slinkyv1beta1.RestApi
+	jwtKey     []byte
+	session    *slurm.Session // nil without
+	now        time.Time
+}
+
+// countInterval is how often the counts of nodes and jobs are brought to the status, if they have changed. They are in
+// memory already: looking costs nothing.
+const countInterval = 15 * time.Second
+
+// Reconcile brings the session of one cluster in step with its Controller.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	key := slurm.Key{Namespace: request.Namespace, Name: request.Name}
+	scope, err := r.observe(ctx, request, key)
+	if apierrors.IsNotFound(err) {
+		r.Pool.Remove(key)
+		r.Requests.Forget(key)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.act(scope, key); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: countInterval}, r.report(ctx, scope)
+}
+
+func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slurm.Key) (*scope, error) {
+	scope := &scope{controller: &slinkyv1beta1.Controller{}, now: r.Clock.Now()}
+	if err := r.Client.Get(ctx, request.NamespacedName, scope.controller); err != nil {
+		return nil, err
+	}
+	restAPIs := &slinkyv1beta1.RestApiList{}
+	if err := index.RestAPIsByController.List(ctx, r.Client, request.NamespacedName, restAPIs); err != nil {
+		return nil, err
+	}
+	scope.restAPIs = restAPIs.Items
+	var accounting *slinkyv1beta1.Accounting
+	var err error
+	if name := scope.controller.Spec.AccountingRef; name != nil {
+		if accounting, err = reference.Object(ctx, r.Client, request.Namespace, name.Name, &slinkyv1beta1.Accounting{}); err != nil {
+			return nil, err
+		}
+	}
+	if scope.jwtKey, err = reference.SecretValue(ctx, r.Client, request.Namespace, naming.ControllerKeys(scope.controller, accounting).JWT); err != nil {
+		return nil, err
+	}
+	scope.session, _ = r.Pool.Get(key)
+	return scope, nil
+}
+
+// act makes, replaces or ends the session.
+func (r *Reconciler) act(scope *scope, key slurm.Key) error {
+	endpoint, ok := decide(scope)
+	if !ok {
+		r.Pool.Remove(key)
+		scope.session = nil
+		return nil
+	}
+	err := r.Pool.Set(key, slurm.Settings{Identity: endpoint.identity(scope.jwtKey), Dial: func() (slurm.Client, error) {
+		return r.Dial(rest.Options{
+			URL: endpoint.url, Metrics: endpoint.metrics, Token: tokens(scope.jwtKey, r.Clock), Observer: r.Requests.For(key),
+		})
+	}})
+	if err != nil {
+		return err
+	}
+	scope.session, _ = r.Pool.Get(key)
+	if scope.session != nil && endpoint.ready && !scope.session.Status().Reachable {
+		scope.session.Mirror.Retry()
+	}
+	return nil
+}

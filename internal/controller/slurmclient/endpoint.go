@@ -1,0 +1,98 @@
+package slurmclient
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/jwt"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+)
+
+// An endpoint is where a cluster is reached.
+type endpoint struct {
+	url     string
+	metrics string // slurmctld itself, for its counts of nodes; empty where it has none
+	ready   bool
+}
+
+// decide chooses the RestApi to talk through: one that is ready before one that is not, then by name, so that the choice
+// stays.
+func decide(scope *scope) (endpoint, bool) {
+	if len(scope.restAPIs) == 0 || scope.jwtKey == nil || scope.controller.DeletionTimestamp != nil {
+		return endpoint{}, false
+	}
+	chosen := slices.MinFunc(scope.restAPIs, func(a, b slinkyv1beta1.RestApi) int {
+		return cmp.Or(compareReady(a, b), cmp.Compare(a.Name, b.Name))
+	})
+	found := endpoint{
+		url:   fmt.Sprintf("http://%s.%s:%d", naming.RestAPI(chosen.Name), chosen.Namespace, chosen.Spec.Service.Port),
+		ready: ready(chosen),
+	}
+	if version, err := slurm.ParseVersion(scope.controller.Status.SlurmVersion); err == nil && !scope.controller.Spec.External &&
+		version.Compare(slurm.Version{Major: 25, Minor: 11}) >= 0 {
+		found.metrics = fmt.Sprintf("http://%s.%s:%d", naming.Controller(scope.controller.Name), scope.controller.Namespace, scope.controller.Spec.Service.Port)
+	}
+	return found, true
+}
+
+func compareReady(a, b slinkyv1beta1.RestApi) int {
+	switch {
+	case ready(a) == ready(b):
+		return 0
+	case ready(a):
+		return -1
+	}
+	return 1
+}
+
+func ready(restAPI slinkyv1beta1.RestApi) bool {
+	return meta.IsStatusConditionTrue(restAPI.Status.Conditions, slinkyv1beta1.ConditionReady)
+}
+
+// identity is another one when the session must be made anew.
+func (e endpoint) identity(key []byte) string {
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s\n%s", e.url, e.metrics)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// The operator's own tokens.
+const (
+	// tokenUser may do everything in Slurm.
+	tokenUser = "slurm"
+	// tokenLifetime is short: a token is of no use for long to whoever finds it.
+	tokenLifetime = 10 * time.Minute
+)
+
+// tokens signs tokens when they are needed, and uses each for half of its life.
+func tokens(key []byte, clock clock.PassiveClock) rest.TokenSource {
+	var mu sync.Mutex
+	var current jwt.Token
+	return func(context.Context) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := clock.Now()
+		if now.Before(current.Issued.Add(tokenLifetime/2)) && !now.Before(current.Issued) {
+			return current.Text, nil
+		}
+		token, err := jwt.Sign(key, tokenUser, now, tokenLifetime)
+		if err != nil {
+			return "", err
+		}
+		current = token
+		return current.Text, nil
+	}
+}

@@ -1,0 +1,82 @@
+package slurmclient
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+)
+
+// Name is the controller's name, in logs, metrics and events.
+const Name = "slurmclient"
+
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;accountings;restapis,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=get;patch
+// +kubebuilder:rbac:groups=core,resources=secrets,verbs=get;list;watch
+
+// SetupWithManager watches Controllers, their RestApis and keys, and the sessions themselves.
+func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(manager).
+		Named(Name).
+		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(restAPIController)).
+		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
+		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).
+		WatchesRawSource(source.Func(r.watchPool)).
+		Complete(r)
+}
+
+// restAPIController leads from a RestApi to its Controller.
+func restAPIController(_ context.Context, object client.Object) []reconcile.Request {
+	restAPI, ok := object.(*slinkyv1beta1.RestApi)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: restAPI.Namespace, Name: restAPI.Spec.ControllerRef.Name}}}
+}
+
+// settle is how long changes of nodes are collected before the counts are written: jobs come and go all the time.
+const settle = 2 * time.Second
+
+// watchPool enqueues the clusters whose sessions tell of something: at once when the connection has changed, a little
+// later for nodes.
+func (r *Reconciler) watchPool(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	subscription := r.Pool.Subscribe()
+	go func() {
+		defer subscription.Close()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-subscription.Ready():
+			}
+			clusters := map[slurm.Key]bool{} // whether its connection has changed
+			for _, event := range subscription.Take() {
+				clusters[event.Cluster] = clusters[event.Cluster] || event.Node == ""
+			}
+			for cluster, connection := range clusters {
+				request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name}}
+				if connection {
+					queue.Add(request)
+				} else {
+					queue.AddAfter(request, settle)
+				}
+			}
+		}
+	}()
+	return nil
+}

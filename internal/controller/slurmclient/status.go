@@ -1,0 +1,93 @@
+package slurmclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// report writes what the session knows. While it knows nothing, what was known last stays.
+func (r *Reconciler) report(ctx context.Context, scope *scope) error {
+	before := scope.controller.Status
+	conditions := status.NewConditions(scope.controller.Generation, before.Conditions, metav1.NewTime(scope.now))
+	is, reason, message := reachable(scope)
+	conditions.Set(slinkyv1beta1.ConditionSlurmReachable, is, reason, "%s", message)
+	now := applyv1beta1.ControllerStatus()
+	now.Conditions = conditions.Configuration()
+	if before.SlurmVersion != "" {
+		now.WithSlurmVersion(before.SlurmVersion).WithAPIVersion(before.APIVersion)
+	}
+	if before.Nodes != nil && before.Jobs != nil {
+		now.WithNodes(nodeCounts(*before.Nodes)).WithJobs(applyv1beta1.JobCounts().WithRunning(before.Jobs.Running).WithPending(before.Jobs.Pending))
+	}
+	if scope.session != nil {
+		if info := scope.session.Status().Info; info.API != "" {
+			now.WithSlurmVersion(info.Version.String()).WithAPIVersion(info.API)
+		}
+		if snapshot := scope.session.Mirror.Snapshot(); snapshot != nil {
+			now.WithNodes(nodeCounts(count(snapshot))).WithJobs(applyv1beta1.JobCounts().
+				WithRunning(int32(snapshot.Running)).WithPending(int32(snapshot.Pending))) //nolint:gosec // Slurm has no more than 67 million jobs
+		}
+	}
+	return r.Status.Write(ctx, scope.controller, conditions, now)
+}
+
+// reachable tells whether the operator talks with slurmctld, and if not, why and what to do.
+func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string) {
+	switch {
+	case len(scope.restAPIs) == 0:
+		return metav1.ConditionFalse, slinkyv1beta1.ReasonNoRestAPI, fmt.Sprintf(
+			"no RestApi has spec.controllerRef.name %s, so the operator cannot talk with Slurm; create one", scope.controller.Name)
+	case scope.jwtKey == nil:
+		return metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound, "the key that signs tokens for Slurm does not exist yet"
+	case scope.session == nil:
+		return metav1.ConditionFalse, slinkyv1beta1.ReasonConnecting, "there is no connection yet"
+	}
+	state := scope.session.Status()
+	switch {
+	case state.Reachable:
+		return metav1.ConditionTrue, slinkyv1beta1.ReasonConnected, "slurmctld answers"
+	case state.Err == nil:
+		return metav1.ConditionUnknown, slinkyv1beta1.ReasonConnecting, "the first answer is awaited"
+	case errors.Is(state.Err, slurm.ControllerDown):
+		return metav1.ConditionFalse, slinkyv1beta1.ReasonSlurmctldDown, state.Err.Error()
+	case errors.Is(state.Err, slurm.Unauthorized):
+		return metav1.ConditionFalse, slinkyv1beta1.ReasonAuthenticationFailed, fmt.Sprintf(
+			"%v; the key in spec.jwtKeyRef must be the one that slurmctld runs with, and clocks must agree", state.Err)
+	case errors.Is(state.Err, slurm.Unsupported):
+		return metav1.ConditionFalse, slinkyv1beta1.ReasonUnsupportedVersion, fmt.Sprintf("%v; use Slurm 24.11 or later", state.Err)
+	}
+	return metav1.ConditionFalse, slinkyv1beta1.ReasonRestAPIUnreachable, state.Err.Error()
+}
+
+// count counts the nodes of a snapshot by state.
+func count(snapshot *slurm.Snapshot) slinkyv1beta1.NodeCounts {
+	counts := slinkyv1beta1.NodeCounts{Total: int32(len(snapshot.Nodes))} //nolint:gosec // Slurm has no more than 65,536 nodes
+	for _, node := range snapshot.Nodes {
+		switch node.State {
+		case slurm.StateIdle:
+			counts.Idle++
+		case slurm.StateAllocated, slurm.StateMixed:
+			counts.Allocated++
+		case slurm.StateDown:
+			counts.Down++
+		case slurm.StateUnknown, slurm.StateError, slurm.StateFuture:
+		}
+		if node.Flags.Has(slurm.FlagDrain) {
+			counts.Drain++
+		}
+	}
+	return counts
+}
+
+func nodeCounts(counts slinkyv1beta1.NodeCounts) *applyv1beta1.NodeCountsApplyConfiguration {
+	return applyv1beta1.NodeCounts().WithTotal(counts.Total).WithIdle(counts.Idle).WithAllocated(counts.Allocated).
+		WithDown(counts.Down).WithDrain(counts.Drain)
+}

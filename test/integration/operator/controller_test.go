@@ -1,0 +1,272 @@
+//go:build integration
+
+package operator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+)
+
+const hashAnnotation = "controller.slinky.slurm.net/config-hash"
+
+func TestControllerBecomesReady(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	for _, kind := range []string{slinkyv1beta1.ConditionSlurmReachable, slinkyv1beta1.ConditionConfigurationApplied} {
+		if !slices.ContainsFunc(controller.Status.Conditions, func(condition metav1.Condition) bool {
+			return condition.Type == kind && condition.Status == metav1.ConditionTrue
+		}) {
+			t.Errorf("conditions are %v", controller.Status.Conditions)
+		}
+	}
+	if controller.Status.SlurmVersion != "26.05.5" || controller.Status.APIVersion != "v0.0.45" || controller.Status.Nodes.Total != 1 {
+		t.Errorf("status is %+v", controller.Status)
+	}
+	live := &corev1.ConfigMap{}
+	world.get(t, "slurm-config", live)
+	if controller.Status.AppliedConfigHash != live.Annotations[hashAnnotation] {
+		t.Errorf("applied is %s, and wanted %s", controller.Status.AppliedConfigHash, live.Annotations[hashAnnotation])
+	}
+}
+
+// I14: a configuration that slurmctld refuses never replaces one that works.
+func TestRefusedConfigurationIsHeldBack(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	good := &corev1.ConfigMap{}
+	world.get(t, "slurm-config", good)
+	started := &appsv1.StatefulSet{}
+	world.get(t, "slurm-controller", started)
+
+	world.patch(t, controller, `{"spec":{"extraConf":"SelectType=select/nope"}}`)
+	world.endTrial(t, trial.Report{Outcome: trial.Refused, SlurmVersion: "26.05.5", Detail: "slurm.conf line 21: cannot find select plugin"})
+	world.eventually(t, "slurm", controller, func() error {
+		return errors.Join(
+			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonRefused),
+			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonRefused))
+	})
+	live, now := &corev1.ConfigMap{}, &appsv1.StatefulSet{}
+	world.get(t, "slurm-config", live)
+	world.get(t, "slurm-controller", now)
+	if live.Annotations[hashAnnotation] != good.Annotations[hashAnnotation] || live.Data["slurm.conf"] != good.Data["slurm.conf"] {
+		t.Error("the refused configuration is where slurmctld would start with it")
+	}
+	if now.Generation != started.Generation {
+		t.Error("the StatefulSet was changed")
+	}
+
+	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
+	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	world.eventually(t, "slurm-config", live, func() error {
+		if !strings.Contains(live.Data["slurm.conf"], "sched/builtin") {
+			return errors.New("the good configuration is not there")
+		}
+		return nil
+	})
+	world.setAgent("10.0.0.1", agentWith(live))
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+	})
+}
+
+// I13: slurmctld never restarts because of a new NodeSet or a new partition.
+func TestNodeSetsChangeTheConfigurationAndNotThePods(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	started := &appsv1.StatefulSet{}
+	world.get(t, "slurm-controller", started)
+	for i := range 3 {
+		world.create(t, &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("workers-%d", i)}, Spec: slinkyv1beta1.NodeSetSpec{
+			ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}, Partition: slinkyv1beta1.NodeSetPartition{Enabled: true},
+		}})
+	}
+	stop := world.acceptEverything(t)
+	defer stop()
+	live := &corev1.ConfigMap{}
+	world.eventually(t, "slurm-config", live, func() error {
+		if count := strings.Count(live.Data["slurm.conf"], "PartitionName=workers-"); count != 3 {
+			return fmt.Errorf("%d of 3 partitions", count)
+		}
+		return nil
+	})
+	now := &appsv1.StatefulSet{}
+	world.get(t, "slurm-controller", now)
+	if now.Generation != started.Generation {
+		t.Error("the StatefulSet was changed")
+	}
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+	})
+}
+
+// I6: edits to referenced ConfigMaps count.
+func TestEditedConfigFilesAreApplied(t *testing.T) {
+	world := newWorld(t)
+	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files"}, Data: map[string]string{"gres.conf": "AutoDetect=off\n"}}
+	world.create(t, files)
+	controller := world.readyController(t)
+	stop := world.acceptEverything(t)
+	defer stop()
+	world.patch(t, controller, `{"spec":{"configFileRefs":[{"name":"files"}]}}`)
+	live := &corev1.ConfigMap{}
+	world.eventually(t, "slurm-config", live, func() error { return hasFile(live, "gres.conf", "AutoDetect=off\n") })
+	files.Data["gres.conf"] = "AutoDetect=nvml\n"
+	if err := world.Update(t.Context(), files); err != nil {
+		t.Fatal(err)
+	}
+	world.eventually(t, "slurm-config", live, func() error { return hasFile(live, "gres.conf", "AutoDetect=nvml\n") })
+	world.eventually(t, "slurm", controller, func() error {
+		if controller.Status.AppliedConfigHash != live.Annotations[hashAnnotation] {
+			return fmt.Errorf("applied is %s", controller.Status.AppliedConfigHash)
+		}
+		return nil
+	})
+}
+
+func TestControllerNamesWhatIsMissing(t *testing.T) {
+	world := newWorld(t)
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.ControllerSpec{
+		AccountingRef: &slinkyv1beta1.ObjectReference{Name: "nowhere"}, ConfigFileRefs: []slinkyv1beta1.ObjectReference{{Name: "lost"}},
+	}}
+	world.create(t, controller)
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
+	})
+	for _, condition := range controller.Status.Conditions {
+		if condition.Type == slinkyv1beta1.ConditionReady && (!strings.Contains(condition.Message, "Accounting nowhere") || !strings.Contains(condition.Message, "ConfigMap lost")) {
+			t.Errorf("the message is %q", condition.Message)
+		}
+	}
+}
+
+// readyController makes a Controller with a RestApi and plays the kubelet, the trials, the agent and Slurm until it is
+// ready.
+func (w *world) readyController(t *testing.T) *slinkyv1beta1.Controller {
+	t.Helper()
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
+	w.create(t, controller, &slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.RestApiSpec{
+		ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"},
+	}})
+	w.slurm.AddNodes("node-0")
+	key := &corev1.Secret{}
+	w.eventually(t, "slurm-auth-jwt", key, func() error { return nil })
+	w.slurm.SetKey(key.Data["jwt_hs256.key"])
+	stop := w.acceptEverything(t)
+	defer stop()
+	set := &appsv1.StatefulSet{}
+	w.eventually(t, "slurm-controller", set, func() error { return nil })
+	w.createPod(t, "slurm-controller-0", "10.0.0.1", set.Spec.Template)
+	w.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+	})
+	return controller
+}
+
+// acceptEverything plays trials that accept and an agent that applies, until it is stopped.
+func (w *world) acceptEverything(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if pod := w.runningTrial(ctx); pod != nil {
+				_ = w.finish(ctx, pod, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+			}
+			live := &corev1.ConfigMap{}
+			if err := w.Get(ctx, client.ObjectKey{Name: "slurm-config"}, live); err == nil {
+				w.setAgent("10.0.0.1", agentWith(live))
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// endTrial waits for a trial and ends it with a report.
+func (w *world) endTrial(t *testing.T, report trial.Report) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		pod := w.runningTrial(ctx)
+		return pod != nil && w.finish(ctx, pod, report) == nil, nil
+	})
+	if err != nil {
+		t.Fatal("there is no trial")
+	}
+}
+
+func (w *world) runningTrial(ctx context.Context) *corev1.Pod {
+	pods := &corev1.PodList{}
+	if err := w.List(ctx, pods, client.MatchingLabels{"app.kubernetes.io/name": "slurmctld-trial"}); err != nil {
+		return nil
+	}
+	for _, pod := range pods.Items {
+		if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
+			return &pod
+		}
+	}
+	return nil
+}
+
+func (w *world) finish(ctx context.Context, pod *corev1.Pod, report trial.Report) error {
+	message, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	pod.Status.Phase = corev1.PodSucceeded
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "trial", State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{Message: string(message), FinishedAt: metav1.Now()},
+	}}}
+	return w.Status().Update(ctx, pod)
+}
+
+// createPod plays the StatefulSet's controller and the kubelet.
+func (w *world) createPod(t *testing.T, name, address string, template corev1.PodTemplateSpec) {
+	t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: template.Labels}, Spec: template.Spec}
+	pod.Spec.ServiceAccountName = ""
+	w.create(t, pod)
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, address
+	pod.Status.PodIPs = []corev1.PodIP{{IP: address}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if err := w.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) patch(t *testing.T, object client.Object, patch string) {
+	t.Helper()
+	if err := w.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func agentWith(live *corev1.ConfigMap) cluster.AgentState {
+	return cluster.AgentState{FilesHash: live.Annotations[hashAnnotation], RunningHash: live.Annotations[hashAnnotation]}
+}
+
+func hasFile(live *corev1.ConfigMap, name, content string) error {
+	if live.Data[name] != content {
+		return fmt.Errorf("%s is %q", name, live.Data[name])
+	}
+	return nil
+}
