@@ -80,25 +80,25 @@ func Build(cluster Cluster) (Document, error) {
 		"slurmctldparameters": {"enable_configless", "reconfig_on_restart"},
 		"authinfo":            {"use_client_ids"},
 	}}
-	m.document = cluster.owned()
+	m.own = cluster.owned()
 	for _, script := range cluster.scripts() {
 		if len(script.names) > 0 {
 			m.owned[script.key] = owner{"its scripts come from ConfigMaps", "remove the line, or add the script to a ConfigMap of spec." + script.field}
 		}
 		for _, name := range script.names {
-			m.document.Append(Pair{script.key, script.directory + name})
+			m.own.Append(Pair{script.key, script.directory + name})
 		}
 	}
 	cluster.lists(&m)
-	cluster.defaults(&m.document)
+	cluster.defaults(&m.own)
 	sets := slices.SortedFunc(slices.Values(cluster.NodeSets), func(a, b NodeSet) int { return cmp.Compare(a.Name, b.Name) })
 	for _, set := range sets {
-		if err := set.appendTo(&m.document); err != nil {
+		if err := set.appendTo(&m.own); err != nil {
 			m.faults = append(m.faults, err)
 		}
 	}
-	err := m.merge(cluster.ExtraConf)
-	return inSections(m.document), errors.Join(err, checkRecords(m.document))
+	document, err := m.merge(cluster.ExtraConf)
+	return inSections(document), errors.Join(err, checkRecords(document))
 }
 
 // owned are the parameters that nobody else may set, in the order of a hand-written file.
@@ -146,11 +146,11 @@ func setAuthentication(d *Document, jwks bool) {
 // lists sets the lists in which the operator has tokens.
 func (c Cluster) lists(m *merger) {
 	for _, key := range []string{"SlurmctldParameters", "AuthInfo"} {
-		m.document.Set(key, strings.Join(m.tokens[strings.ToLower(key)], ","))
+		m.own.Set(key, strings.Join(m.tokens[strings.ToLower(key)], ","))
 	}
 	if len(c.GresTypes) > 0 {
 		types := slices.Compact(slices.Sorted(slices.Values(c.GresTypes)))
-		m.document.Set("GresTypes", strings.Join(types, ","))
+		m.own.Set("GresTypes", strings.Join(types, ","))
 	}
 }
 

@@ -2,10 +2,12 @@ package slurmconf
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -208,4 +210,29 @@ func FuzzBuild(f *testing.F) {
 			t.Errorf("SlurmctldParameters lost a token: %q", parameters)
 		}
 	})
+}
+
+// The largest extraConf that the API takes must not hold up a reconcile, whatever it is made of.
+func TestBuildTakesLargeTexts(t *testing.T) {
+	const size = 512 << 10
+	for name, line := range map[string]func(int) string{
+		"parameters": func(i int) string { return fmt.Sprintf("k%d=1\n", i%30000) },
+		"tokens":     func(i int) string { return fmt.Sprintf("LaunchParameters=t%d\n", i) },
+		"records":    func(i int) string { return fmt.Sprintf("NodeName=n%d\n", i) },
+		"one line":   func(int) string { return "\\\n" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text strings.Builder
+			for i := 0; text.Len() < size; i++ {
+				text.WriteString(line(i))
+			}
+			cluster := minimal()
+			cluster.ExtraConf = text.String()
+			start := time.Now()
+			document := build(t, cluster)
+			if took := time.Since(start); took > 20*time.Second { // it is quick; twice the lines must not take four times the time
+				t.Errorf("%d entries took %s", len(document.entries), took)
+			}
+		})
+	}
 }

@@ -1,7 +1,6 @@
 package slurmconf
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 )
@@ -46,9 +45,8 @@ func BuildDatabase(database Database) (Document, error) {
 			faults = append(faults, fmt.Errorf("the value of %s cannot be used: %w; change it", entry.Key(), err))
 		}
 	}
-	m := merger{document: d, owned: databaseKeys, tokens: tokens}
-	faults = append(faults, m.merge(database.ExtraConf))
-	return m.document, errors.Join(faults...)
+	m := merger{own: d, owned: databaseKeys, tokens: tokens, faults: faults}
+	return m.merge(database.ExtraConf)
 }
 
 // BuildCgroup makes cgroup.conf. What the administrator gives is taken as it is. Without it, slurmd does not use cgroups,

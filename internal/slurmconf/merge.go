@@ -2,25 +2,29 @@ package slurmconf
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
-// A merger lays what the administrator wrote over what the operator decided.
+// A merger lays what the administrator wrote over what the operator decided. It takes time in proportion to both.
 type merger struct {
-	document Document
-	owned    keyTable
-	// tokens are those of the operator in lists, by key; nobody changes them.
+	own   Document // what the operator decided
+	owned keyTable // which of its keys nobody else sets
+	// tokens are those of the operator in lists, by key in lower case; nobody changes them.
 	tokens map[string][]string
-	faults []error
+
+	entries []Entry
+	index   map[string]int        // the first entry of a key, by key in lower case
+	lists   map[string]*tokenList // likewise
+	faults  []error
 }
 
-// refuse notes what is wrong with an entry. The text shows no more than its key, because the value may be a secret.
-func (m *merger) refuse(entry Entry, reason, remedy string) {
-	m.faults = append(m.faults, &Error{Line: entry.Line, Text: entry.Key(), Reason: reason, Remedy: remedy})
-}
-
-// merge lays a text over the document.
-func (m *merger) merge(text string) error {
+// merge lays a text over the operator's document.
+func (m *merger) merge(text string) (Document, error) {
+	m.index, m.lists = map[string]int{}, map[string]*tokenList{}
+	for entry := range m.own.All() {
+		m.add(entry)
+	}
 	extra, err := Parse(text)
 	if err != nil {
 		m.faults = append(m.faults, err)
@@ -32,44 +36,93 @@ func (m *merger) merge(text string) error {
 				m.refuse(entry, "the key belongs to the operator: "+owner.reason, owner.remedy)
 			}
 		case isRecord(entry.Key()), contains(repeatable, entry.Key()):
-			m.document.add(entry)
+			m.add(entry)
 		case contains(lists, entry.Key()):
 			m.mergeList(entry)
 		default:
-			m.document.put(entry)
+			m.put(entry)
 		}
 	}
-	return errors.Join(m.faults...)
+	for key, list := range m.lists {
+		entry := &m.entries[m.index[key]]
+		entry.Pairs = []Pair{{entry.Key(), strings.Join(list.tokens, ",")}}
+	}
+	return Document{m.entries}, errors.Join(m.faults...)
 }
 
-// says tells whether the document has the very same parameter, so that repeating it does no harm.
+// refuse notes what is wrong with an entry. The text shows no more than its key, because the value may be a secret.
+func (m *merger) refuse(entry Entry, reason, remedy string) {
+	m.faults = append(m.faults, &Error{Line: entry.Line, Text: entry.Key(), Reason: reason, Remedy: remedy})
+}
+
+// says tells whether the operator says the very same, so that repeating it does no harm.
 func (m *merger) says(entry Entry) bool {
-	for own := range m.document.All() {
-		if own.Is(entry.Key()) && own.Value() == entry.Value() {
-			return true
-		}
+	return slices.ContainsFunc(m.own.entries, func(own Entry) bool {
+		return own.Is(entry.Key()) && own.Value() == entry.Value()
+	})
+}
+
+// add adds an entry.
+func (m *merger) add(entry Entry) {
+	key := strings.ToLower(entry.Key())
+	if _, found := m.index[key]; !found {
+		m.index[key] = len(m.entries)
 	}
-	return false
+	m.entries = append(m.entries, entry)
+}
+
+// put replaces the entry of the same key, and adds it when there is none.
+func (m *merger) put(entry Entry) {
+	if at, found := m.index[strings.ToLower(entry.Key())]; found {
+		m.entries[at] = entry
+		return
+	}
+	m.add(entry)
 }
 
 // mergeList adds the tokens of an entry to those that are there.
 func (m *merger) mergeList(entry Entry) {
-	current, _ := m.document.Get(entry.Key())
-	tokens := splitTokens(current)
+	key := strings.ToLower(entry.Key())
+	list := m.lists[key]
+	if list == nil {
+		list = &tokenList{index: map[string]int{}}
+		if at, found := m.index[key]; found {
+			list.put(splitTokens(m.entries[at].Value())...)
+		}
+		m.lists[key] = list
+	}
+	m.put(entry)
 	for _, token := range splitTokens(entry.Value()) {
 		name := tokenName(token)
-		if own, found := findToken(m.tokens[strings.ToLower(entry.Key())], name); found && own != token {
+		own, found := findToken(m.tokens[key], name)
+		switch {
+		case found && own != token:
 			m.refuse(entry, "its token "+name+" belongs to the operator, which sets "+own, "remove the token")
-			continue
-		}
-		if strings.EqualFold(name, marker) {
+		case strings.EqualFold(name, marker):
 			m.refuse(entry, "its token "+marker+" belongs to the operator", "remove the token")
+		default:
+			list.put(token)
+		}
+	}
+}
+
+// A tokenList is a list of tokens of different names.
+type tokenList struct {
+	tokens []string
+	index  map[string]int // where a token is, by name in lower case
+}
+
+// put replaces the token of the same name, and adds it when there is none.
+func (l *tokenList) put(tokens ...string) {
+	for _, token := range tokens {
+		name := strings.ToLower(tokenName(token))
+		if at, found := l.index[name]; found {
+			l.tokens[at] = token
 			continue
 		}
-		tokens = putToken(tokens, token)
+		l.index[name] = len(l.tokens)
+		l.tokens = append(l.tokens, token)
 	}
-	entry.Pairs = []Pair{{entry.Key(), strings.Join(tokens, ",")}}
-	m.document.put(entry)
 }
 
 // splitTokens takes a list apart and drops what is empty.
@@ -97,15 +150,4 @@ func findToken(tokens []string, name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// putToken replaces the token of the same name, and adds it when there is none.
-func putToken(tokens []string, token string) []string {
-	for i := range tokens {
-		if strings.EqualFold(tokenName(tokens[i]), tokenName(token)) {
-			tokens[i] = token
-			return tokens
-		}
-	}
-	return append(tokens, token)
 }
