@@ -1,0 +1,270 @@
+//go:build slurm
+
+package slurmconf_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/hack/images"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+	"github.com/slurm-operator/slurm-operator/test/slurmnet"
+)
+
+// password has everything that a configuration file needs quotes and escapes for.
+const password = `p a#s\w=o'rd`
+
+// write writes a file of a host that is running; one that is there keeps its owner and mode.
+func write(t *testing.T, host *slurmnet.Daemon, path, content string) {
+	t.Helper()
+	run(t, host, "sh", "-c", `mkdir -p "$(dirname "$1")" && printf %s "$2" >"$1"`, "sh", path, content)
+}
+
+// run runs a command that has to succeed.
+func run(t *testing.T, host *slurmnet.Daemon, args ...string) string {
+	t.Helper()
+	output, err := host.Run(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(output)
+}
+
+// eventually polls until the check succeeds.
+func eventually(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waiting for %s: %v", what, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// TestRealSlurmRunsWhatIsBuilt brings up a cluster on built files and uses it as users and the operator do.
+func TestRealSlurmRunsWhatIsBuilt(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1, Accounting: true})
+			useDatabase(t, slurm)
+			hash := useCluster(t, slurm, version)
+
+			configuration := run(t, slurm.Login, "scontrol", "show", "config")
+			for line := range strings.Lines(configuration) {
+				key, value, _ := strings.Cut(line, "=")
+				if strings.TrimSpace(key) == "SlurmctldParameters" && slurmconf.HashOf(value) != hash {
+					t.Errorf("the running slurmctld has the hash %q, want %q", slurmconf.HashOf(value), hash)
+				}
+			}
+			if got := run(t, slurm.Login, "srun", "-p", "cpu", "-w", "node-0", "hostname"); got != "node-0" {
+				t.Errorf("srun printed %q", got)
+			}
+			for path, host := range map[string]*slurmnet.Daemon{
+				"/tmp/first": slurm.Nodes[0], "/tmp/second": slurm.Nodes[0], "/tmp/controller": slurm.Slurmctld,
+			} {
+				eventually(t, path+" of "+host.Name, func(ctx context.Context) error {
+					_, err := host.Run(ctx, "test", "-e", path)
+					return err
+				})
+			}
+			useREST(t, slurm)
+		})
+	}
+}
+
+// useDatabase gives the database another password and restarts slurmdbd with it.
+func useDatabase(t *testing.T, slurm *slurmnet.Cluster) {
+	t.Helper()
+	document, err := slurmconf.BuildDatabase(slurmconf.Database{
+		Host: "slurmdbd", Port: 6819, SlurmUser: "slurm", Storage: slurmconf.Endpoint{Host: "mariadb", Port: 3306},
+		User: "slurm", Password: password, Name: "slurm_acct_db", ExtraConf: "PurgeJobAfter=12months\nDebugLevel=verbose",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	escaped := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password)
+	run(t, slurm.MariaDB, "mariadb", "-e", fmt.Sprintf("SET PASSWORD FOR slurm@'%%' = PASSWORD('%s')", escaped))
+	write(t, slurm.Slurmdbd, "/etc/slurm/slurmdbd.conf", document.Render())
+	slurm.Slurmdbd.Stop(t)
+	slurm.Slurmdbd.Start(t)
+	eventually(t, "slurmdbd", func(ctx context.Context) error {
+		_, err := slurm.Login.Run(ctx, "sacctmgr", "-n", "list", "cluster")
+		return err
+	})
+}
+
+// useCluster restarts slurmctld and slurmrestd with a built configuration and returns its hash.
+func useCluster(t *testing.T, slurm *slurmnet.Cluster, version string) string {
+	t.Helper()
+	document, err := slurmconf.Build(slurmconf.Cluster{
+		Name: "slurmnet", Hosts: []slurmconf.Host{{Name: "slurmctld"}}, Port: 6817, SlurmUser: "slurm",
+		Accounting: &slurmconf.Endpoint{Host: "slurmdbd", Port: 6819}, Metrics: version != "24.11", MaxNodeCount: 1024,
+		NodeSets: []slurmconf.NodeSet{{Name: "cpu", Partition: new("Default=YES MaxTime=1-0")}, {Name: "gpu"}},
+		Prolog:   []string{"first.sh", "second.sh"}, PrologSlurmctld: []string{"controller.sh"},
+		ExtraConf: "SlurmctldParameters=idle_on_node_suspend\nSchedulerParameters=defer\nPartitionName=all Nodes=ALL",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := slurmconf.Hash(map[string]string{slurmconf.FileName: document.Render()})
+	document = slurmconf.WithHash(document, hash)
+	for _, name := range []string{"first", "second", "controller"} {
+		path := slurmconf.Directory + "/" + name + ".sh"
+		write(t, slurm.Slurmctld, path, "#!/bin/sh\ntouch /tmp/"+name+"\n")
+		run(t, slurm.Slurmctld, "chmod", "0755", path)
+	}
+	write(t, slurm.Slurmctld, slurmconf.Directory+"/slurm.conf", document.Render())
+	write(t, slurm.Slurmrestd, slurmconf.Directory+"/slurm.conf", slurmconf.Clients(document).Render())
+	slurm.Slurmctld.Stop(t)
+	slurm.Slurmctld.Start(t)
+	slurm.Slurmrestd.Kill(t)
+	slurm.Slurmrestd.Start(t)
+	slurm.WaitReady(t)
+	run(t, slurm.Login, "scontrol", "update", "NodeName=node-0", "AvailableFeatures=cpu", "ActiveFeatures=cpu")
+	run(t, slurm.Login, "scontrol", "reconfigure")
+	return hash
+}
+
+// useREST does through slurmrestd what the operator and its users do.
+func useREST(t *testing.T, slurm *slurmnet.Cluster) {
+	t.Helper()
+	for _, path := range []string{"nodes/", "jobs/", "partitions/"} {
+		if answer := call(t, slurm, http.MethodGet, path, nil); len(answer[strings.TrimSuffix(path, "/")].([]any)) == 0 {
+			t.Errorf("%s: nothing in %v", path, answer)
+		}
+	}
+	answer := call(t, slurm, http.MethodPost, "job/submit", map[string]any{
+		"script": "#!/bin/sh\nhostname\n",
+		"job": map[string]any{
+			"name": "rest", "partition": "all", "current_working_directory": "/tmp", "environment": []string{"PATH=/usr/bin:/bin"},
+		},
+	})
+	job := fmt.Sprint(answer["job_id"])
+	eventually(t, "job "+job, func(ctx context.Context) error {
+		record, err := slurm.Run(ctx, "scontrol", "show", "job", job)
+		if err == nil && !strings.Contains(record, "JobState=COMPLETED ") {
+			err = fmt.Errorf("job record: %s", record)
+		}
+		return err
+	})
+}
+
+// call calls slurmrestd as root and fails when it reports an error.
+func call(t *testing.T, slurm *slurmnet.Cluster, method, path string, body any) map[string]any {
+	t.Helper()
+	var encoded bytes.Buffer // empty without a body, because slurmrestd would read one
+	if body != nil {
+		if err := json.NewEncoder(&encoded).Encode(body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, slurm.URL+"/slurm/v0.0.42/"+path, &encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-SLURM-USER-TOKEN", slurm.Token("root"))
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer map[string]any
+	if err := json.Unmarshal(content, &answer); err != nil {
+		t.Fatalf("%s: %s: %v", path, content, err)
+	}
+	if failures, _ := answer["errors"].([]any); response.StatusCode != http.StatusOK || len(failures) > 0 {
+		t.Fatalf("%s: %s: %v", path, response.Status, failures)
+	}
+	return answer
+}
+
+// tryOut runs a throwaway slurmctld beside the real one until it answers, or ends by itself.
+const tryOut = `
+set -eu
+cp /etc/slurm/cgroup.conf /trial/etc/
+head -c 1024 /dev/urandom >/trial/etc/slurm.key
+head -c 32 /dev/urandom >/trial/etc/jwt_hs256.key
+echo '{"keys":[]}' >/trial/etc/jwks.json
+for script in announce report; do
+    printf '#!/bin/sh\n' >/trial/etc/$script.sh
+    chmod 0755 /trial/etc/$script.sh
+done
+chmod 0600 /trial/etc/*.key
+rm -rf /trial/state
+mkdir /trial/state
+chown -R slurm:slurm /trial
+export SLURM_CONF=/trial/etc/slurm.conf
+setpriv --reuid=slurm --regid=slurm --clear-groups slurmctld -D 2>&1 &
+until scontrol ping >/dev/null 2>&1; do
+    kill -0 $! 2>/dev/null || exit 1
+    sleep 0.1
+done
+kill $!
+wait
+`
+
+// TestRealSlurmTriesConfigurations proves that a trial accepts what is good, refuses what is not, and does neither hang nor
+// disturb the real slurmctld.
+func TestRealSlurmTriesConfigurations(t *testing.T) {
+	content, err := os.ReadFile("testdata/full.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1})
+			full := string(content)
+			if version == "24.11" {
+				full = strings.ReplaceAll(full, "MetricsType=metrics/openmetrics\n", "") // which it does not know
+			}
+			for name, test := range map[string]struct{ extra, want string }{
+				"everything":                    {"", ""},
+				"a typo":                        {"SlurmdTimeuot=3", "unrecognized key: SlurmdTimeuot"},
+				"a partition of unknown nodes":  {"PartitionName=p Nodes=nowhere", "Invalid node names in partition p"},
+				"a plugin that is not there":    {"JobSubmitPlugins=nosuch", "failed to initialize job_submit plugin"},
+				"a value that makes no sense":   {"SelectTypeParameters=nonsense", "Bad SelectTypeParameter: nonsense"},
+				"a parameter of a wrong record": {"NodeName=x Nodes=y", "unrecognized key: Nodes"},
+			} {
+				t.Run(name, func(t *testing.T) {
+					document, err := slurmconf.Parse(full + test.extra)
+					if err != nil {
+						t.Fatal(err)
+					}
+					trial := slurmconf.Trial(document, slurmconf.TrialOptions{
+						Host: "slurmctld", Port: 16817, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/pid",
+					})
+					write(t, slurm.Slurmctld, "/trial/etc/slurm.conf", trial.Render())
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					log, err := slurm.Slurmctld.Run(ctx, "bash", "-c", tryOut)
+					if accepted := err == nil; accepted != (test.want == "") || !strings.Contains(log, test.want) {
+						t.Errorf("accepted: %t, want %q in:\n%s", accepted, test.want, log)
+					}
+				})
+			}
+			slurm.WaitReady(t)
+		})
+	}
+}
