@@ -3,6 +3,7 @@ package slurmconf
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -202,12 +203,15 @@ func isKeyCharacter(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '.'
 }
 
+// secret finds what may be the key of a password.
+var secret = regexp.MustCompile("(?i)pass")
+
 // shorten quotes a line for a message, without what may be a password.
 func shorten(line string) string {
 	const enough = 60
 	line = strings.Trim(line, spaces)
-	if at := strings.Index(strings.ToLower(line), "pass"); at >= 0 {
-		return fmt.Sprintf("%q", line[:min(at+len("pass"), enough)]+"…")
+	if at := secret.FindStringIndex(line); at != nil {
+		return fmt.Sprintf("%q", line[:min(at[1], enough)]+"…")
 	}
 	if len(line) <= enough {
 		return fmt.Sprintf("%q", line)

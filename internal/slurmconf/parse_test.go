@@ -116,7 +116,7 @@ func TestSetLeavesCopiesAlone(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "A=1", "A=\"\"", "A=\"b c\" # d", `A=b\#c\\`, "A=1,\\\n2", "PartitionName=p Nodes=ALL\tDefault=YES\r\n",
-		"Include /x\\#y", "include\t\\\"", "A=5\"disk", "NodeName=a \\\n B=\"c", "A= B=1", "A+=1", "\x00", "A=\\", "é=ü", "A=é\x80",
+		"Include /x\\#y", "include\t\\\"", "A=5\"disk", "NodeName=a \\\n B=\"c", "A= B=1", "A+=1", "\x00", "A=\\", "é=ü", "A=é\x80", "|\xff\xff\xff\xffPaSS",
 	} {
 		f.Add(seed)
 	}
