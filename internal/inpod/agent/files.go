@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// marker is the token by which a configuration is known.
+var marker = regexp.MustCompile(`(?:^|,)config_hash=([0-9a-f]+)(?:,|$)`)
+
+// files are those that slurmctld reads, as they are mounted.
+type files struct {
+	config, pidFile string
+
+	last observation // saves reading files that have not changed
+}
+
+// Look sees whether anything has changed. The kubelet replaces all files at once, by pointing the link ..data elsewhere.
+func (f *files) Look() observation {
+	conf := filepath.Join(f.config, "slurm.conf")
+	data, _ := os.Readlink(filepath.Join(f.config, "..data")) // there is none when the directory is no volume
+	seen := observation{Files: data + " " + stamp(conf), Slurmctld: stamp(f.pidFile), Marker: f.last.Marker}
+	if seen.Files != f.last.Files {
+		seen.Marker = markerOf(conf)
+	}
+	f.last = seen
+	return seen
+}
+
+// stamp changes when a file is written or replaced.
+func stamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d bytes of %d", info.Size(), info.ModTime().UnixNano())
+}
+
+// markerOf is the marker in a slurm.conf, empty when it has none.
+func markerOf(path string) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return markerIn(string(content))
+}
+
+// markerIn finds the marker among the settings of a text, which may also be the output of `scontrol show config`.
+func markerIn(text string) string {
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(line, "=")
+		if !strings.EqualFold(strings.TrimSpace(key), "SlurmctldParameters") {
+			continue
+		}
+		if match := marker.FindStringSubmatch(strings.TrimSpace(value)); match != nil {
+			return match[1]
+		}
+	}
+	return ""
+}

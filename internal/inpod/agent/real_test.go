@@ -1,0 +1,211 @@
+//go:build slurm
+
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/hack/images"
+	"github.com/slurm-operator/slurm-operator/test/slurmnet"
+)
+
+// asCommand in the environment makes the test binary do what `slurm-operator agent` does.
+const asCommand = "AGENT_TEST_RUNS_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) == "" {
+		os.Exit(m.Run())
+	}
+	err := Run(context.Background(), Options{
+		Config: "/etc/slurm", PIDFile: "/run/slurmctld/slurmctld.pid", Listen: ":6816", Slurmctld: "127.0.0.1:6817",
+	})
+	panic(err)
+}
+
+// liveAgent is an agent that runs beside a real slurmctld.
+type liveAgent struct {
+	*slurmnet.Cluster
+	address string
+	conf    string // slurm.conf without a marker
+}
+
+// startAgent starts a cluster, and an agent beside its slurmctld, as the user slurm.
+func startAgent(t *testing.T, version string) liveAgent {
+	t.Helper()
+	live := liveAgent{Cluster: slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1})}
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(live.Slurmctld.Path("/agent-command"), program, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	conf, err := os.ReadFile(live.Slurmctld.Path("/etc/slurm/slurm.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.conf = string(conf)
+	address, err := live.Run(t.Context(), "getent", "hosts", "slurmctld")
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.address = "http://" + strings.Fields(address)[0] + ":6816"
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		_, err := live.Slurmctld.Run(ctx, asCommand+"=yes", "sh", "-c",
+			`echo $$ >/run/agent.pid; exec setpriv --reuid=64030 --regid=64030 --clear-groups /agent-command`)
+		if ctx.Err() == nil {
+			t.Errorf("the agent has ended: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return live
+}
+
+// publish replaces slurm.conf by one with a marker and more lines.
+func (l liveAgent) publish(t *testing.T, marker, more string) {
+	t.Helper()
+	conf := strings.Replace(l.conf, "SlurmctldParameters=", "SlurmctldParameters=config_hash="+marker+",", 1) + more
+	path := l.Slurmctld.Path("/etc/slurm/slurm.conf")
+	if err := os.WriteFile(path+".new", []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l liveAgent) get(ctx context.Context, path string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return http.DefaultClient.Do(request)
+}
+
+// waitFor waits until the agent's report is as wanted, and returns it and how long that took.
+func (l liveAgent) waitFor(t *testing.T, wanted func(Report) bool) (Report, time.Duration) {
+	t.Helper()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	var report Report
+	for {
+		if response, err := l.get(ctx, "/state"); err == nil {
+			report = Report{}
+			err = json.NewDecoder(response.Body).Decode(&report)
+			response.Body.Close()
+			if err == nil && wanted(report) {
+				return report, time.Since(began)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the agent's report is %+v", report)
+		case <-ticker.C:
+		}
+	}
+}
+
+func runs(marker string) func(Report) bool {
+	return func(report Report) bool { return report.RunningHash == marker && report.LastError == "" }
+}
+
+func (l liveAgent) expectStatus(t *testing.T, path string, want int) {
+	t.Helper()
+	response, err := l.get(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != want {
+		t.Errorf("%s: %s", path, response.Status)
+	}
+}
+
+func TestRealAgentAppliesFiles(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			live := startAgent(t, version)
+			live.publish(t, "aaa1", "")
+			report, _ := live.waitFor(t, runs("aaa1"))
+			if !strings.HasPrefix(report.SlurmVersion, version) {
+				t.Errorf("report %+v", report)
+			}
+			live.expectStatus(t, "/livez", http.StatusNoContent)
+			live.expectStatus(t, "/readyz", http.StatusNoContent)
+
+			live.publish(t, "bbb2", "PartitionName=changed Nodes=ALL\n")
+			_, took := live.waitFor(t, runs("bbb2"))
+			t.Logf("Slurm %s ran with a changed file %.2f s after the change", version, took.Seconds())
+			if _, err := live.Run(t.Context(), "scontrol", "show", "partition", "changed"); err != nil {
+				t.Error(err)
+			}
+
+			// scontrol reads the same file and refuses it, so slurmctld is never told.
+			live.publish(t, "ccc3", "PartionName=typo Nodes=ALL\n")
+			report, _ = live.waitFor(t, func(report Report) bool { return strings.Contains(report.LastError, "PartionName") })
+			t.Logf("a typo: %s", report.LastError)
+
+			// slurmctld says yes and then waits for a file that it needs.
+			live.publish(t, "ddd4", "TopologyPlugin=topology/tree\n")
+			report, _ = live.waitFor(t, func(report Report) bool { return strings.Contains(report.LastError, "after reconfigure 1 to ddd4") })
+			t.Logf("a missing file: %s", report.LastError)
+			topology := []byte("SwitchName=s0 Nodes=" + live.Nodes[0].Name + "\n")
+			if err := os.WriteFile(live.Slurmctld.Path("/etc/slurm/topology.conf"), topology, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			report, _ = live.waitFor(t, runs("ddd4"))
+			t.Logf("in the end: %+v", report)
+		})
+	}
+}
+
+func TestRealAgentCostsNothingAtRest(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			live := startAgent(t, version)
+			live.publish(t, "aaa1", "")
+			first, _ := live.waitFor(t, runs("aaa1"))
+			before := live.cpuTime(t)
+			last, took := live.waitFor(t, func(report Report) bool { return report.CheckedAt.After(first.CheckedAt.Add(restInterval / 2)) })
+			spent := live.cpuTime(t) - before
+			t.Logf("Slurm %s: the agent used %s of CPU in %s at rest, its commands included", version, spent, took.Round(time.Second))
+			if last.Reconfigures != 1 || spent > took/20 {
+				t.Errorf("report %+v after %s of CPU in %s", last, spent, took)
+			}
+		})
+	}
+}
+
+// cpuTime is what the agent and the commands that it ran have used so far.
+func (l liveAgent) cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	stat, err := l.Slurmctld.Run(t.Context(), "sh", "-c", "cat /proc/$(cat /run/agent.pid)/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, fields, _ := strings.Cut(stat, ") ")
+	var ticks [4]time.Duration // user, system, and both of its children
+	if _, err := fmt.Sscanf(strings.Join(strings.Fields(fields)[11:15], " "), "%d %d %d %d", &ticks[0], &ticks[1], &ticks[2], &ticks[3]); err != nil {
+		t.Fatal(err)
+	}
+	return (ticks[0] + ticks[1] + ticks[2] + ticks[3]) * 10 * time.Millisecond
+}

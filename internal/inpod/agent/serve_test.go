@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestServesWhatItKnows(t *testing.T) {
+	report := Report{FilesHash: "aaa", RunningHash: "bbb", SlurmVersion: "26.05.5", Reconfigures: 2, LastError: "no", CheckedAt: start}
+	notReady := errors.New("standby")
+	tests := map[string]struct {
+		path   string
+		ready  error
+		status int
+		body   string
+	}{
+		"state": {"/state", nil, http.StatusOK,
+			`{"filesHash":"aaa","runningHash":"bbb","slurmVersion":"26.05.5","reconfigures":2,"lastError":"no","checkedAt":"2026-01-01T00:00:00Z"}` + "\n"},
+		"alive whatever slurmctld does": {"/livez", notReady, http.StatusNoContent, ""},
+		"ready":                         {"/readyz", nil, http.StatusNoContent, ""},
+		"not ready":                     {"/readyz", notReady, http.StatusServiceUnavailable, "standby\n"},
+		"nothing else":                  {"/config", nil, http.StatusNotFound, "404 page not found\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			serve := handler(func() Report { return report }, func(context.Context) error { return test.ready })
+			response := httptest.NewRecorder()
+			serve.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, test.path, nil))
+			if response.Code != test.status {
+				t.Errorf("status %d, want %d", response.Code, test.status)
+			}
+			if diff := cmp.Diff(test.body, response.Body.String()); diff != "" {
+				t.Errorf("body (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// plainServer hangs up on whoever speaks HTTP, as older slurmctlds do, and counts them.
+func plainServer(t *testing.T) (address string, callers chan struct{}) {
+	t.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	callers = make(chan struct{}, 100)
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			callers <- struct{}{}
+			_, _ = connection.Read(make([]byte, 4))
+			_ = connection.Close()
+		}
+	}()
+	return listener.Addr().String(), callers
+}
+
+func TestReadinessTakesTheWordOfANewSlurmctld(t *testing.T) {
+	for status, ready := range map[int]bool{http.StatusNoContent: true, http.StatusInternalServerError: false} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
+			asked++
+			writer.WriteHeader(status)
+		}))
+		defer server.Close()
+		check := &readiness{url: server.URL}
+		for range 3 {
+			if err := check.Check(t.Context()); (err == nil) != ready {
+				t.Errorf("status %d: %v", status, err)
+			}
+		}
+		if asked != 1 {
+			t.Errorf("asked %d times for one verdict", asked)
+		}
+	}
+}
+
+func TestReadinessPingsAnOldSlurmctld(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, callers := plainServer(t)
+	active, down := host, error(nil)
+	check := &readiness{url: "http://" + address, ping: func(context.Context) (string, error) { return active, down }}
+	expire := func() { check.checkedAt = time.Time{} }
+	if err := check.Check(t.Context()); err != nil {
+		t.Errorf("up: %v", err)
+	}
+	expire()
+	active = "another"
+	if err := check.Check(t.Context()); err == nil {
+		t.Error("ready while another is in charge")
+	}
+	expire()
+	down = errDown
+	if err := check.Check(t.Context()); !errors.Is(err, errDown) {
+		t.Errorf("down: %v", err)
+	}
+	if len(callers) != 1 {
+		t.Errorf("spoke HTTP %d times to a slurmctld that does not", len(callers))
+	}
+}
+
+func TestReadinessOfNobody(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	check := &readiness{url: server.URL}
+	if err := check.Check(t.Context()); !errors.Is(err, errDown) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+func TestMarker(t *testing.T) {
+	tests := map[string]struct{ text, want string }{
+		"in slurm.conf":         {"ClusterName=a\nSlurmctldParameters=enable_configless,config_hash=0af,x\n", "0af"},
+		"in any case":           {"slurmctldparameters=config_hash=0af\n", "0af"},
+		"in scontrol's output":  {"SlurmctldParameters     = enable_configless,config_hash=0af\n", "0af"},
+		"in a comment":          {"#SlurmctldParameters=config_hash=0af\n", ""},
+		"in another setting":    {"SchedulerParameters=config_hash=0af\n", ""},
+		"as a part of a token":  {"SlurmctldParameters=my_config_hash=0af\n", ""},
+		"not of hexadecimals":   {"SlurmctldParameters=config_hash=xyz\n", ""},
+		"without SlurmctldPara": {"", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := markerIn(test.text); got != test.want {
+				t.Errorf("marker %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestFilesAreSeenToChange(t *testing.T) {
+	dir := t.TempDir()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// As the kubelet does it.
+	publish := func(version, marker string) {
+		must(os.Mkdir(filepath.Join(dir, version), 0o755))
+		must(os.WriteFile(filepath.Join(dir, version, "slurm.conf"), []byte("SlurmctldParameters=config_hash="+marker+"\n"), 0o644))
+		must(os.Symlink(version, filepath.Join(dir, "..tmp")))
+		must(os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
+	}
+	watched := &files{config: dir, pidFile: filepath.Join(dir, "pid")}
+	if got := watched.Look().Marker; got != "" {
+		t.Errorf("no files: marker %q", got)
+	}
+	must(os.Symlink("..data/slurm.conf", filepath.Join(dir, "slurm.conf")))
+	publish("..1", "aaa")
+	first := watched.Look()
+	if first.Marker != "aaa" || watched.Look() != first {
+		t.Errorf("saw %+v, then %+v", first, watched.Look())
+	}
+	publish("..2", "bbb")
+	second := watched.Look()
+	if second.Marker != "bbb" || second.Files == first.Files || second.Slurmctld != first.Slurmctld {
+		t.Errorf("after a change: %+v", second)
+	}
+	must(os.WriteFile(watched.pidFile, []byte("7\n"), 0o644))
+	if third := watched.Look(); third.Slurmctld == second.Slurmctld || third.Files != second.Files {
+		t.Errorf("after a start: %+v", third)
+	}
+}
