@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes everything that is generated from the API's types: deep copies, apply-configurations, CRDs and the API
-# reference. "make verify" runs it and fails when the result differs from what is committed.
+# Writes everything that is generated from the API's types and the controllers' markers: deep copies, apply-configurations,
+# CRDs, the operator's role and the API reference. "make verify" runs it and fails when the result differs from what is committed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -25,3 +25,5 @@ tool applyconfiguration-gen --go-header-file /dev/null --external-applyconfigura
 rm -f config/crd/bases/*.yaml
 go -C hack/tools run ./crds ../.. ./api/v1beta1 config/crd/bases
 go -C hack/tools run ./apiref ../../config/crd/bases >docs/reference/api.md
+
+tool controller-gen rbac:roleName=slurm-operator paths=./internal/... output:rbac:dir=config/rbac

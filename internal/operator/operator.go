@@ -28,6 +28,8 @@ import (
 	slurmrest "github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 )
 
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
+
 // leaseName names the lease by which replicas agree on their leader.
 const leaseName = "slurm-operator"
 
