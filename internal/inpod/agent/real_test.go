@@ -203,9 +203,9 @@ func (l liveAgent) cpuTime(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	_, fields, _ := strings.Cut(stat, ") ")
-	var ticks [4]time.Duration // user, system, and both of its children
+	var ticks [4]int // user, system, and both of its children
 	if _, err := fmt.Sscanf(strings.Join(strings.Fields(fields)[11:15], " "), "%d %d %d %d", &ticks[0], &ticks[1], &ticks[2], &ticks[3]); err != nil {
 		t.Fatal(err)
 	}
-	return (ticks[0] + ticks[1] + ticks[2] + ticks[3]) * 10 * time.Millisecond
+	return time.Duration(ticks[0]+ticks[1]+ticks[2]+ticks[3]) * 10 * time.Millisecond
 }

@@ -59,10 +59,13 @@ func runSlurmctld(ctx context.Context, conf string, copyTo io.Writer) (string, e
 		if !answers(ctx, conf) {
 			continue
 		}
-		if early := stop(command.Process, ended); early != nil {
-			return log.String(), fmt.Errorf("%w: %w after it had answered", errRefused, early)
+		select {
+		case err := <-ended:
+			return log.String(), fmt.Errorf("%w after it had answered: %w", errRefused, endOf(err))
+		default:
+			stop(command.Process, ended)
+			return log.String(), nil
 		}
-		return log.String(), nil
 	}
 }
 
@@ -81,13 +84,8 @@ func answers(ctx context.Context, conf string) bool {
 	return true
 }
 
-// stop ends slurmctld. It returns how slurmctld ended when it had ended before.
-func stop(process *os.Process, ended <-chan error) error {
-	select {
-	case err := <-ended:
-		return endOf(err)
-	default:
-	}
+// stop ends slurmctld.
+func stop(process *os.Process, ended <-chan error) {
 	_ = process.Signal(syscall.SIGTERM) // fails only when it has just ended
 	select {
 	case <-ended:
@@ -95,7 +93,6 @@ func stop(process *os.Process, ended <-chan error) error {
 		_ = process.Kill()
 		<-ended
 	}
-	return nil
 }
 
 // endOf says how a process ended that should not have.
