@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -57,19 +58,24 @@ func (s smokeSlurm) get(t *testing.T, path string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxied := fmt.Sprintf("/api/v1/namespaces/%s/services/slurmrestd:6820/proxy%s", s.namespace.Name, path)
-	body, err := client.RESTClient().Verb(http.MethodGet).AbsPath(proxied).SetHeader("X-SLURM-USER-TOKEN", token).DoRaw(t.Context())
+	body, err := getThroughProxy(t.Context(), s.namespace.Name, "slurmrestd", token, path)
 	if err != nil {
 		t.Fatalf("GET %s: %v\n%s", path, err, body)
 	}
 	return body
+}
+
+// getThroughProxy asks a slurmrestd through the API server.
+func getThroughProxy(ctx context.Context, namespace, service, token, path string) ([]byte, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	proxied := fmt.Sprintf("/api/v1/namespaces/%s/services/%s:6820/proxy%s", namespace, service, path)
+	return client.RESTClient().Verb(http.MethodGet).AbsPath(proxied).SetHeader("X-SLURM-USER-TOKEN", token).DoRaw(ctx)
 }

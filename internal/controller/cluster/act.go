@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -128,20 +129,27 @@ func (r *Reconciler) applyWorkload(ctx context.Context, scope *scope, plan *plan
 	return r.applyServiceMonitor(ctx, scope)
 }
 
-// hurry tells kubelets to bring new files to slurmctld's pods at once instead of within a minute, by touching the pods.
+// hurry makes kubelets bring new files to slurmctld's pods at once instead of within a minute, by touching the pods. A
+// kubelet that is touched before it has heard of the new files brings the old ones, so it is touched again.
 func (r *Reconciler) hurry(ctx context.Context, scope *scope, plan *plan) error {
 	for i := range scope.pods {
 		pod := &scope.pods[i]
 		state, answers := scope.agents[pod.Name]
-		if !answers || state.FilesHash == plan.candidate.hash || pod.Annotations[annotationHash] == plan.candidate.hash || plan.candidate.hash == "" {
+		if !answers || state.FilesHash == plan.candidate.hash || !needsTouch(pod, scope.now) || plan.candidate.hash == "" {
 			continue
 		}
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+annotationHash+`":"`+plan.candidate.hash+`"}}}`))
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+annotationTouched+`":"`+scope.now.UTC().Format(time.RFC3339)+`"}}}`))
 		if err := r.Client.Patch(ctx, pod, patch); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// needsTouch tells whether a pod was not touched for a while.
+func needsTouch(pod *corev1.Pod, now time.Time) bool {
+	last, err := time.Parse(time.RFC3339, pod.Annotations[annotationTouched])
+	return err != nil || now.Sub(last) >= touchInterval
 }
 
 // named gives an object its name.

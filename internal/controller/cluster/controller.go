@@ -57,6 +57,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 const (
 	// applyInterval is while a promoted configuration is on its way to slurmctld.
 	applyInterval = time.Second
+	// touchInterval is how long a kubelet gets to bring new files before it is touched again.
+	touchInterval = 3 * time.Second
 	// retryTrial is how long a trial that could not be held is left for people to look at, before the next.
 	retryTrial = time.Minute
 )

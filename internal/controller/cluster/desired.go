@@ -19,6 +19,8 @@ const (
 	annotationHash    = "controller." + slinkyv1beta1.GroupName + "/config-hash"
 	annotationImage   = "controller." + slinkyv1beta1.GroupName + "/slurmctld-image"
 	annotationVersion = "controller." + slinkyv1beta1.GroupName + "/slurm-version"
+	// annotationTouched is when a pod was last touched to make its kubelet look for new files.
+	annotationTouched = "controller." + slinkyv1beta1.GroupName + "/touched"
 )
 
 // portName names slurmctld's port.

@@ -153,6 +153,10 @@ func releaseOf(scope *scope) string {
 		if report, done := reportOf(scope.trial); done && report.SlurmVersion != "" {
 			return report.SlurmVersion
 		}
+		// What an earlier trial found, which has gone since.
+		if release := scope.trial.Annotations[annotationVersion]; release != "" {
+			return release
+		}
 	}
 	if scope.promoted != nil && scope.promoted.image == scope.image {
 		return scope.promoted.slurmVersion

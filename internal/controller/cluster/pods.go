@@ -280,7 +280,7 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 	}
 	return applycorev1.Pod(trialName(scope, candidate), controller.Namespace).
 		WithLabels(naming.Labels(naming.Trials, controller.Name)).
-		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image}).
+		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image, annotationVersion: scope.slurmVersion}).
 		WithSpec(configuration), nil
 }
 

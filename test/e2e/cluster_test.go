@@ -1,0 +1,362 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
+)
+
+// TestServicesOfACluster proves what an administrator gets from a few objects: slurmctld, slurmdbd, slurmrestd, a login
+// pod and a token, and what becomes of them when they are changed or broken.
+func TestServicesOfACluster(t *testing.T) {
+	operator := startOperator(t)
+	for version := range strings.SplitSeq(*slurmVersions, ",") {
+		t.Run(version, func(t *testing.T) {
+			cluster := startCluster(t, operator, version)
+			cluster.isRegisteredInAccounting(t)
+			t.Run("a partition is live without a restart", cluster.takesAPartition)
+			t.Run("a typo is held back", cluster.holdsBackATypo)
+			t.Run("a broken topology is held back", cluster.holdsBackABrokenTopology)
+			t.Run("slurmctld comes back with its state", cluster.survivesItsPod)
+			t.Run("slurmctld is found while the operator is down", cluster.isFoundWithoutTheOperator)
+			t.Run("users log in by ssh", cluster.letsUsersIn)
+			t.Run("a token opens the REST API and is renewed", cluster.renewsTokens)
+			t.Run("the JWT key is rotated", cluster.rotatesTheKey)
+			t.Run("secrets stay secret", cluster.keepsSecrets)
+		})
+	}
+}
+
+// slurmCluster is a cluster that the operator runs.
+type slurmCluster struct {
+	namespace kube.Namespace
+	operator  kube.Namespace
+	version   string
+	password  string
+	sshKey    []byte
+}
+
+func startCluster(t *testing.T, operator kube.Namespace, version string) *slurmCluster {
+	t.Helper()
+	private, authorized := sshKeyPair(t)
+	cluster := &slurmCluster{
+		namespace: kube.NewNamespace(t, "cluster-"+strings.ReplaceAll(version, ".", "-")), operator: operator, version: version,
+		password: "canary-" + rand.Text(), sshKey: private,
+	}
+	values := settings{smokeSettings: smokeSettings{Version: version}, AuthorizedKey: authorized, ConfServer: "slurm-controller-0.slurm-slurmctld:6817"}
+	cluster.namespace.CreateSecret(t, "mariadb", map[string][]byte{"password": []byte(cluster.password)})
+	cluster.namespace.ApplyTemplates(t, manifests, "cluster/database.yaml", values)
+	started := time.Now()
+	cluster.namespace.ApplyTemplates(t, manifests, "cluster/services.yaml", values)
+	becomesReady(t, cluster.namespace, 4*time.Minute,
+		"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login", "token/root")
+	t.Logf("%s: all services ready %.1f s after they were applied", version, time.Since(started).Seconds())
+	cluster.namespace.ApplyTemplates(t, manifests, "cluster/nodes.yaml", values)
+	cluster.namespace.Eventually(t, 2*time.Minute, "two idle nodes", func(ctx context.Context) error {
+		return cluster.sinfoShows(ctx, "all* idle 2")
+	})
+	return cluster
+}
+
+func (c *slurmCluster) isRegisteredInAccounting(t *testing.T) {
+	t.Helper()
+	c.namespace.Eventually(t, time.Minute, "the cluster in the accounting database", func(ctx context.Context) error {
+		out, err := c.login(ctx, "sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster,controlhost")
+		if err == nil && !strings.HasPrefix(out, "e2e|") {
+			err = fmt.Errorf("sacctmgr shows %q", out)
+		}
+		return err
+	})
+}
+
+func (c *slurmCluster) takesAPartition(t *testing.T) {
+	before := c.slurmctldStart(t)
+	started := time.Now()
+	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nPartitionName=debug Nodes=ALL State=UP")
+	c.namespace.Eventually(t, time.Minute, "the partition in sinfo", func(ctx context.Context) error {
+		return c.sinfoShows(ctx, "debug idle 2")
+	})
+	t.Logf("%s: a partition is live %.1f s after it was applied", c.version, time.Since(started).Seconds())
+	c.configurationIs(t, "True|Applied")
+	if after := c.slurmctldStart(t); after != before {
+		t.Errorf("slurmctld's container started at %s, and now at %s", before, after)
+	}
+}
+
+func (c *slurmCluster) holdsBackATypo(t *testing.T) {
+	before := c.slurmctldStart(t)
+	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nSchedulerTpye=sched/backfill")
+	c.configurationIs(t, "False|Refused")
+	c.namespace.Eventually(t, 10*time.Second, "the line in the message", func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", "-o", `jsonpath={.status.conditions[?(@.type=="ConfigurationApplied")].message}`)
+		if err == nil && (!strings.Contains(out, "SchedulerTpye") || !strings.Contains(out, "line")) {
+			err = fmt.Errorf("the message is %q", out)
+		}
+		return err
+	})
+	if err := c.sinfoShows(t.Context(), "debug idle 2"); err != nil {
+		t.Errorf("the cluster does not serve on its last good configuration: %v", err)
+	}
+	c.repair(t, before)
+}
+
+func (c *slurmCluster) holdsBackABrokenTopology(t *testing.T) {
+	before := c.slurmctldStart(t)
+	c.namespace.Apply(t, []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: files}, data: {topology.conf: "SwitchName=s1 Nodes=slurmd-0 Nonsense=1\n"}}`))
+	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch",
+		`{"spec":{"configFileRefs":[{"name":"files"}],"extraConf":"SlurmdTimeout=30\nTopologyPlugin=topology/tree\nPartitionName=all Nodes=ALL Default=YES State=UP"}}`); err != nil {
+		t.Fatal(err)
+	}
+	c.configurationIs(t, "False|Refused")
+	if err := c.sinfoShows(t.Context(), "all* idle 2"); err != nil {
+		t.Errorf("the cluster does not serve on its last good configuration: %v", err)
+	}
+	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=json", "--patch", `[{"op":"remove","path":"/spec/configFileRefs"}]`); err != nil {
+		t.Fatal(err)
+	}
+	c.repair(t, before)
+}
+
+// repair puts the configuration right and waits until it is applied, by the slurmctld that ran before.
+func (c *slurmCluster) repair(t *testing.T, before string) {
+	t.Helper()
+	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP")
+	c.configurationIs(t, "True|Applied")
+	if after := c.slurmctldStart(t); after != before {
+		t.Errorf("slurmctld's container started at %s, and now at %s", before, after)
+	}
+}
+
+func (c *slurmCluster) survivesItsPod(t *testing.T) {
+	job, err := c.login(t.Context(), "sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 30")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job = strings.TrimSpace(job)
+	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "RUNNING") })
+	started := time.Now()
+	c.namespace.DeletePod(t, "slurm-controller-0")
+	c.namespace.Eventually(t, 2*time.Minute, "slurmctld back with the job", func(ctx context.Context) error { return c.jobIs(ctx, job, "RUNNING") })
+	t.Logf("%s: slurmctld answers %.1f s after its pod was deleted, and the job runs on", c.version, time.Since(started).Seconds())
+	c.namespace.Eventually(t, time.Minute, "the job's end", func(ctx context.Context) error { return c.jobIs(ctx, job, "COMPLETED") })
+}
+
+// I12: slurmctld's Service has an endpoint whenever slurmctld is up, also while the operator is down.
+func (c *slurmCluster) isFoundWithoutTheOperator(t *testing.T) {
+	scale := func(replicas string) {
+		if _, err := c.operator.Run(t.Context(), "scale", "deployment/slurm-operator", "--replicas="+replicas, "--timeout=1m"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scale("0")
+	defer scale("1")
+	c.operator.Eventually(t, time.Minute, "the operator's end", func(ctx context.Context) error {
+		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app=slurm-operator", "--output=name")
+		if err == nil && out != "" {
+			err = fmt.Errorf("there is %s", out)
+		}
+		return err
+	})
+	c.namespace.DeletePod(t, "slurm-controller-0")
+	c.namespace.Eventually(t, 2*time.Minute, "an endpoint of slurmctld's Service", func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", "endpointslices", "--selector=kubernetes.io/service-name=slurm-controller",
+			"--output=jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].addresses[0]}")
+		if err == nil && out == "" {
+			err = errors.New("there is none")
+		}
+		return errors.Join(err, c.sinfoShows(ctx, "all* idle 2"))
+	})
+}
+
+func (c *slurmCluster) letsUsersIn(t *testing.T) {
+	c.namespace.CreateSecret(t, "ssh-client", map[string][]byte{"id": c.sshKey})
+	c.namespace.Apply(t, fmt.Appendf(nil, `
+apiVersion: v1
+kind: Pod
+metadata: {name: ssh-client}
+spec:
+  containers:
+  - name: ssh
+    image: %s/login:%s
+    command: [sleep, infinity]
+    volumeMounts: [{name: key, mountPath: /key}]
+  volumes: [{name: key, secret: {secretName: ssh-client, defaultMode: 0400}}]
+`, *imagePrefix, c.version))
+	c.namespace.Eventually(t, time.Minute, "srun through ssh", func(ctx context.Context) error {
+		out, err := c.namespace.Exec(ctx, "pod/ssh-client", "ssh", "-i", "/key/id", "-o", "StrictHostKeyChecking=accept-new", "-o", "ConnectTimeout=5",
+			"root@login", "sinfo --noheader --format=%D && srun --nodes=2 hostname")
+		if err == nil && len(strings.Fields(out)) != 3 {
+			err = fmt.Errorf("it printed %q", out)
+		}
+		return err
+	})
+}
+
+func (c *slurmCluster) renewsTokens(t *testing.T) {
+	first := c.token(t)
+	if err := c.ping(t.Context(), first); err != nil {
+		t.Error(err)
+	}
+	c.namespace.Eventually(t, 90*time.Second, "another token", func(ctx context.Context) error {
+		if token := c.token(t); token != first {
+			return c.ping(ctx, token)
+		}
+		return errors.New("it is still the first")
+	})
+}
+
+func (c *slurmCluster) rotatesTheKey(t *testing.T) {
+	old := c.token(t)
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	if _, err := c.namespace.Run(t.Context(), "patch", "secret/slurm-auth-jwt", "--type=merge", "--patch",
+		fmt.Sprintf(`{"data":{"jwt_hs256.key":%q}}`, base64.StdEncoding.EncodeToString(key))); err != nil {
+		t.Fatal(err)
+	}
+	started := time.Now()
+	c.namespace.Eventually(t, 3*time.Minute, "a token with the new key that Slurm takes", func(ctx context.Context) error {
+		token := c.token(t)
+		if token == old {
+			return errors.New("it is still the old token")
+		}
+		return c.ping(ctx, token)
+	})
+	t.Logf("%s: tokens work %.1f s after the JWT key was rotated", c.version, time.Since(started).Seconds())
+	becomesReady(t, c.namespace, time.Minute, "controller.slinky.slurm.net/slurm")
+}
+
+// I7: no secret bytes in logs, events, status or ConfigMaps.
+func (c *slurmCluster) keepsSecrets(t *testing.T) {
+	secrets := map[string]string{"the database password": c.password, "a token": c.token(t)}
+	places := map[string]func() (string, error){
+		"objects": func() (string, error) {
+			return c.namespace.Run(t.Context(), "get", "slurm,configmaps,events,pods,statefulsets,deployments", "--output=yaml")
+		},
+		"the operator's log": func() (string, error) { return c.operator.Run(t.Context(), "logs", "deployment/slurm-operator") },
+	}
+	for place, read := range places {
+		text, err := read()
+		if err != nil {
+			t.Error(err)
+		}
+		for name, secret := range secrets {
+			if strings.Contains(text, secret) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(secret))) {
+				t.Errorf("%s is in %s", name, place)
+			}
+		}
+	}
+}
+
+func (c *slurmCluster) setExtraConf(t *testing.T, conf string) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"extraConf": conf + "\n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch", string(patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// configurationIs waits for the condition ConfigurationApplied of the latest generation.
+func (c *slurmCluster) configurationIs(t *testing.T, want string) {
+	t.Helper()
+	c.namespace.Eventually(t, 2*time.Minute, "ConfigurationApplied "+want, func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", "--output",
+			`jsonpath={.metadata.generation}|{range .status.conditions[?(@.type=="ConfigurationApplied")]}{.observedGeneration}|{.status}|{.reason}|{.message}{end}`)
+		if err != nil {
+			return err
+		}
+		fields := strings.SplitN(out, "|", 3)
+		if len(fields) != 3 || fields[0] != fields[1] || !strings.HasPrefix(fields[2], want) {
+			return fmt.Errorf("it is %q", out)
+		}
+		return nil
+	})
+}
+
+// slurmctldStart is when slurmctld's container started.
+func (c *slurmCluster) slurmctldStart(t *testing.T) string {
+	t.Helper()
+	out, err := c.namespace.Run(t.Context(), "get", "pod/slurm-controller-0", "--output",
+		`jsonpath={.metadata.uid}{range .status.containerStatuses[?(@.name=="slurmctld")]}|{.restartCount}|{.state.running.startedAt}{end}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (c *slurmCluster) sinfoShows(ctx context.Context, line string) error {
+	out, err := c.login(ctx, "sinfo", "--noheader", "--format=%P %t %D")
+	if err == nil && !strings.Contains(out, line+"\n") {
+		err = fmt.Errorf("sinfo shows %q", out)
+	}
+	return err
+}
+
+func (c *slurmCluster) jobIs(ctx context.Context, job, state string) error {
+	out, err := c.login(ctx, "scontrol", "show", "job", job)
+	if err == nil && !strings.Contains(out, "JobState="+state) {
+		err = fmt.Errorf("scontrol shows %q", out)
+	}
+	return err
+}
+
+// login runs a command where a user would.
+func (c *slurmCluster) login(ctx context.Context, command ...string) (string, error) {
+	return c.namespace.Exec(ctx, "deployment/login", command...)
+}
+
+func (c *slurmCluster) token(t *testing.T) string {
+	t.Helper()
+	out, err := c.namespace.Run(t.Context(), "get", "secret/root-jwt-root", "--output=jsonpath={.data.SLURM_JWT}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := base64.StdEncoding.DecodeString(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(token)
+}
+
+// ping asks slurmrestd with a token, which only slurmctld can check.
+func (c *slurmCluster) ping(ctx context.Context, token string) error {
+	body, err := getThroughProxy(ctx, c.namespace.Name, "slurm-restapi", token, "/slurm/v0.0.42/nodes/")
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, body)
+	}
+	return nil
+}
+
+// sshKeyPair makes a private key, as ssh reads it, and the line that lets it in.
+func sshKeyPair(t *testing.T) (private []byte, authorized string) {
+	t.Helper()
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(key, "e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	converted, err := ssh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(block), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(converted)))
+}

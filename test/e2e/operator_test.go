@@ -1,0 +1,94 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/hack/repo"
+	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
+)
+
+//go:embed operator/*.yaml cluster/*.yaml
+var manifests embed.FS
+
+// settings fill in the manifests.
+type settings struct {
+	smokeSettings
+	// AuthorizedKey may log in as root.
+	AuthorizedKey string
+	// ConfServer is where slurmd finds slurmctld.
+	ConfServer string
+}
+
+// Repository is where the images of Slurm's daemons are.
+func (settings) Repository() string { return *imagePrefix }
+
+// startOperator installs the operator, for all tests of the run; those that follow find it running.
+func startOperator(t *testing.T) kube.Namespace {
+	t.Helper()
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator := kube.Namespace{Name: "slurm-operator"}
+	operator.Apply(t, []byte("{apiVersion: v1, kind: Namespace, metadata: {name: slurm-operator, labels: {pod-security.kubernetes.io/enforce: restricted}}}"))
+	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/rbac/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			manifest, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			operator.Apply(t, manifest)
+		}
+	}
+	operator.ApplyTemplates(t, manifests, "operator/*.yaml", settings{})
+	if _, err := operator.Run(t.Context(), "rollout", "status", "deployment/slurm-operator", "--timeout=2m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		out, err := operator.Run(context.WithoutCancel(t.Context()), "logs", "deployment/slurm-operator", "--tail=100")
+		t.Logf("the operator's log (%v):\n%s", err, out)
+	})
+	return operator
+}
+
+// conditionIs reports that a condition of an object is not as it should be.
+func conditionIs(ctx context.Context, namespace kube.Namespace, object, condition, want string) error {
+	out, err := namespace.Run(ctx, "get", object, "--output",
+		fmt.Sprintf(`jsonpath={range .status.conditions[?(@.type==%q)]}{.status}|{.reason}|{.message}{end}`, condition))
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(out, want) {
+		return fmt.Errorf("%s has %s %q, not %q", object, condition, out, want)
+	}
+	return nil
+}
+
+// becomesReady waits until objects are ready.
+func becomesReady(t *testing.T, namespace kube.Namespace, timeout time.Duration, objects ...string) {
+	t.Helper()
+	namespace.Eventually(t, timeout, strings.Join(objects, ", ")+" ready", func(ctx context.Context) error {
+		var faults []error
+		for _, object := range objects {
+			faults = append(faults, conditionIs(ctx, namespace, object, "Ready", "True"))
+		}
+		return errors.Join(faults...)
+	})
+}
