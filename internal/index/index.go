@@ -10,11 +10,14 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
 // A Reference is an index of one kind by the names of what it refers to, in the same namespace.
@@ -77,19 +80,46 @@ func (r Reference) Requests(ctx context.Context, reader client.Reader, reference
 // from what changed, each next one from what the last led to.
 func Handler(reader client.Reader, chain ...Reference) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
-		found := []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(object)}}
-		for _, reference := range chain {
-			var next []reconcile.Request
-			for _, request := range found {
-				requests, err := reference.Requests(ctx, reader, request.NamespacedName)
-				if err != nil {
-					// The cache answers, so this is a missing index: a mistake of ours that every test shows.
-					panic(err)
-				}
-				next = append(next, requests...)
-			}
-			found = next
+		return follow(ctx, reader, client.ObjectKeyFromObject(object), chain)
+	})
+}
+
+// OwnerHandler enqueues the objects that refer to the owner of the one that changed, if the owner is of a kind.
+func OwnerHandler(reader client.Reader, kind string, chain ...Reference) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		owner := metav1.GetControllerOf(object)
+		if owner == nil || owner.Kind != kind {
+			return nil
 		}
-		return found
+		return follow(ctx, reader, types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}, chain)
+	})
+}
+
+// follow leads from a name to the objects at the end of a chain of references.
+func follow(ctx context.Context, reader client.Reader, name types.NamespacedName, chain []Reference) []reconcile.Request {
+	found := []reconcile.Request{{NamespacedName: name}}
+	for _, reference := range chain {
+		var next []reconcile.Request
+		for _, request := range found {
+			requests, err := reference.Requests(ctx, reader, request.NamespacedName)
+			if err != nil {
+				// The cache answers, so this is a missing index: a mistake of ours that every test shows.
+				panic(err)
+			}
+			next = append(next, requests...)
+		}
+		found = next
+	}
+	return found
+}
+
+// Pods enqueues the object that a daemon's pod belongs to, through whatever workload made the pod.
+func Pods(daemon naming.Daemon) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		instance, found := naming.Instance(daemon, object.GetLabels())
+		if !found {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: instance}}}
 	})
 }

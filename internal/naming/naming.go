@@ -53,6 +53,10 @@ const (
 	ManagedBy = "slurm-operator"
 )
 
+// AnnotationConfiguration on a pod template is the hash of the configuration that its pods start with: those that cannot
+// reload it are replaced when it changes.
+const AnnotationConfiguration = slinkyv1beta1.GroupName + "/configuration-hash"
+
 // Labels are for everything that belongs to the daemon of one object.
 func Labels(daemon Daemon, instance string) map[string]string {
 	labels := Selector(daemon, instance)
@@ -67,12 +71,10 @@ func Selector(daemon Daemon, instance string) map[string]string {
 	return map[string]string{labelName: string(daemon), labelInstance: instance}
 }
 
-// Instance is the name of the object whose daemon something belongs to, by its labels.
+// Instance is the name of the object that the pod of a daemon belongs to. It returns false for everything else.
 func Instance(daemon Daemon, labels map[string]string) (string, bool) {
-	if labels[labelName] != string(daemon) || labels[LabelManagedBy] != ManagedBy {
-		return "", false
-	}
-	return labels[labelInstance], labels[labelInstance] != ""
+	instance, found := labels[labelInstance]
+	return instance, found && labels[labelName] == string(daemon) && labels[LabelManagedBy] == ManagedBy
 }
 
 // Merge puts the user's labels under the operator's own, which win: they select pods.
