@@ -12,6 +12,7 @@ import (
 
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
+	"github.com/slurm-operator/slurm-operator/internal/controller/restapi"
 	"github.com/slurm-operator/slurm-operator/internal/controller/slurmclient"
 	"github.com/slurm-operator/slurm-operator/internal/controller/token"
 	"github.com/slurm-operator/slurm-operator/internal/index"
@@ -50,6 +51,9 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 			Client: reader, Status: writer(slurmclient.Name), Clock: clock.RealClock{}, Pool: pool, Requests: requests, Dial: options.Dial,
 		},
 		token.Name: &token.Reconciler{Client: reader, Children: children, Status: writer(token.Name), Clock: clock.RealClock{}},
+		restapi.Name: &restapi.Reconciler{
+			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{}, Images: options.Images,
+		},
 	} {
 		if err := controller.SetupWithManager(manager); err != nil {
 			return fmt.Errorf("setting up the controller %s: %w", name, err)

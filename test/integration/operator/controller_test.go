@@ -253,13 +253,6 @@ func (w *world) createPod(t *testing.T, name, address string, template corev1.Po
 	}
 }
 
-func (w *world) patch(t *testing.T, object client.Object, patch string) {
-	t.Helper()
-	if err := w.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func agentWith(live *corev1.ConfigMap) cluster.AgentState {
 	return cluster.AgentState{FilesHash: live.Annotations[hashAnnotation], RunningHash: live.Annotations[hashAnnotation]}
 }

@@ -6,15 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientrest "k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +51,8 @@ type world struct {
 
 	mu     sync.Mutex
 	agents map[string]cluster.AgentState // by the address of the pod
+	// writes counts what the manager has asked the API server to change.
+	writes atomic.Int64
 }
 
 // newWorld makes a namespace and runs a manager for it until the test ends.
@@ -63,9 +70,28 @@ func newWorld(t *testing.T) *world {
 		Client: client.NewNamespacedClient(direct, namespace.Name), namespace: namespace.Name,
 		slurm: slurmtest.New(t, slurmtest.Release2605), agents: map[string]cluster.AgentState{},
 	}
-	t.Cleanup(world.run(t, server.Config))
+	t.Cleanup(world.run(t, countWrites(server.Config, &world.writes)))
 	return world
 }
+
+// countWrites returns a configuration whose clients count what they write. Events do not count: a recorder writes them
+// later, when it finds the time.
+func countWrites(config *clientrest.Config, writes *atomic.Int64) *clientrest.Config {
+	counting := clientrest.CopyConfig(config)
+	counting.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method != http.MethodGet && !strings.HasSuffix(request.URL.Path, "/events") {
+				writes.Add(1)
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	return counting
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 // run runs a manager and returns a function that stops it and waits for its end.
 func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
@@ -75,10 +101,10 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 	go func() {
 		ended <- operator.Run(ctx, config, operator.Options{
 			MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{w.namespace}, Workers: 2,
-			Images:     naming.Images{Repository: "images", Tag: "26.05", Operator: "images/slurm-operator"},
 			Registerer: prometheus.NewRegistry(),
 			Mirror:     slurm.MirrorOptions{Fast: 50 * time.Millisecond, Slow: 200 * time.Millisecond},
 			Dial:       w.dial, Agent: w.agent,
+			Images: naming.Images{Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev"},
 		})
 	}()
 	return func() {
@@ -151,4 +177,40 @@ func condition(object client.Object, conditions []metav1.Condition, kind string,
 		return fmt.Errorf("condition %s is %+v instead of %s, %s", kind, found, is, reason)
 	}
 	return nil
+}
+
+// patch changes an object by a JSON merge patch.
+func (w *world) patch(t *testing.T, object client.Object, format string, arguments ...any) {
+	t.Helper()
+	if err := w.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, arguments...))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gone waits until an object does not exist.
+func (w *world) gone(t *testing.T, name string, object client.Object) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := w.Get(ctx, client.ObjectKey{Name: name}, object)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Fatalf("waiting for %T %s to go: %v", object, name, err)
+	}
+}
+
+// rests waits until the manager has written nothing for a while, which it does soon unless it works in circles.
+func (w *world) rests(t *testing.T) {
+	t.Helper()
+	const enough = 2 * time.Second
+	last, since := w.writes.Load(), time.Now()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		if now := w.writes.Load(); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > enough, nil
+	})
+	if err != nil {
+		t.Fatalf("the manager does not come to rest: %d writes so far", last)
+	}
 }

@@ -1,0 +1,183 @@
+package restapi
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/test/golden"
+)
+
+const configuration = `ClusterName=slurm
+SlurmctldHost=slurm-controller-0(slurm-controller-0.slurm-slurmctld.hpc)
+SlurmctldPort=6817
+SlurmUser=slurm
+StateSaveLocation=/var/spool/slurmctld
+AuthType=auth/slurm
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key=/etc/slurm/jwt_hs256.key
+MaxNodeCount=1024
+SlurmctldParameters=enable_configless,config_hash=1
+`
+
+const accounting = "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=slurm-accounting\nAccountingStoragePort=6819\n"
+
+func TestChildren(t *testing.T) {
+	tests := map[string]struct {
+		configuration string
+		change        func(*slinkyv1beta1.RestApiSpec)
+	}{
+		"smallest": {configuration: configuration},
+		"full": {configuration: configuration + accounting, change: func(spec *slinkyv1beta1.RestApiSpec) {
+			spec.Replicas = new(int32(3))
+			spec.Slurmrestd.Raw = []byte(`{"image": "example.com/slurmrestd:1", "env": [{"name": "SLURMRESTD_JSON", "value": "pretty"}]}`)
+			spec.Template.Spec.Raw = []byte(`{"priorityClassName": "high", "containers": [{"name": "proxy", "image": "example.com/proxy:1"}]}`)
+			spec.Template.Metadata.Labels = map[string]slinkyv1beta1.LabelValue{"team": "hpc"}
+			spec.Service.Port = 80
+			spec.Service.Spec.Raw = []byte(`{"type": "LoadBalancer"}`)
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(test.configuration)
+			if test.change != nil {
+				test.change(&scope.restAPI.Spec)
+			}
+			plan := decide(scope)
+			if plan.children == nil {
+				t.Fatalf("no children: %+v", plan.verdict)
+			}
+			children := []any{plan.children.configMap, plan.children.service, plan.children.deployment}
+			if plan.children.budget != nil {
+				children = append(children, plan.children.budget)
+			}
+			golden.YAML(t, name+".yaml", children...)
+		})
+	}
+}
+
+func TestPodsAreReplacedOnlyForWhatTheyUse(t *testing.T) {
+	tests := map[string]struct {
+		configuration string
+		replaced      bool
+	}{
+		"not for a partition":         {configuration + "PartitionName=debug Nodes=ALL\n", false},
+		"not for a node set":          {configuration + "NodeSet=gpu Feature=gpu\n", false},
+		"not for more nodes":          {strings.Replace(configuration, "MaxNodeCount=1024", "MaxNodeCount=2048", 1), false},
+		"not for another hash":        {strings.Replace(configuration, "config_hash=1", "config_hash=2", 1), false},
+		"for another slurmctld":       {configuration + "SlurmctldHost=slurm-controller-1\n", true},
+		"for accounting":              {configuration + accounting, true},
+		"for another message timeout": {configuration + "MessageTimeout=60\n", true},
+	}
+	before := hash(t, configuration)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if replaced := hash(t, test.configuration) != before; replaced != test.replaced {
+				t.Errorf("pods are replaced: %v", replaced)
+			}
+		})
+	}
+}
+
+func hash(t *testing.T, configuration string) string {
+	t.Helper()
+	plan := decide(newScope(configuration))
+	if plan.children == nil {
+		t.Fatalf("no children: %+v", plan.verdict)
+	}
+	return plan.children.deployment.Spec.Template.Annotations[naming.AnnotationConfiguration]
+}
+
+func TestObstacles(t *testing.T) {
+	tests := map[string]struct {
+		change          func(*scope)
+		reason, message string
+	}{
+		"asks for the Controller": {func(s *scope) { s.controller = nil }, slinkyv1beta1.ReasonControllerNotFound, "spec.controllerRef"},
+		"waits for the Controller's configuration": {
+			func(s *scope) { s.configuration = "" }, slinkyv1beta1.ReasonControllerNotReady, "no configuration yet",
+		},
+		"waits for a damaged configuration to be repaired": {
+			func(s *scope) { s.configuration = "garbage" }, slinkyv1beta1.ReasonControllerNotReady, "line 1",
+		},
+		"names the field that cannot be merged": {
+			func(s *scope) { s.restAPI.Spec.Slurmrestd.Raw = []byte(`{"env": 1}`) }, slinkyv1beta1.ReasonInvalidSpec, "spec.slurmrestd",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(configuration)
+			test.change(scope)
+			plan := decide(scope)
+			if plan.children != nil || plan.verdict.Reason != test.reason || !strings.Contains(plan.verdict.Message, test.message) {
+				t.Errorf("children %v, verdict %+v", plan.children, plan.verdict)
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	failing := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "slurmrestd", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
+	}}}}
+	tests := map[string]struct {
+		replicas int32
+		status   appsv1.DeploymentStatus
+		pods     []corev1.Pod
+		ready    bool
+		reason   string
+	}{
+		"waits for the Deployment to be seen": {1, appsv1.DeploymentStatus{}, nil, false, slinkyv1beta1.ReasonReconciling},
+		"waits for pods": {
+			2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1}, nil,
+			false, slinkyv1beta1.ReasonPodsNotReady,
+		},
+		"waits for pods to be replaced": {
+			2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 1, ReadyReplicas: 2}, nil,
+			false, slinkyv1beta1.ReasonReconciling,
+		},
+		"says what is wrong with a pod": {
+			1, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1}, []corev1.Pod{failing},
+			false, slinkyv1beta1.ReasonPodsFailing,
+		},
+		"says why there is no pod": {
+			1, appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: []appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota",
+			}}}, nil, false, slinkyv1beta1.ReasonPodsFailing,
+		},
+		"is content when all pods are ready": {
+			2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2}, nil,
+			true, slinkyv1beta1.ReasonAsExpected,
+		},
+		"is content with none when none is wanted": {
+			0, appsv1.DeploymentStatus{ObservedGeneration: 1}, nil, true, slinkyv1beta1.ReasonAsExpected,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			restAPI := newScope("").restAPI
+			restAPI.Spec.Replicas = &test.replicas
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: test.status}
+			if verdict := judge(restAPI, deployment, test.pods); verdict.Ready() != test.ready || verdict.Reason != test.reason {
+				t.Errorf("verdict is %+v", verdict)
+			}
+		})
+	}
+}
+
+func newScope(configuration string) *scope {
+	return &scope{
+		restAPI: &slinkyv1beta1.RestApi{
+			ObjectMeta: metav1.ObjectMeta{Name: "slurm", Namespace: "hpc"},
+			Spec: slinkyv1beta1.RestApiSpec{
+				ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}, Service: slinkyv1beta1.RestApiService{Port: 6820},
+			},
+		},
+		image: "slurm-operator/slurmrestd:26.05", controller: &slinkyv1beta1.Controller{}, configuration: configuration,
+	}
+}
