@@ -22,7 +22,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/status"
@@ -47,8 +46,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	plan := decide(scope)
 	err = r.act(ctx, scope, &plan)
-	if foreign, ok := errors.AsType[*child.ForeignError](err); ok {
-		plan.problem, err = &problem{slinkyv1beta1.ReasonInvalidSpec, foreign.Error()}, nil
+	if refusal, ok := child.Refusal(err); ok {
+		plan.problem, err = &problem{refusal.Reason, refusal.Message}, nil
 	}
 	return ctrl.Result{RequeueAfter: plan.again(scope)}, errors.Join(err, r.report(ctx, scope, plan, err))
 }

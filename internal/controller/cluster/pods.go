@@ -131,7 +131,7 @@ func slurmctldContainer(image, release string) corev1.Container {
 	container := corev1.Container{
 		Name: containerSlurmctld, Image: image, Args: []string{"/usr/sbin/slurmctld", "-D"},
 		Ports:                    []corev1.ContainerPort{{Name: portName, ContainerPort: naming.PortSlurmctld, Protocol: corev1.ProtocolTCP}},
-		SecurityContext:          containerSecurity(),
+		SecurityContext:          podtemplate.Locked(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: append(commonMounts(),
 			corev1.VolumeMount{Name: "state", MountPath: slurmconf.StateSaveLocation},
@@ -154,7 +154,7 @@ func reconfigureContainer(image string) corev1.Container {
 		Name: containerReconfigure, Image: image,
 		Args:            []string{helper, "agent", "--config", slurmconf.Directory, "--listen", ":" + strconv.Itoa(naming.PortAgent)},
 		Ports:           []corev1.ContainerPort{{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP}},
-		SecurityContext: containerSecurity(),
+		SecurityContext: podtemplate.Locked(),
 		ReadinessProbe:  &corev1.Probe{ProbeHandler: httpGet("/readyz", intstr.FromString("agent")), PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3},
 		LivenessProbe:   &corev1.Probe{ProbeHandler: httpGet("/livez", intstr.FromString("agent")), PeriodSeconds: 30, TimeoutSeconds: 5, FailureThreshold: 3},
 		VolumeMounts:    append(commonMounts(), corev1.VolumeMount{Name: "helper", MountPath: helperDirectory, ReadOnly: true}),
@@ -165,7 +165,7 @@ func reconfigureContainer(image string) corev1.Container {
 func logfileContainer(image, file string) corev1.Container {
 	return corev1.Container{
 		Name: containerLogfile, Image: image, Args: []string{"tail", "--follow=name", "--retry", "--lines=+1", file},
-		SecurityContext: containerSecurity(),
+		SecurityContext: podtemplate.Locked(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: "log", MountPath: logDirectory}},
 	}
 }
@@ -174,7 +174,7 @@ func logfileContainer(image, file string) corev1.Container {
 func installContainer(image string) corev1.Container {
 	return corev1.Container{
 		Name: containerInstall, Image: image, Args: []string{"install", helper},
-		SecurityContext: containerSecurity(),
+		SecurityContext: podtemplate.Locked(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: "helper", MountPath: helperDirectory}},
 	}
 }
@@ -251,7 +251,7 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 		Containers: []corev1.Container{{
 			Name: containerTrial, Image: scope.image,
 			Args:                     []string{helper, "trial", "--config", trialCandidate, "--scratch", trialScratch},
-			SecurityContext:          containerSecurity(),
+			SecurityContext:          podtemplate.Locked(),
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: "candidate", MountPath: trialCandidate, ReadOnly: true},
@@ -297,19 +297,11 @@ func logFile(scope *scope) string {
 	return file
 }
 
+// podSecurity lets slurmctld read its keys and write its state through its group.
 func podSecurity(user slinkyv1beta1.SlurmUser) *corev1.PodSecurityContext {
-	return &corev1.PodSecurityContext{
-		RunAsNonRoot: new(true), RunAsUser: &user.UID, RunAsGroup: &user.GID, FSGroup: &user.GID,
-		FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
-		SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-	}
-}
-
-func containerSecurity() *corev1.SecurityContext {
-	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-	}
+	security := podtemplate.Restricted(user.UID, user.GID)
+	security.FSGroup, security.FSGroupChangePolicy = &user.GID, new(corev1.FSGroupChangeOnRootMismatch)
+	return security
 }
 
 func httpGet(path string, port intstr.IntOrString) corev1.ProbeHandler {

@@ -39,23 +39,14 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
 		Owns(&corev1.ServiceAccount{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(podController)).
+		Watches(&corev1.Pod{}, index.Pods(naming.Slurmctld)).
+		Watches(&corev1.Pod{}, index.Pods(naming.Trials)).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(nodeSetController), builder.WithPredicates(contributionChanged)).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).
 		Watches(&corev1.ConfigMap{}, index.Handler(r.Client, index.ControllersByConfigMap)).
 		Complete(r)
-}
-
-// podController leads from a slurmctld, or a trial of one, to its Controller.
-func podController(_ context.Context, object client.Object) []reconcile.Request {
-	for _, daemon := range []naming.Daemon{naming.Slurmctld, naming.Trials} {
-		if instance, ok := naming.Instance(daemon, object.GetLabels()); ok {
-			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: instance}}}
-		}
-	}
-	return nil
 }
 
 // nodeSetController leads from a NodeSet to its Controller.
