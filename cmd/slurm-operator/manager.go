@@ -33,6 +33,7 @@ func managerCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", options.MetricsAddress, "where metrics are served; 0 serves none")
+	flags.BoolVar(&options.MetricsInsecure, "metrics-insecure", false, "serve metrics over plain HTTP to everybody, instead of over HTTPS to whoever may get /metrics")
 	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", options.HealthAddress, "where /healthz and /readyz are served")
 	flags.StringVar(&options.PprofAddress, "pprof-bind-address", "", "where profiles are served; none by default")
 	flags.StringSliceVar(&options.Namespaces, "namespaces", nil, "the namespaces whose objects are managed, separated by commas; all by default")

@@ -37,6 +37,9 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 		return err
 	}
 	reader := manager.GetClient()
+	if err := options.Registerer.Register(&collector{pool: pool, reader: reader}); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
 	children := child.NewApplier(reader)
 	writer := func(controller string) *status.Writer {
 		// Each controller owns what it writes, so that two of them may write to one object.

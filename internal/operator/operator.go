@@ -4,7 +4,10 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -37,6 +41,8 @@ const leaseName = "slurm-operator"
 type Options struct {
 	// MetricsAddress is where metrics are served; "0" serves none.
 	MetricsAddress string
+	// MetricsInsecure serves metrics over plain HTTP to everybody, instead of over HTTPS to whoever may read them.
+	MetricsInsecure bool
 	// HealthAddress is where /healthz and /readyz are served.
 	HealthAddress string
 	// PprofAddress is where profiles are served; empty serves none.
@@ -74,7 +80,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 		Scheme:                  Scheme(),
 		Cache:                   cacheOptions(options.Namespaces),
 		Controller:              controllerOptions(options),
-		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
+		Metrics:                 metricsOptions(options),
 		PprofBindAddress:        options.PprofAddress,
 		HealthProbeBindAddress:  options.HealthAddress,
 		LeaderElection:          options.LeaderElection,
@@ -89,7 +95,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the health check: %w", err)
 	}
-	if err := manager.AddReadyzCheck("ping", healthz.Ping); err != nil {
+	if err := addReadiness(manager); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
 	if err := addControllers(ctx, manager, options.withDefaults()); err != nil {
@@ -97,6 +103,45 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	return manager.Start(ctx)
 }
+
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+func metricsOptions(options Options) metricsserver.Options {
+	if options.MetricsInsecure {
+		return metricsserver.Options{BindAddress: options.MetricsAddress}
+	}
+	return metricsserver.Options{
+		BindAddress: options.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+	}
+}
+
+// addReadiness makes a replica ready when it has seen what there is, whether or not it leads.
+func addReadiness(manager ctrl.Manager) error {
+	var synced atomic.Bool
+	if err := manager.Add(everywhere(func(ctx context.Context) error {
+		synced.Store(manager.GetCache().WaitForCacheSync(ctx))
+		<-ctx.Done()
+		return nil
+	})); err != nil {
+		return err
+	}
+	return manager.AddReadyzCheck("caches", func(*http.Request) error {
+		if !synced.Load() {
+			return errors.New("the caches are not filled yet; if this stays so, look in the log for what may not be listed")
+		}
+		return nil
+	})
+}
+
+// everywhere is something that runs on all replicas.
+type everywhere func(context.Context) error
+
+// Start runs it.
+func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
+
+// NeedLeaderElection says that it does not wait to lead.
+func (everywhere) NeedLeaderElection() bool { return false }
 
 // reconcileTimeout bounds each reconcile, whatever the API server or Slurm does.
 const reconcileTimeout = 30 * time.Second

@@ -1,0 +1,244 @@
+package cluster
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+var start = time.Unix(1_800_000_000, 0)
+
+// newScope is of a Controller before anything was done for it.
+func newScope(changes ...func(*scope)) *scope {
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slurm"}}
+	controller.Spec.Service.Port = naming.PortSlurmctld
+	scope := &scope{
+		controller: controller, keys: naming.ControllerKeys(controller, nil), image: "new", now: start,
+		images: naming.Images{Repository: "images", Tag: "26.05", Operator: "operator"}, agents: map[string]AgentState{},
+	}
+	for _, change := range changes {
+		change(scope)
+	}
+	return scope
+}
+
+// hashOf is the hash of the configuration that a scope asks for.
+func hashOf(t *testing.T, scope *scope) string {
+	t.Helper()
+	candidate, problem := build(scope)
+	if problem != nil {
+		t.Fatal(problem.message)
+	}
+	return candidate.hash
+}
+
+// promoteWith says that a configuration was let through for an image.
+func promoteWith(hash, image string) func(*scope) {
+	return func(scope *scope) { scope.promoted = &promoted{hash: hash, image: image} }
+}
+
+// tryWith says that there is a trial.
+func tryWith(hash, image string, report *trial.Report) func(*scope) {
+	return func(scope *scope) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: "trial", CreationTimestamp: metav1.NewTime(start.Add(-30 * time.Second)),
+			Annotations: map[string]string{annotationHash: hash, annotationImage: image},
+		}}
+		if report != nil {
+			message, _ := json.Marshal(report)
+			pod.Status.Phase = corev1.PodSucceeded
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				Message: string(message), FinishedAt: metav1.NewTime(start.Add(-10 * time.Second)),
+			}}}}
+		}
+		scope.trial = pod
+	}
+}
+
+func TestConfigurationMovesOneStepAtATime(t *testing.T) {
+	hash := hashOf(t, newScope())
+	tests := map[string]struct {
+		scope    *scope
+		stage    stage
+		image    string
+		endTrial bool
+	}{
+		"is tried before anything starts": {scope: newScope(), stage: begin},
+		"waits for the trial":             {scope: newScope(tryWith(hash, "new", nil)), stage: trying},
+		"is promoted when it was accepted": {
+			scope: newScope(tryWith(hash, "new", &trial.Report{Outcome: trial.Accepted})), stage: promote, image: "new", endTrial: true,
+		},
+		"stays where it is when it is there": {scope: newScope(promoteWith(hash, "new")), stage: settled, image: "new"},
+		"ends a trial that is of no more use": {
+			scope: newScope(promoteWith(hash, "new"), tryWith("other", "new", nil)), stage: settled, image: "new", endTrial: true,
+		},
+		"is tried again when it has changed meanwhile": {
+			scope: newScope(tryWith("other", "new", &trial.Report{Outcome: trial.Accepted})), stage: begin, endTrial: true,
+		},
+		"is held back when it was refused": {
+			scope: newScope(promoteWith("good", "old"), tryWith(hash, "new", &trial.Report{Outcome: trial.Refused})), stage: refused, image: "old",
+		},
+		"is held back when nobody knows": {
+			scope: newScope(promoteWith("good", "old"), tryWith(hash, "new", &trial.Report{Outcome: trial.Failed})), stage: unheld, image: "old",
+		},
+		"is held back when the report is garbage": {
+			scope: newScope(promoteWith("good", "old"), tryWith(hash, "new", &trial.Report{})), stage: unheld, image: "old",
+		},
+		"is tried again when the trial could not be held a while ago": {
+			scope: newScope(tryWith(hash, "new", &trial.Report{Outcome: trial.Failed}), func(s *scope) { s.now = start.Add(time.Minute) }),
+			stage: unheld, endTrial: true,
+		},
+		"is tried on a new image before slurmctld gets it": {scope: newScope(promoteWith(hash, "old")), stage: begin, image: "old"},
+		"goes right through when trials are off": {
+			scope: newScope(promoteWith("good", "old"), func(s *scope) { s.controller.Spec.ConfigurationTrial.Enabled = new(false) }), stage: promote, image: "new",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			plan := decide(test.scope)
+			if plan.problem != nil {
+				t.Fatal(plan.problem.message)
+			}
+			if plan.stage != test.stage || plan.image != test.image || plan.endTrial != test.endTrial {
+				t.Errorf("stage %d, image %q, ends the trial: %v", plan.stage, plan.image, plan.endTrial)
+			}
+		})
+	}
+}
+
+func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
+	tests := map[string]struct {
+		change func(*scope)
+		reason string
+		says   string
+	}{
+		"a missing reference": {
+			func(s *scope) { s.missing = []string{"ConfigMap lost does not exist"} }, slinkyv1beta1.ReasonReferenceNotFound, "ConfigMap lost",
+		},
+		"a key that the operator owns": {
+			func(s *scope) { s.controller.Spec.ExtraConf = "\nSlurmctldPort=1" }, slinkyv1beta1.ReasonInvalidSpec, "line 2",
+		},
+		"a name that is too long": {
+			func(s *scope) { s.controller.Namespace = strings.Repeat("n", 40) }, slinkyv1beta1.ReasonClusterNameTooLong, "spec.clusterName",
+		},
+		"another key than the Accounting's": {
+			func(s *scope) { s.mismatch, s.accounting = true, &slinkyv1beta1.Accounting{} }, slinkyv1beta1.ReasonKeyMismatch, "spec.slurmKeyRef",
+		},
+		"a file that the operator writes": {
+			func(s *scope) { s.configFiles = []referenced{{"slurm.conf", "x", "mine"}} }, slinkyv1beta1.ReasonInvalidSpec, "ConfigMap mine",
+		},
+		"two files of one name": {
+			func(s *scope) { s.configFiles = []referenced{{"gres.conf", "x", "a"}, {"gres.conf", "y", "b"}} }, slinkyv1beta1.ReasonInvalidSpec, "gres.conf",
+		},
+		"more than fits into a ConfigMap": {
+			func(s *scope) { s.prolog = []referenced{{"big", strings.Repeat("x", 2<<20), "a"}} }, slinkyv1beta1.ReasonInvalidSpec, "bytes",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			plan := decide(newScope(promoteWith("good", "old"), test.change))
+			if plan.problem == nil || plan.problem.reason != test.reason || !strings.Contains(plan.problem.message, test.says) {
+				t.Errorf("problem is %+v", plan.problem)
+			}
+			if plan.image != "old" || plan.stage != notBuilt {
+				t.Errorf("image %q, stage %d", plan.image, plan.stage)
+			}
+		})
+	}
+}
+
+// I13: nothing in slurmctld's pod changes with the configuration, with nodes or with partitions.
+func TestPodDoesNotFollowTheConfiguration(t *testing.T) {
+	render := func(scope *scope) string {
+		set, err := statefulSet(scope, "new")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	before := render(newScope(promoteWith("one", "new")))
+	after := render(newScope(promoteWith("two", "new"), func(s *scope) {
+		s.controller.Spec.ExtraConf = "PartitionName=p Nodes=ALL"
+		s.nodeSets = []slinkyv1beta1.NodeSet{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}
+		s.configFiles = []referenced{{"gres.conf", "x", "a"}}
+		s.controller.Status.Nodes = &slinkyv1beta1.NodeCounts{Total: 5000}
+		s.controller.Spec.MaxNodeCount = new(int32(9000))
+	}))
+	if before != after {
+		t.Errorf("the pod was\n%s\nand is\n%s", before, after)
+	}
+}
+
+func TestAppliedNeedsSlurmctldsOwnWord(t *testing.T) {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	tests := map[string]struct {
+		agents map[string]AgentState
+		want   bool
+	}{
+		"nobody answers":           {},
+		"the files are old":        {agents: map[string]AgentState{"p": {FilesHash: "old", RunningHash: "old"}}},
+		"the files are there only": {agents: map[string]AgentState{"p": {FilesHash: "h", RunningHash: "old"}}},
+		"slurmctld does not answer": {
+			agents: map[string]AgentState{"p": {FilesHash: "h"}},
+		},
+		"slurmctld runs with it": {agents: map[string]AgentState{"p": {FilesHash: "h", RunningHash: "h"}}, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			done, why := applied(&scope{pods: []corev1.Pod{pod}, agents: test.agents}, "h")
+			if done != test.want || (why == "") != test.want {
+				t.Errorf("applied: %v, %q", done, why)
+			}
+		})
+	}
+}
+
+// FuzzPodTemplate holds that no spec that the API server could let through makes a builder panic, and that whatever it
+// builds keeps the labels that Services select by.
+func FuzzPodTemplate(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"template":{"spec":{"containers":null}}}`, `{"slurmctld":{"image":"x","env":[{"name":"A"}]}}`, `{"ha":{"enabled":true,"backups":2}}`,
+		`{"persistence":{"enabled":false}}`, `{"persistence":{"existingClaim":"c"}}`, `{"template":{"metadata":{"labels":{"app.kubernetes.io/name":"x"}}}}`,
+		`{"service":{"spec":{"type":"NodePort"},"nodePort":30000}}`, `{"logfile":{"image":"l"},"reconfigure":{"resources":{"limits":{"cpu":"1"}}}}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, spec string) {
+		scope := newScope()
+		if json.Unmarshal([]byte(spec), &scope.controller.Spec) != nil || scope.controller.Spec.HA.Backups < 0 || scope.controller.Spec.HA.Backups > 9 {
+			return
+		}
+		stateClaim(scope.controller)
+		if _, err := clientService(scope.controller); err != nil {
+			return
+		}
+		template, err := podTemplate(scope, "new")
+		if err != nil {
+			return
+		}
+		for key, value := range naming.Selector(naming.Slurmctld, "slurm") {
+			if template.Labels[key] != value {
+				t.Errorf("label %s is %q", key, template.Labels[key])
+			}
+		}
+		candidate, problem := build(scope)
+		if problem != nil {
+			return
+		}
+		if _, err := trialPod(scope, candidate); err != nil {
+			t.Error(err)
+		}
+	})
+}

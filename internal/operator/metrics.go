@@ -1,0 +1,114 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// A collector tells Prometheus how sessions and objects do. It looks only when it is scraped, and at memory only.
+type collector struct {
+	pool   *slurm.Pool
+	reader client.Reader
+}
+
+var (
+	reachableMetric = prometheus.NewDesc("slurm_operator_slurm_reachable",
+		"Whether slurmctld answers (1) or not (0).", []string{"controller_namespace", "controller"}, nil)
+	snapshotAgeMetric = prometheus.NewDesc("slurm_operator_slurm_snapshot_age_seconds",
+		"Time since slurmctld was last asked for its nodes with success. It grows while nothing changes in a large cluster at rest.",
+		[]string{"controller_namespace", "controller"}, nil)
+	nodesMetric = prometheus.NewDesc("slurm_operator_slurm_nodes",
+		"Nodes that slurmctld knows.", []string{"controller_namespace", "controller"}, nil)
+	conditionMetric = prometheus.NewDesc("slurm_operator_condition",
+		"Conditions of objects; the value is always 1, and status is True, False or Unknown.",
+		[]string{"kind", "object_namespace", "name", "condition", "status", "reason"}, nil)
+)
+
+// Describe lists the metrics.
+func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, description := range []*prometheus.Desc{reachableMetric, snapshotAgeMetric, nodesMetric, conditionMetric} {
+		descriptions <- description
+	}
+}
+
+// Collect gives their values.
+func (c *collector) Collect(metrics chan<- prometheus.Metric) {
+	c.collectSessions(metrics)
+	c.collectConditions(metrics)
+}
+
+func (c *collector) collectSessions(metrics chan<- prometheus.Metric) {
+	gauge := func(description *prometheus.Desc, value float64, key slurm.Key) {
+		metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, key.Namespace, key.Name)
+	}
+	for _, key := range c.pool.Keys() {
+		session, ok := c.pool.Get(key)
+		if !ok {
+			continue
+		}
+		reachable := 0.0
+		if session.Status().Reachable {
+			reachable = 1
+		}
+		gauge(reachableMetric, reachable, key)
+		if snapshot := session.Mirror.Snapshot(); snapshot != nil {
+			gauge(snapshotAgeMetric, time.Since(snapshot.NodesAsOf).Seconds(), key)
+			gauge(nodesMetric, float64(len(snapshot.Nodes)), key)
+		}
+	}
+}
+
+// scrapeTimeout bounds a scrape; the cache answers at once, unless it is not filled yet.
+const scrapeTimeout = 5 * time.Second
+
+func (c *collector) collectConditions(metrics chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	for kind, list := range map[string]client.ObjectList{
+		"Controller": &slinkyv1beta1.ControllerList{}, "Accounting": &slinkyv1beta1.AccountingList{},
+		"RestApi": &slinkyv1beta1.RestApiList{}, "LoginSet": &slinkyv1beta1.LoginSetList{},
+		"NodeSet": &slinkyv1beta1.NodeSetList{}, "Token": &slinkyv1beta1.TokenList{},
+	} {
+		if err := c.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			continue // the cache is not filled yet; the next scrape will see it
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error { //nolint:errcheck // the function never fails
+			for _, condition := range conditionsOf(item) {
+				object, ok := item.(client.Object)
+				if !ok {
+					continue
+				}
+				metrics <- prometheus.MustNewConstMetric(conditionMetric, prometheus.GaugeValue, 1,
+					kind, object.GetNamespace(), object.GetName(), condition.Type, string(condition.Status), condition.Reason)
+			}
+			return nil
+		})
+	}
+}
+
+func conditionsOf(object runtime.Object) []metav1.Condition {
+	switch object := object.(type) {
+	case *slinkyv1beta1.Controller:
+		return object.Status.Conditions
+	case *slinkyv1beta1.Accounting:
+		return object.Status.Conditions
+	case *slinkyv1beta1.RestApi:
+		return object.Status.Conditions
+	case *slinkyv1beta1.LoginSet:
+		return object.Status.Conditions
+	case *slinkyv1beta1.NodeSet:
+		return object.Status.Conditions
+	case *slinkyv1beta1.Token:
+		return object.Status.Conditions
+	}
+	return nil
+}
