@@ -28,6 +28,7 @@ var noise = []string{
 	"state file", // there is no state
 	"Trying backup state save file",
 	"High latency for",
+	"(fd:", // about a connection: our own questions, when slurmctld ends before it has answered
 	"Unable to process configuration file",
 }
 

@@ -65,6 +65,15 @@ func TestExplainIsBounded(t *testing.T) {
 	}
 }
 
+// Seen on a slow machine: slurmctld ended while the trial was asking it.
+func TestExplainLeavesOutOurOwnQuestions(t *testing.T) {
+	log := "[2026-11-15T05:36:00.000] error: [unix:/run/slurmctld/sack.socket(fd:11)] writev(11) failed: Broken pipe\n" +
+		"[2026-11-15T05:36:00.000] fatal: failed to initialize priority plugin\n"
+	if got, want := explain(log, "/trial/etc", nil), "failed to initialize priority plugin"; got != want {
+		t.Errorf("explain = %q, want %q", got, want)
+	}
+}
+
 func TestExplainSilence(t *testing.T) {
 	if got, want := explain("slurmctld: error: Configured MailProg is invalid\n", "/trial/etc", nil), "slurmctld gave no reason"; got != want {
 		t.Errorf("explain = %q, want %q", got, want)
