@@ -81,7 +81,7 @@ func (c *collector) collectConditions(metrics chan<- prometheus.Metric) {
 		if err := c.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			continue // the cache is not filled yet; the next scrape will see it
 		}
-		_ = meta.EachListItem(list, func(item runtime.Object) error { //nolint:errcheck // the function never fails
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
 			for _, condition := range conditionsOf(item) {
 				object, ok := item.(client.Object)
 				if !ok {

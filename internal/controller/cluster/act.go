@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,6 +34,13 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 	}
 	if err := r.applyWorkload(ctx, scope, plan); err != nil {
 		return err
+	}
+	if pod := replaceable(scope); pod != nil {
+		uid := pod.UID
+		if err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("replacing pod %s: %w", pod.Name, err)
+		}
+		return nil
 	}
 	return r.hurry(ctx, scope, plan)
 }

@@ -45,12 +45,12 @@ func promoteWith(hash, image string) func(*scope) {
 	return func(scope *scope) { scope.promoted = &promoted{hash: hash, image: image} }
 }
 
-// tryWith says that there is a trial.
-func tryWith(hash, image string, report *trial.Report) func(*scope) {
+// tryWith says that there is a trial on the new image.
+func tryWith(hash string, report *trial.Report) func(*scope) {
 	return func(scope *scope) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: "trial", CreationTimestamp: metav1.NewTime(start.Add(-30 * time.Second)),
-			Annotations: map[string]string{annotationHash: hash, annotationImage: image},
+			Annotations: map[string]string{annotationHash: hash, annotationImage: "new"},
 		}}
 		if report != nil {
 			message, _ := json.Marshal(report)
@@ -72,28 +72,28 @@ func TestConfigurationMovesOneStepAtATime(t *testing.T) {
 		endTrial bool
 	}{
 		"is tried before anything starts": {scope: newScope(), stage: begin},
-		"waits for the trial":             {scope: newScope(tryWith(hash, "new", nil)), stage: trying},
+		"waits for the trial":             {scope: newScope(tryWith(hash, nil)), stage: trying},
 		"is promoted when it was accepted": {
-			scope: newScope(tryWith(hash, "new", &trial.Report{Outcome: trial.Accepted})), stage: promote, image: "new", endTrial: true,
+			scope: newScope(tryWith(hash, &trial.Report{Outcome: trial.Accepted})), stage: promote, image: "new", endTrial: true,
 		},
 		"stays where it is when it is there": {scope: newScope(promoteWith(hash, "new")), stage: settled, image: "new"},
 		"ends a trial that is of no more use": {
-			scope: newScope(promoteWith(hash, "new"), tryWith("other", "new", nil)), stage: settled, image: "new", endTrial: true,
+			scope: newScope(promoteWith(hash, "new"), tryWith("other", nil)), stage: settled, image: "new", endTrial: true,
 		},
 		"is tried again when it has changed meanwhile": {
-			scope: newScope(tryWith("other", "new", &trial.Report{Outcome: trial.Accepted})), stage: begin, endTrial: true,
+			scope: newScope(tryWith("other", &trial.Report{Outcome: trial.Accepted})), stage: begin, endTrial: true,
 		},
 		"is held back when it was refused": {
-			scope: newScope(promoteWith("good", "old"), tryWith(hash, "new", &trial.Report{Outcome: trial.Refused})), stage: refused, image: "old",
+			scope: newScope(promoteWith("good", "old"), tryWith(hash, &trial.Report{Outcome: trial.Refused})), stage: refused, image: "old",
 		},
 		"is held back when nobody knows": {
-			scope: newScope(promoteWith("good", "old"), tryWith(hash, "new", &trial.Report{Outcome: trial.Failed})), stage: unheld, image: "old",
+			scope: newScope(promoteWith("good", "old"), tryWith(hash, &trial.Report{Outcome: trial.Failed})), stage: unheld, image: "old",
 		},
 		"is held back when the report is garbage": {
-			scope: newScope(promoteWith("good", "old"), tryWith(hash, "new", &trial.Report{})), stage: unheld, image: "old",
+			scope: newScope(promoteWith("good", "old"), tryWith(hash, &trial.Report{})), stage: unheld, image: "old",
 		},
 		"is tried again when the trial could not be held a while ago": {
-			scope: newScope(tryWith(hash, "new", &trial.Report{Outcome: trial.Failed}), func(s *scope) { s.now = start.Add(time.Minute) }),
+			scope: newScope(tryWith(hash, &trial.Report{Outcome: trial.Failed}), func(s *scope) { s.now = start.Add(time.Minute) }),
 			stage: unheld, endTrial: true,
 		},
 		"is tried on a new image before slurmctld gets it": {scope: newScope(promoteWith(hash, "old")), stage: begin, image: "old"},

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -114,14 +115,18 @@ func verdict(scope *scope, plan plan, configuration fact, failure error) status.
 // readyPods counts the slurmctlds that work. Of several, only the active one is ready.
 func readyPods(scope *scope) int {
 	count := 0
-	for _, pod := range scope.pods {
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				count++
-			}
+	for i := range scope.pods {
+		if isReady(&scope.pods[i]) {
+			count++
 		}
 	}
 	return count
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	})
 }
 
 // missingPods counts the slurmctlds that should run and do not.

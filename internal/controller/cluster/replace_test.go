@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+)
+
+func TestReplaceable(t *testing.T) {
+	pod := func(name, revision string, ready bool) corev1.Pod {
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}}}
+		pod.Status.Phase = corev1.PodRunning
+		if ready {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}
+		return pod
+	}
+	tests := map[string]struct {
+		pods   []corev1.Pod
+		silent bool // the agent of the last pod
+		single bool
+		want   string
+	}{
+		"nothing when all are of the present template": {pods: []corev1.Pod{pod("a", "new", true), pod("b", "new", false)}},
+		"the standby first":                            {pods: []corev1.Pod{pod("a", "old", true), pod("b", "old", false)}, want: "b"},
+		"the standby first, whichever it is":           {pods: []corev1.Pod{pod("a", "old", false), pod("b", "old", true)}, want: "a"},
+		"the active one last":                          {pods: []corev1.Pod{pod("a", "old", true), pod("b", "new", false)}, want: "a"},
+		"nothing while another does not run":           {pods: []corev1.Pod{pod("a", "old", true), pod("b", "new", false)}, silent: true},
+		"nothing while another is missing":             {pods: []corev1.Pod{pod("a", "old", true)}},
+		"nothing where there is one slurmctld":         {pods: []corev1.Pod{pod("a", "old", true)}, single: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(func(s *scope) {
+				s.controller.Spec.HA = slinkyv1beta1.ControllerHA{Enabled: !test.single, Backups: 1}
+				s.statefulSet = &appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{UpdateRevision: "new"}}
+				s.pods = test.pods
+				for i, pod := range test.pods {
+					if !test.silent || i < len(test.pods)-1 {
+						s.agents[pod.Name] = AgentState{}
+					}
+				}
+			})
+			got := ""
+			if pod := replaceable(scope); pod != nil {
+				got = pod.Name
+			}
+			if got != test.want {
+				t.Errorf("replaces %q instead of %q", got, test.want)
+			}
+		})
+	}
+}
