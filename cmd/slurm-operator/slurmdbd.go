@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
+)
+
+func slurmdbdCommand() *cobra.Command {
+	var options slurmdbd.Options
+	command := &cobra.Command{
+		Use:   "slurmdbd [--listen ADDRESS] COMMAND...",
+		Short: "Runs slurmdbd and tells what it says about its database (in the Slurm image)",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			options.Command, options.Log = args, command.ErrOrStderr()
+			return slurmdbd.Run(command.Context(), options)
+		},
+	}
+	flags := command.Flags()
+	flags.SetInterspersed(false) // what follows the command is its own
+	flags.StringVar(&options.Listen, "listen", ":6816", "where the report is served")
+	return command
+}

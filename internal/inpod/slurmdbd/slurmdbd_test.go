@@ -1,0 +1,111 @@
+package slurmdbd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	unreachable = "[2026-11-15T05:21:06.022] error: mysql_real_connect failed: 2002 Can't connect to server on 'mariadb' (115)\n" +
+		"[2026-11-15T05:21:06.022] error: The database must be up when starting the MYSQL plugin.  Trying again in 5 seconds.\n"
+	denied  = "slurmdbd: error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'slurmdbd' (using password: YES)\n"
+	running = "slurmdbd: slurmdbd version 24.11.5 started\n"
+)
+
+func TestWatch(t *testing.T) {
+	tests := map[string]struct {
+		log   string
+		after time.Duration
+		want  Report
+	}{
+		"knows nothing at first":             {},
+		"hears that the server is away":      {log: unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
+		"hears that the password is wrong":   {log: denied, want: Report{1045, "Access denied for user 'slurm'@'slurmdbd' (using password: YES)"}},
+		"keeps the last complaint":           {log: unreachable + denied, want: Report{1045, "Access denied for user 'slurm'@'slurmdbd' (using password: YES)"}},
+		"forgets it when slurmdbd starts":    {log: denied + running},
+		"hears one that comes later":         {log: denied + running + unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
+		"believes it for a while":            {log: unreachable, after: memory, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
+		"does not believe it for ever":       {log: unreachable, after: memory + 1},
+		"is not led astray by endless lines": {log: strings.Repeat("x", 1<<20) + "\n" + unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
+		"waits for the end of a line":        {log: strings.TrimSpace(denied)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(1_800_000_000, 0)
+			watch := &watch{now: func() time.Time { return now }}
+			for chunk := range bytes.SplitSeq([]byte(test.log), []byte("r")) { // a pipe cuts anywhere
+				if _, err := watch.Write(chunk); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := watch.Write([]byte("r")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			now = now.Add(test.after)
+			if got := watch.Report(); got != test.want {
+				t.Errorf("reports %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRunServesTheReportAndEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	address := freeAddress(t)
+	ended := make(chan error, 1)
+	var log bytes.Buffer
+	go func() {
+		script := "printf %s \"$0\" >&2; trap 'echo bye; exit 0' TERM; while :; do sleep 0.1; done"
+		ended <- Run(ctx, Options{Command: []string{"sh", "-c", script, denied}, Listen: address, Log: &log})
+	}()
+	for {
+		report, err := Ask(ctx, address)
+		if err == nil && report.Code == 1045 {
+			break
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("it has ended: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if log.String() != denied+"bye\n" {
+		t.Errorf("the log is %q", log.String())
+	}
+}
+
+func TestRunFailsWithSlurmdbd(t *testing.T) {
+	for name, command := range map[string][]string{
+		"that cannot start":    {"/no/such/slurmdbd"},
+		"that fails":           {"false"},
+		"that ends by itself":  {"true"},
+		"that dies on request": {"sh", "-c", "kill -KILL $$"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Run(t.Context(), Options{Command: command, Listen: "127.0.0.1:0", Log: &bytes.Buffer{}})
+			if err == nil || errors.Is(err, context.Canceled) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
