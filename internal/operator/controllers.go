@@ -11,6 +11,7 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/controller/accounting"
 	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
 	"github.com/slurm-operator/slurm-operator/internal/controller/restapi"
 	"github.com/slurm-operator/slurm-operator/internal/controller/slurmclient"
@@ -47,16 +48,19 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 		return status.NewWriter(reader, manager.GetEventRecorder(naming.ManagedBy), owner)
 	}
 	for name, controller := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
+		accounting.Name: &accounting.Reconciler{
+			Client: reader, Children: children, Status: writer(accounting.Name), Clock: clock.RealClock{}, Images: options.Images,
+		},
 		cluster.Name: &cluster.Reconciler{
 			Client: reader, Children: children, Status: writer(cluster.Name), Clock: clock.RealClock{}, Images: options.Images, Agent: options.Agent,
+		},
+		restapi.Name: &restapi.Reconciler{
+			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{}, Images: options.Images,
 		},
 		slurmclient.Name: &slurmclient.Reconciler{
 			Client: reader, Status: writer(slurmclient.Name), Clock: clock.RealClock{}, Pool: pool, Requests: requests, Dial: options.Dial,
 		},
 		token.Name: &token.Reconciler{Client: reader, Children: children, Status: writer(token.Name), Clock: clock.RealClock{}},
-		restapi.Name: &restapi.Reconciler{
-			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{}, Images: options.Images,
-		},
 	} {
 		if err := controller.SetupWithManager(manager); err != nil {
 			return fmt.Errorf("setting up the controller %s: %w", name, err)

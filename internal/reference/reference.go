@@ -35,6 +35,15 @@ func SecretValue(ctx context.Context, reader client.Reader, namespace string, ke
 	return secret.Data[key.Key], nil
 }
 
+// ConfigMapValue is one value of a ConfigMap; empty when there is none.
+func ConfigMapValue(ctx context.Context, reader client.Reader, namespace string, key slinkyv1beta1.ConfigMapKeyReference) (string, error) {
+	configMap, err := Object(ctx, reader, namespace, key.Name, &corev1.ConfigMap{})
+	if configMap == nil {
+		return "", err
+	}
+	return configMap.Data[key.Key], nil
+}
+
 // Missing says that a value that the field of a spec names does not exist.
 func Missing(field, kind, name, key string) string {
 	return fmt.Sprintf("%s %s, which %s names, does not exist or has no value under %s; create it", kind, name, field, key)

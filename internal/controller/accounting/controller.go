@@ -1,0 +1,172 @@
+// Package accounting runs slurmdbd for each Accounting: a StatefulSet of one pod, a Service in front of it, and a Secret
+// with slurmdbd.conf, which holds the password of the database.
+//
+// slurmdbd takes its configuration, password and keys only when it starts: the pod template carries a digest of them, and
+// a change replaces the pod. The pod is ready when slurmdbd answers a question that it must ask the database. While it is
+// not, slurmdbd itself is asked, through the operator's helper in its pod, what is wrong with the database.
+package accounting
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// A Reconciler reconciles Accountings.
+type Reconciler struct {
+	Client   client.Client
+	Children *child.Applier
+	Status   *status.Writer
+	Clock    clock.PassiveClock
+	Images   naming.Images
+}
+
+// A scope is what a reconcile observes.
+type scope struct {
+	accounting *slinkyv1beta1.Accounting
+	images     naming.Images
+	keys       naming.Keys
+	// slurmKey and jwtKey are the Secrets of the keys; nil when there are none.
+	slurmKey, jwtKey *corev1.Secret
+	// password and jwks are empty when there are none.
+	password, jwks string
+	// statefulSet is nil when there is none yet.
+	statefulSet *appsv1.StatefulSet
+	pods        []corev1.Pod
+	// database is what slurmdbd says about its database while it is not ready; nil when it cannot be asked.
+	database *slurmdbd.Report
+	now      time.Time
+}
+
+// Reconcile brings slurmdbd in step with one Accounting.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	scope, err := r.observe(ctx, request)
+	if err != nil || scope == nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	plan := decide(scope)
+	err = r.act(ctx, scope, plan)
+	if refusal, ok := child.Refusal(err); ok {
+		plan, err = obstacle(refusal), nil
+	}
+	return ctrl.Result{RequeueAfter: again(scope)}, errors.Join(err, r.report(ctx, scope, plan, err))
+}
+
+func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
+	accounting := &slinkyv1beta1.Accounting{}
+	if err := r.Client.Get(ctx, request.NamespacedName, accounting); err != nil {
+		return nil, err
+	}
+	if accounting.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	scope := &scope{accounting: accounting, images: r.Images, keys: naming.AccountingKeys(accounting), now: r.Clock.Now()}
+	if err := r.observeReferences(ctx, scope); err != nil {
+		return nil, err
+	}
+	var err error
+	scope.statefulSet, err = reference.Object(ctx, r.Client, accounting.Namespace, naming.Accounting(accounting.Name), &appsv1.StatefulSet{})
+	if err != nil {
+		return nil, err
+	}
+	pods := &corev1.PodList{}
+	err = r.Client.List(ctx, pods, client.InNamespace(accounting.Namespace), client.MatchingLabels(naming.Selector(naming.Slurmdbd, accounting.Name)))
+	if err != nil {
+		return nil, err
+	}
+	scope.pods = pods.Items
+	scope.database = ask(ctx, scope.pods)
+	return scope, nil
+}
+
+// observeReferences reads what the spec refers to.
+func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) (err error) {
+	namespace, spec := scope.accounting.Namespace, scope.accounting.Spec
+	if scope.slurmKey, err = reference.Object(ctx, r.Client, namespace, scope.keys.Slurm.Name, &corev1.Secret{}); err != nil {
+		return err
+	}
+	if scope.jwtKey, err = reference.Object(ctx, r.Client, namespace, scope.keys.JWT.Name, &corev1.Secret{}); err != nil {
+		return err
+	}
+	if spec.JWKSKeyRef != nil {
+		if scope.jwks, err = reference.ConfigMapValue(ctx, r.Client, namespace, *spec.JWKSKeyRef); err != nil {
+			return err
+		}
+	}
+	if spec.StorageConfig == nil || spec.StorageConfig.PasswordKeyRef == nil {
+		return nil
+	}
+	password, err := reference.SecretValue(ctx, r.Client, namespace, *spec.StorageConfig.PasswordKeyRef)
+	scope.password = string(password)
+	return err
+}
+
+// askTimeout bounds how long a slurmdbd that does not answer is waited for.
+const askTimeout = 2 * time.Second
+
+// ask asks the helper in a running pod that is not ready what slurmdbd says about its database.
+func ask(ctx context.Context, pods []corev1.Pod) *slurmdbd.Report {
+	pod := unready(pods)
+	if pod == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	report, err := slurmdbd.Ask(ctx, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(naming.PortAgent)))
+	if err != nil {
+		return nil // it is starting or ending, which the pod tells better
+	}
+	return &report
+}
+
+// again is when to ask slurmdbd again: as long as it is not ready, as often as it tries to connect. When it is ready, the
+// pod says so.
+func again(scope *scope) time.Duration {
+	if unready(scope.pods) == nil {
+		return 0
+	}
+	return 5 * time.Second
+}
+
+func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
+	owner := scope.accounting
+	for _, key := range plan.keys {
+		if err := r.Children.CreateOnce(ctx, key); err != nil {
+			return err
+		}
+	}
+	if plan.remove {
+		name := metav1.ObjectMeta{Namespace: owner.Namespace, Name: naming.Accounting(owner.Name)}
+		return errors.Join(
+			r.Children.Delete(ctx, owner, &appsv1.StatefulSet{ObjectMeta: name}),
+			r.Children.Delete(ctx, owner, &corev1.Service{ObjectMeta: name}),
+			r.Children.Delete(ctx, owner, &corev1.Secret{ObjectMeta: name}))
+	}
+	if plan.children == nil {
+		return nil
+	}
+	if err := r.Children.Apply(ctx, owner, plan.children.secret, &corev1.Secret{}); err != nil {
+		return err
+	}
+	if err := r.Children.Apply(ctx, owner, plan.children.service, &corev1.Service{}); err != nil {
+		return err
+	}
+	scope.statefulSet = &appsv1.StatefulSet{}
+	return r.Children.Apply(ctx, owner, plan.children.statefulSet, scope.statefulSet)
+}

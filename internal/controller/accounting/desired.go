@@ -1,0 +1,190 @@
+package accounting
+
+import (
+	"path"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+const (
+	// slurmUser is the name of the user in the image that slurmdbd runs as.
+	slurmUser = "slurm"
+	// configurationName names the container that copies the files.
+	configurationName = "configuration"
+	// portName names the port of slurmdbd.
+	portName = "slurmdbd"
+	// given is where the files lie as Kubernetes mounts them.
+	given = "/run/configuration"
+	// helper is where the operator's own program is installed in the pod.
+	helper = "/opt/slurm-operator/slurm-operator"
+)
+
+// children are the objects that belong to an Accounting.
+type children struct {
+	secret      *applycorev1.SecretApplyConfiguration
+	service     *applycorev1.ServiceApplyConfiguration
+	statefulSet *applyappsv1.StatefulSetApplyConfiguration
+}
+
+// pod names the pod of an Accounting. slurmdbd runs only on the host that its configuration names.
+func pod(accounting string) string { return naming.Accounting(accounting) + "-0" }
+
+// build makes all children. Its errors are for the user to read.
+func build(scope *scope, configuration configuration) (children, error) {
+	accounting := scope.accounting
+	name, labels := naming.Accounting(accounting.Name), naming.Labels(naming.Slurmdbd, accounting.Name)
+	selector := naming.Selector(naming.Slurmdbd, accounting.Name)
+	template, err := podTemplate(scope, configuration.digest)
+	if err != nil {
+		return children{}, err
+	}
+	service, err := podtemplate.Service{
+		Name: name, Namespace: accounting.Namespace, Labels: labels, Selector: selector,
+		Port: accounting.Spec.Service.Port, PortName: portName,
+	}.Merge(accounting.Spec.Service.ServiceTemplate)
+	if err != nil {
+		return children{}, err
+	}
+	return children{
+		secret:  applycorev1.Secret(name, accounting.Namespace).WithLabels(labels).WithData(configuration.files),
+		service: service,
+		statefulSet: applyappsv1.StatefulSet(name, accounting.Namespace).WithLabels(labels).WithSpec(applyappsv1.StatefulSetSpec().
+			WithReplicas(1).
+			WithServiceName(name).
+			// Otherwise a pod that does not become ready, for a wrong password say, would never be replaced by a better one.
+			WithPodManagementPolicy(appsv1.ParallelPodManagement).
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)).
+			WithTemplate(template)),
+	}, nil
+}
+
+func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
+	accounting := scope.accounting
+	security := podtemplate.Restricted(accounting.Spec.SlurmUser.UID, accounting.Spec.SlurmUser.GID)
+	security.FSGroup = security.RunAsGroup // so that it may read the files that it is given
+	own := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      naming.Labels(naming.Slurmdbd, accounting.Name),
+			Annotations: map[string]string{naming.AnnotationConfiguration: digest},
+		},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: new(false),
+			EnableServiceLinks:           new(false),
+			SecurityContext:              security,
+			InitContainers:               []corev1.Container{helperContainer(scope), configurationContainer(scope)},
+			Containers:                   []corev1.Container{container(scope)},
+			Volumes: []corev1.Volume{
+				filesVolume(scope),
+				{Name: "etc", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+				{Name: "helper", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			},
+		},
+	}
+	merged, err := podtemplate.Merge(own, accounting.Spec.Template, podtemplate.Part{
+		Container: string(naming.Slurmdbd), Fragment: accounting.Spec.Slurmdbd,
+	})
+	if err != nil {
+		return nil, err
+	}
+	followImage(&merged.Spec, scope.images.For(naming.Slurmdbd))
+	return podtemplate.Configuration(merged)
+}
+
+// helperContainer brings the operator's own program into the pod.
+func helperContainer(scope *scope) corev1.Container {
+	return corev1.Container{
+		Name: "helper", Image: scope.images.Operator, Args: []string{"install", helper},
+		SecurityContext: podtemplate.Locked(),
+		VolumeMounts:    []corev1.VolumeMount{{Name: "helper", MountPath: path.Dir(helper)}},
+	}
+}
+
+// configurationContainer copies the files to where slurmdbd looks for them. It reads its configuration only when it owns it
+// and nobody else may read it, which no volume of Kubernetes' can offer.
+func configurationContainer(scope *scope) corev1.Container {
+	return corev1.Container{
+		Name: configurationName, Image: scope.images.For(naming.Slurmdbd),
+		Args:            []string{"sh", "-c", "exec install -m 0600 " + given + "/* " + slurmconf.Directory},
+		SecurityContext: podtemplate.Locked(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "configuration", MountPath: given, ReadOnly: true},
+			{Name: "etc", MountPath: slurmconf.Directory},
+		},
+	}
+}
+
+// followImage gives the container that copies the files the image that the user has chosen for slurmdbd, unless the user
+// has chosen another for it too. So there is no other image to pull.
+func followImage(spec *corev1.PodSpec, otherwise string) {
+	chosen := slices.IndexFunc(spec.Containers, func(container corev1.Container) bool { return container.Name == string(naming.Slurmdbd) })
+	copies := slices.IndexFunc(spec.InitContainers, func(container corev1.Container) bool { return container.Name == configurationName })
+	if chosen >= 0 && copies >= 0 && spec.InitContainers[copies].Image == otherwise {
+		spec.InitContainers[copies].Image = spec.Containers[chosen].Image
+		spec.InitContainers[copies].ImagePullPolicy = spec.Containers[chosen].ImagePullPolicy
+	}
+}
+
+func container(scope *scope) corev1.Container {
+	return corev1.Container{
+		Name:  string(naming.Slurmdbd),
+		Image: scope.images.For(naming.Slurmdbd),
+		Args:  []string{helper, "slurmdbd", "--listen", ":" + strconv.Itoa(naming.PortAgent), "slurmdbd", "-D"},
+		Ports: []corev1.ContainerPort{
+			{Name: portName, ContainerPort: naming.PortSlurmdbd, Protocol: corev1.ProtocolTCP},
+			{Name: "helper", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
+		},
+		// slurmdbd listens, and even answers a ping, while its database is away. This it cannot answer without. It is not
+		// asked more often, because Slurm 24.11 prints an error about its own socket whenever somebody in its pod does.
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
+				Command: []string{"sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"},
+			}},
+			InitialDelaySeconds: 2, PeriodSeconds: 10, TimeoutSeconds: 10, FailureThreshold: 2,
+		},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext:          podtemplate.Locked(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "helper", MountPath: path.Dir(helper), ReadOnly: true},
+			{Name: "etc", MountPath: slurmconf.Directory},
+			{Name: "run", MountPath: path.Dir(slurmconf.SlurmdbdPidFile)},
+			{Name: "tmp", MountPath: "/tmp"},
+		},
+	}
+}
+
+// filesVolume has all files of slurmdbd: the configuration and the keys.
+func filesVolume(scope *scope) corev1.Volume {
+	secret := func(name string, items ...corev1.KeyToPath) corev1.VolumeProjection {
+		return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items,
+		}}
+	}
+	sources := []corev1.VolumeProjection{
+		secret(naming.Accounting(scope.accounting.Name)),
+		secret(scope.keys.Slurm.Name, corev1.KeyToPath{Key: scope.keys.Slurm.Key, Path: slinkyv1beta1.SlurmKeyFile}),
+		secret(scope.keys.JWT.Name, corev1.KeyToPath{Key: scope.keys.JWT.Key, Path: path.Base(slurmconf.JWTKeyFile)}),
+	}
+	if jwks := scope.accounting.Spec.JWKSKeyRef; jwks != nil {
+		sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: jwks.Name},
+			Items:                []corev1.KeyToPath{{Key: jwks.Key, Path: path.Base(slurmconf.JWKSFile)}},
+		}})
+	}
+	return corev1.Volume{Name: "configuration", VolumeSource: corev1.VolumeSource{
+		Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: new(int32(0o440))},
+	}}
+}

@@ -1,0 +1,181 @@
+package accounting
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/test/golden"
+)
+
+func TestChildren(t *testing.T) {
+	tests := map[string]func(*scope){
+		"smallest": func(*scope) {},
+		"full": func(s *scope) {
+			spec := &s.accounting.Spec
+			spec.JWKSKeyRef = &slinkyv1beta1.ConfigMapKeyReference{Name: "jwks", Key: "keys"}
+			s.jwks = `{"keys": []}`
+			spec.ExtraConf = "PurgeJobAfter=12months\nMessageTimeout=30\n"
+			spec.SlurmUser = slinkyv1beta1.SlurmUser{UID: 401, GID: 402}
+			spec.Slurmdbd.Raw = []byte(`{"image": "example.com/slurmdbd:1", "imagePullPolicy": "Always"}`)
+			spec.Template.Spec.Raw = []byte(`{"nodeSelector": {"disk": "fast"}}`)
+			spec.Service.Port = 16819
+			spec.Service.Metadata.Annotations = map[string]string{"example.com/mine": "yes"}
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			change(scope)
+			plan := decide(scope)
+			if plan.children == nil {
+				t.Fatalf("no children: %+v", plan.verdict)
+			}
+			// As text, for people to read; the server wants it as bytes.
+			plan.children.secret.StringData = map[string]string{}
+			for file, content := range plan.children.secret.Data {
+				plan.children.secret.StringData[file] = string(content)
+			}
+			plan.children.secret.Data = nil
+			golden.YAML(t, name+".yaml", plan.children.secret, plan.children.service, plan.children.statefulSet)
+		})
+	}
+}
+
+func TestPodIsReplacedForWhatItReadsOnlyOnce(t *testing.T) {
+	tests := map[string]struct {
+		change   func(*scope)
+		replaced bool
+	}{
+		"for another password": {func(s *scope) { s.password = "another" }, true},
+		"for another slurm key": {func(s *scope) {
+			s.slurmKey.Data[slinkyv1beta1.SlurmKeyFile] = bytes.Repeat([]byte{9}, 1024)
+		}, true},
+		"for another JWT key":       {func(s *scope) { s.jwtKey.Data[slinkyv1beta1.JWTKeyFile] = bytes.Repeat([]byte{9}, 32) }, true},
+		"for other configuration":   {func(s *scope) { s.accounting.Spec.ExtraConf = "PurgeJobAfter=12months" }, true},
+		"for another database":      {func(s *scope) { s.accounting.Spec.StorageConfig.Database = "another" }, true},
+		"not for a port of Service": {func(s *scope) { s.accounting.Spec.Service.Port = 16819 }, false},
+	}
+	before := digestOf(t, newScope())
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			test.change(scope)
+			if replaced := digestOf(t, scope) != before; replaced != test.replaced {
+				t.Errorf("the pod is replaced: %v", replaced)
+			}
+		})
+	}
+}
+
+func digestOf(t *testing.T, scope *scope) string {
+	t.Helper()
+	plan := decide(scope)
+	if plan.children == nil {
+		t.Fatalf("no children: %+v", plan.verdict)
+	}
+	return plan.children.statefulSet.Spec.Template.Annotations[naming.AnnotationConfiguration]
+}
+
+func TestSecretsStayInSecrets(t *testing.T) {
+	scope := newScope()
+	plan := decide(scope)
+	public, err := json.Marshal([]any{plan.children.statefulSet, plan.children.service})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(public), scope.password) {
+		t.Errorf("the password is in %s", public)
+	}
+	// The same password under another key looks different, so it cannot be looked up.
+	other := newScope()
+	other.slurmKey.Data[slinkyv1beta1.SlurmKeyFile] = []byte("another key")
+	if digestOf(t, scope) == digestOf(t, other) {
+		t.Error("the digest does not depend on the key")
+	}
+}
+
+func TestObstacles(t *testing.T) {
+	tests := map[string]struct {
+		change          func(*scope)
+		reason, message string
+	}{
+		"asks for the key that is named": {func(s *scope) {
+			s.accounting.Spec.SlurmKeyRef = &slinkyv1beta1.SecretKeyReference{Name: "mine", Key: "k"}
+			s.keys, s.slurmKey = naming.AccountingKeys(s.accounting), nil
+		}, slinkyv1beta1.ReasonReferenceNotFound, "Secret mine, which spec.slurmKeyRef names, does not exist or has no value under k; create it"},
+		"does not touch a Secret of its name without the key": {func(s *scope) {
+			s.jwtKey.Data = nil
+		}, slinkyv1beta1.ReasonReferenceNotFound, "spec.jwtKeyRef"},
+		"asks for the password": {func(s *scope) { s.password = "" }, slinkyv1beta1.ReasonReferenceNotFound, "spec.storageConfig.passwordKeyRef"},
+		"asks for the key set": {func(s *scope) {
+			s.accounting.Spec.JWKSKeyRef = &slinkyv1beta1.ConfigMapKeyReference{Name: "jwks", Key: "keys"}
+		}, slinkyv1beta1.ReasonReferenceNotFound, "ConfigMap jwks, which spec.jwksKeyRef names"},
+		"names the line that is refused": {func(s *scope) {
+			s.accounting.Spec.ExtraConf = "PurgeJobAfter=12months\nStoragePass=open"
+		}, slinkyv1beta1.ReasonInvalidSpec, "line 2: StoragePass"},
+		"refuses a password that slurmdbd.conf cannot hold": {func(s *scope) { s.password += "\n" }, slinkyv1beta1.ReasonInvalidSpec, "StoragePass"},
+		"names the field that cannot be merged": {func(s *scope) {
+			s.accounting.Spec.Slurmdbd.Raw = []byte(`{"env": 1}`)
+		}, slinkyv1beta1.ReasonInvalidSpec, "spec.slurmdbd"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			test.change(scope)
+			plan := decide(scope)
+			if plan.children != nil || plan.remove || plan.keys != nil || plan.verdict.Reason != test.reason || !strings.Contains(plan.verdict.Message, test.message) {
+				t.Errorf("plan is %+v", plan)
+			}
+			if strings.Contains(plan.verdict.Message, "canary") {
+				t.Error("the message has the password")
+			}
+		})
+	}
+}
+
+func TestKeysAreGeneratedWhenNoneIsNamed(t *testing.T) {
+	scope := newScope()
+	scope.slurmKey, scope.jwtKey = nil, nil
+	plan := decide(scope)
+	if plan.children != nil || len(plan.keys) != 2 || plan.keys[0].Name != "slurm-auth-slurm" || plan.keys[1].Name != "slurm-auth-jwt" {
+		t.Errorf("plan is %+v", plan)
+	}
+}
+
+func TestNothingRunsForAnExternalAccounting(t *testing.T) {
+	scope := newScope()
+	scope.slurmKey = nil
+	scope.accounting.Spec.External = true
+	scope.accounting.Spec.ExternalConfig = &slinkyv1beta1.ExternalConfig{Host: "dbd.example", Port: 6819}
+	plan := decide(scope)
+	if !plan.remove || plan.children != nil || plan.keys != nil || !plan.verdict.Ready() || plan.verdict.Reason != slinkyv1beta1.ReasonExternal {
+		t.Errorf("plan is %+v", plan)
+	}
+}
+
+func newScope() *scope {
+	accounting := &slinkyv1beta1.Accounting{
+		ObjectMeta: metav1.ObjectMeta{Name: "slurm", Namespace: "hpc"},
+		Spec: slinkyv1beta1.AccountingSpec{
+			StorageConfig: &slinkyv1beta1.StorageConfig{
+				Host: "mariadb", Port: 3306, Database: "slurm_acct_db", Username: "slurm",
+				PasswordKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "database", Key: "password"},
+			},
+			Service:   slinkyv1beta1.AccountingService{Port: 6819},
+			SlurmUser: slinkyv1beta1.SlurmUser{UID: 64030, GID: 64030},
+		},
+	}
+	return &scope{
+		accounting: accounting, keys: naming.AccountingKeys(accounting), password: "canary #1",
+		images:   naming.Images{Repository: "slurm-operator", Tag: "26.05", Operator: "slurm-operator/slurm-operator:dev"},
+		slurmKey: &corev1.Secret{Data: map[string][]byte{slinkyv1beta1.SlurmKeyFile: bytes.Repeat([]byte{1}, 1024)}},
+		jwtKey:   &corev1.Secret{Data: map[string][]byte{slinkyv1beta1.JWTKeyFile: bytes.Repeat([]byte{2}, 32)}},
+	}
+}

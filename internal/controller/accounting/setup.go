@@ -1,0 +1,34 @@
+package accounting
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// Name is the controller's name, in logs, metrics and events.
+const Name = "accounting"
+
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/status,verbs=get;patch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=core,resources=services;secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=core,resources=pods;configmaps,verbs=get;list;watch
+
+// SetupWithManager watches Accountings, their children and pods, and what they refer to.
+func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(manager).
+		Named(Name).
+		For(&slinkyv1beta1.Accounting{}).
+		Owns(&appsv1.StatefulSet{}).
+		Owns(&corev1.Service{}).
+		Owns(&corev1.Secret{}).
+		Watches(&corev1.Pod{}, index.Pods(naming.Slurmdbd)).
+		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret)).
+		Watches(&corev1.ConfigMap{}, index.Handler(r.Client, index.AccountingsByConfigMap)).
+		Complete(r)
+}

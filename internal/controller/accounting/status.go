@@ -1,0 +1,119 @@
+package accounting
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failure error) error {
+	accounting, verdict := scope.accounting, plan.verdict
+	database := judgeDatabase(scope)
+	database.since = since(accounting, database.is, scope.now)
+	switch {
+	case failure != nil:
+		verdict = status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
+	case plan.children != nil:
+		verdict = judge(scope, database)
+	}
+	conditions := status.NewConditions(accounting.Generation, accounting.Status.Conditions, metav1.NewTime(scope.now))
+	conditions.Summarize(verdict)
+	conditions.Set(slinkyv1beta1.ConditionDatabaseReachable, database.is, database.reason, "%s", database.message)
+	is := applyv1beta1.AccountingStatus().WithObservedGeneration(accounting.Generation)
+	is.Conditions = conditions.Configuration()
+	return r.Status.Write(ctx, accounting, conditions, is)
+}
+
+// A finding is what the condition DatabaseReachable says.
+type finding struct {
+	is              metav1.ConditionStatus
+	reason, message string
+	// since is when it was found first.
+	since time.Time
+}
+
+// since is since when the condition DatabaseReachable is what it is.
+func since(accounting *slinkyv1beta1.Accounting, is metav1.ConditionStatus, now time.Time) time.Time {
+	before := meta.FindStatusCondition(accounting.Status.Conditions, slinkyv1beta1.ConditionDatabaseReachable)
+	if before == nil || before.Status != is {
+		return now
+	}
+	return before.LastTransitionTime.Time
+}
+
+// refusals are the errors with which a server that can be reached refuses: the privileges on the database, the password, an
+// unknown host, an authentication that needs a local socket, an unknown database.
+var refusals = []int{1044, 1045, 1130, 1698, 1049}
+
+// judgeDatabase says whether slurmdbd has its database.
+func judgeDatabase(scope *scope) finding {
+	if scope.accounting.Spec.External {
+		return finding{is: metav1.ConditionUnknown, reason: slinkyv1beta1.ReasonExternal, message: "slurmdbd runs elsewhere, where nobody asks it"}
+	}
+	if slices.ContainsFunc(scope.pods, isReady) {
+		return finding{is: metav1.ConditionTrue, reason: slinkyv1beta1.ReasonAsExpected, message: "slurmdbd answers from its database"}
+	}
+	storage, report := scope.accounting.Spec.StorageConfig, scope.database
+	switch {
+	case report == nil || report.Code == 0:
+		return finding{is: metav1.ConditionUnknown, reason: slinkyv1beta1.ReasonReconciling, message: "slurmdbd has not said yet whether it reaches its database"}
+	case slices.Contains(refusals, report.Code):
+		return finding{is: metav1.ConditionFalse, reason: slinkyv1beta1.ReasonDatabaseAccessDenied, message: "the database server " + storage.Host + " refuses slurmdbd: " +
+			report.Text + "; check spec.storageConfig, the password in Secret " + storage.PasswordKeyRef.Name + " and the user's privileges"}
+	default:
+		return finding{is: metav1.ConditionFalse, reason: slinkyv1beta1.ReasonDatabaseUnreachable, message: "slurmdbd does not reach its database: " +
+			report.Text + "; check that the server runs, and spec.storageConfig.host and port"}
+	}
+}
+
+// patience is how long a database that cannot be reached is taken for one that is starting, as slurmdbd is.
+const patience = time.Minute
+
+// judge says how slurmdbd does, from its StatefulSet, its pod and its database.
+func judge(scope *scope, database finding) status.Verdict {
+	set := scope.statefulSet
+	if set.Status.ObservedGeneration < set.Generation {
+		return status.Working(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being made")
+	}
+	if set.Status.UpdateRevision != set.Status.CurrentRevision && set.Status.UpdatedReplicas == 0 {
+		return status.Working(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being replaced")
+	}
+	if trouble := status.PodTrouble(scope.pods); trouble != "" {
+		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
+	}
+	if database.is == metav1.ConditionTrue {
+		return status.Well("slurmdbd answers on port %d of the Service %s", scope.accounting.Spec.Service.Port, naming.Accounting(scope.accounting.Name))
+	}
+	if database.reason == slinkyv1beta1.ReasonDatabaseUnreachable && scope.now.Sub(database.since) < patience {
+		return status.Working(database.reason, "%s", database.message)
+	}
+	if database.is == metav1.ConditionFalse {
+		return status.Broken(database.reason, "%s", database.message)
+	}
+	return status.Working(slinkyv1beta1.ReasonPodsNotReady, "slurmdbd is starting")
+}
+
+// unready is the pod that runs slurmdbd and is not ready; nil when there is none.
+func unready(pods []corev1.Pod) *corev1.Pod {
+	for i := range pods {
+		if pods[i].DeletionTimestamp == nil && pods[i].Status.Phase == corev1.PodRunning && pods[i].Status.PodIP != "" && !isReady(pods[i]) {
+			return &pods[i]
+		}
+	}
+	return nil
+}
+
+func isReady(pod corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	})
+}

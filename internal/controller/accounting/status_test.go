@@ -1,0 +1,85 @@
+package accounting
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+func TestJudge(t *testing.T) {
+	starting := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"}}
+	ready := *starting.DeepCopy()
+	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	ending := *ready.DeepCopy()
+	ending.DeletionTimestamp = new(metav1.Now())
+	crashing := *starting.DeepCopy()
+	crashing.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "slurmdbd", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+	}}
+	settled := appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, CurrentRevision: "1", UpdateRevision: "1"}
+	tests := map[string]struct {
+		set       appsv1.StatefulSetStatus
+		pod       corev1.Pod
+		report    *slurmdbd.Report
+		since     time.Duration
+		reachable metav1.ConditionStatus
+		reason    string // of Ready
+		message   string
+		degraded  bool
+	}{
+		"waits for the StatefulSet to be seen": {appsv1.StatefulSetStatus{}, corev1.Pod{}, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "", false},
+		"waits for the pod to be replaced": {
+			appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 1, CurrentRevision: "1", UpdateRevision: "2"}, ready, nil, 0,
+			metav1.ConditionTrue, slinkyv1beta1.ReasonReconciling, "", false,
+		},
+		"waits for slurmdbd to start":              {settled, starting, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
+		"waits for slurmdbd to convert its tables": {settled, starting, &slurmdbd.Report{}, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
+		"believes no pod that is going away":       {settled, ending, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
+		"waits for the server to start": {
+			settled, starting, &slurmdbd.Report{Code: 2002, Text: "Can't connect to server"}, 0,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable, "Can't connect to server; check that the server runs", false,
+		},
+		"says that the server is away": {
+			settled, starting, &slurmdbd.Report{Code: 2002, Text: "Can't connect to server"}, patience,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable, "Can't connect to server; check that the server runs", true,
+		},
+		"says that the password is wrong": {
+			settled, starting, &slurmdbd.Report{Code: 1045, Text: "Access denied"}, 0,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseAccessDenied, "Access denied; check spec.storageConfig, the password in Secret database", true,
+		},
+		"says why slurmdbd crashes": {settled, crashing, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsFailing, "CrashLoopBackOff", true},
+		"is content when slurmdbd answers": {
+			settled, ready, nil, 0, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected, "port 6819 of the Service slurm-accounting", false,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			scope.statefulSet = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: test.set}
+			scope.pods, scope.database = []corev1.Pod{test.pod}, test.report
+			scope.now = time.Unix(1_800_000_000, 0)
+			database := judgeDatabase(scope)
+			database.since = scope.now.Add(-test.since)
+			verdict := judge(scope, database)
+			if database.is != test.reachable || verdict.Reason != test.reason || !strings.Contains(verdict.Message, test.message) {
+				t.Errorf("database %+v, verdict %+v", database, verdict)
+			}
+			conditions := status.NewConditions(1, nil, metav1.NewTime(scope.now))
+			conditions.Summarize(verdict)
+			if degraded := *conditions.Configuration()[0].Status == metav1.ConditionTrue; degraded != test.degraded {
+				t.Errorf("degraded is %v", degraded)
+			}
+			if verdict.Ready() != (test.reason == slinkyv1beta1.ReasonAsExpected) {
+				t.Errorf("ready is %v", verdict.Ready())
+			}
+		})
+	}
+}

@@ -1,0 +1,247 @@
+//go:build integration
+
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// canary is a password that must turn up in Secrets only.
+const canary = "canary-in-the-mine"
+
+func TestAccountingComesUpWithItsDatabase(t *testing.T) {
+	world := newWorld(t)
+	accounting := newAccounting()
+	world.create(t, accounting)
+	ready := func(is metav1.ConditionStatus, reason string) {
+		t.Helper()
+		world.accountingIs(t, accounting, slinkyv1beta1.ConditionReady, is, reason)
+	}
+	database := func(is metav1.ConditionStatus, reason string) {
+		t.Helper()
+		world.accountingIs(t, accounting, slinkyv1beta1.ConditionDatabaseReachable, is, reason)
+	}
+	ready(metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound)
+	database(metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling)
+	for name, size := range map[string]int{"slurm-auth-slurm/slurm.key": 1024, "slurm-auth-jwt/jwt_hs256.key": 32} {
+		name, key, _ := strings.Cut(name, "/")
+		generated := &corev1.Secret{}
+		world.get(t, name, generated)
+		if len(generated.Data[key]) != size || len(generated.OwnerReferences) > 0 {
+			t.Errorf("Secret %s has a key of %d bytes and the owners %v", name, len(generated.Data[key]), generated.OwnerReferences)
+		}
+	}
+
+	password := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": canary}}
+	world.create(t, password)
+	ready(metav1.ConditionFalse, slinkyv1beta1.ReasonReconciling)
+	set := &appsv1.StatefulSet{}
+	for _, child := range []client.Object{set, &corev1.Service{}, &corev1.Secret{}} {
+		world.get(t, "slurm-accounting", child)
+		if !metav1.IsControlledBy(child, accounting) {
+			t.Errorf("%T is owned by %v, so it would survive the Accounting", child, child.GetOwnerReferences())
+		}
+	}
+
+	world.observed(t, set)
+	ready(metav1.ConditionFalse, slinkyv1beta1.ReasonPodsNotReady)
+	address := "127.68.16.1"
+	log := startHelper(t, address)
+	pod := world.runSlurmdbd(t, address)
+	say(t, log, "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'pod' (using password: YES)")
+	database(metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseAccessDenied)
+	world.accountingIs(t, accounting, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonDatabaseAccessDenied)
+	say(t, log, "error: mysql_real_connect failed: 2002 Can't connect to server on 'mariadb' (115)")
+	database(metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable)
+	world.setReady(t, pod)
+	database(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+	ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+	world.rests(t)
+
+	t.Run("another password replaces the pod", func(t *testing.T) {
+		before := set.Spec.Template.Annotations[naming.AnnotationConfiguration]
+		world.patch(t, password, `{"stringData": {"password": %q}}`, canary+"-2")
+		world.eventually(t, "slurm-accounting", set, func() error {
+			if set.Spec.Template.Annotations[naming.AnnotationConfiguration] == before {
+				return errors.New("the pod template has not changed")
+			}
+			return nil
+		})
+		files := &corev1.Secret{}
+		world.get(t, "slurm-accounting", files)
+		if !strings.Contains(string(files.Data["slurmdbd.conf"]), "StoragePass="+canary+"-2\n") {
+			t.Error("slurmdbd.conf does not have the password")
+		}
+		ready(metav1.ConditionFalse, slinkyv1beta1.ReasonReconciling)
+		world.observed(t, set)
+		ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+	})
+	t.Run("a key that is gone is asked for while slurmdbd goes on", func(t *testing.T) {
+		world.patch(t, password, `{"data": {"password": null}}`)
+		ready(metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound)
+		database(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+		world.patch(t, password, `{"stringData": {"password": %q}}`, canary+"-2")
+		ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+	})
+	t.Run("the password is in Secrets only", func(t *testing.T) { world.scan(t) })
+	t.Run("an external slurmdbd needs none here", func(t *testing.T) {
+		world.patch(t, accounting, `{"spec": {"external": true, "externalConfig": {"host": "dbd.example"}, "slurmKeyRef": {"name": "slurm-auth-slurm", "key": "slurm.key"}}}`)
+		ready(metav1.ConditionTrue, slinkyv1beta1.ReasonExternal)
+		for _, child := range []client.Object{set, &corev1.Service{}, &corev1.Secret{}} {
+			world.gone(t, "slurm-accounting", child)
+		}
+		world.get(t, "slurm-auth-slurm", &corev1.Secret{})
+	})
+}
+
+func TestAccountingChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
+	world := newWorld(t)
+	accounting := newAccounting()
+	world.create(t, accounting, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": canary}})
+	set, files := &appsv1.StatefulSet{}, &corev1.Secret{}
+	world.eventually(t, "slurm-accounting", set, func() error { return nil })
+	world.get(t, "slurm-accounting", files)
+	conf := string(files.Data["slurmdbd.conf"])
+
+	world.patch(t, set, `{"metadata": {"annotations": {"example.com/mine": "yes"}}, "spec": {"replicas": 2}}`)
+	world.patch(t, files, `{"stringData": {"slurmdbd.conf": "tampered with", "mine": "yes"}}`)
+	world.eventually(t, "slurm-accounting", set, func() error {
+		if *set.Spec.Replicas != 1 {
+			return fmt.Errorf("%d replicas", *set.Spec.Replicas)
+		}
+		return nil
+	})
+	world.eventually(t, "slurm-accounting", files, func() error {
+		if string(files.Data["slurmdbd.conf"]) != conf {
+			return errors.New("slurmdbd.conf is not repaired")
+		}
+		return nil
+	})
+	if set.Annotations["example.com/mine"] != "yes" || string(files.Data["mine"]) != "yes" {
+		t.Errorf("foreign fields were removed: %v, %d values", set.Annotations, len(files.Data))
+	}
+	world.rests(t)
+}
+
+func newAccounting() *slinkyv1beta1.Accounting {
+	return &slinkyv1beta1.Accounting{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.AccountingSpec{
+		StorageConfig: &slinkyv1beta1.StorageConfig{
+			Host: "mariadb", Username: "slurm", PasswordKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "database", Key: "password"},
+		},
+	}}
+}
+
+func (w world) accountingIs(t *testing.T, accounting *slinkyv1beta1.Accounting, kind string, is metav1.ConditionStatus, reason string) {
+	t.Helper()
+	w.eventually(t, accounting.Name, accounting, func() error {
+		return condition(accounting, accounting.Status.Conditions, kind, is, reason)
+	})
+}
+
+// observed says that the StatefulSet's pod is what it should be, as its controller would.
+func (w world) observed(t *testing.T, set *appsv1.StatefulSet) {
+	t.Helper()
+	w.get(t, set.Name, set)
+	set.Status = appsv1.StatefulSetStatus{
+		ObservedGeneration: set.Generation, Replicas: 1, UpdatedReplicas: 1, CurrentRevision: "1", UpdateRevision: "1",
+	}
+	if err := w.Status().Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startHelper runs the helper of a pod at an address, with a file in place of slurmdbd's log.
+func startHelper(t *testing.T, address string) (log string) {
+	t.Helper()
+	log = filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() {
+		ended <- slurmdbd.Run(ctx, slurmdbd.Options{
+			Command: []string{"tail", "-f", log}, Listen: net.JoinHostPort(address, strconv.Itoa(naming.PortAgent)), Log: io.Discard,
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended // tail is ended by a signal, which is no success
+	})
+	return log
+}
+
+// say adds a line to the log.
+func say(t *testing.T, log, line string) {
+	t.Helper()
+	file, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString(line + "\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runSlurmdbd makes the pod of the StatefulSet, running at an address and not ready.
+func (w world) runSlurmdbd(t *testing.T, address string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "slurm-accounting-0", Labels: naming.Labels(naming.Slurmdbd, "slurm")},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "slurmdbd", Image: "slurmdbd"}}},
+	}
+	w.create(t, pod)
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}}
+	if err := w.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+func (w world) setReady(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if err := w.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scan looks for the canary in everything that is not a Secret.
+func (w world) scan(t *testing.T) {
+	t.Helper()
+	for _, list := range []client.ObjectList{
+		&slinkyv1beta1.AccountingList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{}, &eventsv1.EventList{},
+	} {
+		if err := w.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), canary) {
+			t.Errorf("the password is in %T:\n%s", list, text)
+		}
+	}
+}
