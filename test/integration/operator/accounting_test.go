@@ -151,7 +151,7 @@ func newAccounting() *slinkyv1beta1.Accounting {
 	}}
 }
 
-func (w world) accountingIs(t *testing.T, accounting *slinkyv1beta1.Accounting, kind string, is metav1.ConditionStatus, reason string) {
+func (w *world) accountingIs(t *testing.T, accounting *slinkyv1beta1.Accounting, kind string, is metav1.ConditionStatus, reason string) {
 	t.Helper()
 	w.eventually(t, accounting.Name, accounting, func() error {
 		return condition(accounting, accounting.Status.Conditions, kind, is, reason)
@@ -159,7 +159,7 @@ func (w world) accountingIs(t *testing.T, accounting *slinkyv1beta1.Accounting, 
 }
 
 // observed says that the StatefulSet's pod is what it should be, as its controller would.
-func (w world) observed(t *testing.T, set *appsv1.StatefulSet) {
+func (w *world) observed(t *testing.T, set *appsv1.StatefulSet) {
 	t.Helper()
 	w.get(t, set.Name, set)
 	set.Status = appsv1.StatefulSetStatus{
@@ -205,7 +205,7 @@ func say(t *testing.T, log, line string) {
 }
 
 // runSlurmdbd makes the pod of the StatefulSet, running at an address and not ready.
-func (w world) runSlurmdbd(t *testing.T, address string) *corev1.Pod {
+func (w *world) runSlurmdbd(t *testing.T, address string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "slurm-accounting-0", Labels: naming.Labels(naming.Slurmdbd, "slurm")},
@@ -219,7 +219,7 @@ func (w world) runSlurmdbd(t *testing.T, address string) *corev1.Pod {
 	return pod
 }
 
-func (w world) setReady(t *testing.T, pod *corev1.Pod) {
+func (w *world) setReady(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	if err := w.Status().Update(t.Context(), pod); err != nil {
@@ -228,7 +228,7 @@ func (w world) setReady(t *testing.T, pod *corev1.Pod) {
 }
 
 // scan looks for the canary in everything that is not a Secret.
-func (w world) scan(t *testing.T) {
+func (w *world) scan(t *testing.T) {
 	t.Helper()
 	for _, list := range []client.ObjectList{
 		&slinkyv1beta1.AccountingList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{}, &eventsv1.EventList{},
