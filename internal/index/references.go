@@ -61,11 +61,13 @@ func accountingSecrets(accounting *slinkyv1beta1.Accounting) []string {
 	return names
 }
 
+// loginSetSecrets has the host keys too, which nobody owns.
 func loginSetSecrets(loginSet *slinkyv1beta1.LoginSet) []string {
-	if loginSet.Spec.SSSDConfRef == nil {
-		return nil
+	names := []string{naming.LoginHostKeys(loginSet.Name)}
+	if loginSet.Spec.SSSDConfRef != nil {
+		names = append(names, loginSet.Spec.SSSDConfRef.Name)
 	}
-	return []string{loginSet.Spec.SSSDConfRef.Name}
+	return names
 }
 
 func tokenSecrets(token *slinkyv1beta1.Token) []string {

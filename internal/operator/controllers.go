@@ -13,6 +13,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/controller/accounting"
 	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
+	"github.com/slurm-operator/slurm-operator/internal/controller/loginset"
 	"github.com/slurm-operator/slurm-operator/internal/controller/restapi"
 	"github.com/slurm-operator/slurm-operator/internal/controller/slurmclient"
 	"github.com/slurm-operator/slurm-operator/internal/controller/token"
@@ -59,6 +60,9 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 		},
 		slurmclient.Name: &slurmclient.Reconciler{
 			Client: reader, Status: writer(slurmclient.Name), Clock: clock.RealClock{}, Pool: pool, Requests: requests, Dial: options.Dial,
+		},
+		loginset.Name: &loginset.Reconciler{
+			Client: reader, Children: children, Status: writer(loginset.Name), Clock: clock.RealClock{}, Images: options.Images,
 		},
 		token.Name: &token.Reconciler{Client: reader, Children: children, Status: writer(token.Name), Clock: clock.RealClock{}},
 	} {

@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 	}))
 }
 
+// testImages are what the manager's containers run.
+var testImages = naming.Images{Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev"}
+
 // A world is a namespace with a manager that looks after nothing else, and a Slurm in memory.
 type world struct {
 	client.Client

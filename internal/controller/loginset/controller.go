@@ -1,0 +1,160 @@
+// Package loginset runs login pods for each LoginSet: sshd for the users, and sackd, from which Slurm's commands in the pod
+// have their configuration and their credentials.
+//
+// Users meet a LoginSet through its host keys, so these are made once, outlive the LoginSet, and are the same in every
+// pod. A pod holds people's sessions, so it is replaced only for what cannot be had otherwise: authorized keys are read
+// at each login and take effect in the running pods; everything else that a pod is made of is part of its template, or
+// of a digest in it.
+package loginset
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// A Reconciler reconciles LoginSets.
+type Reconciler struct {
+	Client   client.Client
+	Children *child.Applier
+	Status   *status.Writer
+	Clock    clock.PassiveClock
+	Images   naming.Images
+}
+
+// A scope is what a reconcile observes.
+type scope struct {
+	set *slinkyv1beta1.LoginSet
+	// controller and accounting are nil when there is none.
+	controller *slinkyv1beta1.Controller
+	accounting *slinkyv1beta1.Accounting
+	// slurmKey and sssdConf are nil when there is none.
+	slurmKey, sssdConf []byte
+	// hostKeys is nil until they are made.
+	hostKeys *corev1.Secret
+	// deployment is nil until there is one.
+	deployment *appsv1.Deployment
+	pods       []corev1.Pod
+	now        time.Time
+}
+
+// retryConflict is how long to wait before looking again for an object in the way, of which we get no events.
+const retryConflict = time.Minute
+
+// Reconcile brings the pods of one LoginSet, and what leads to them, in step with it.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	scope, err := r.observe(ctx, request)
+	if err != nil || scope == nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	verdict := obstacle(scope)
+	if verdict == nil {
+		err = r.act(ctx, scope)
+		verdict = new(progress(scope, err))
+	}
+	if broken := mistake(err); broken != nil {
+		return ctrl.Result{RequeueAfter: retryConflict}, r.report(ctx, scope, *broken)
+	}
+	return ctrl.Result{}, errors.Join(err, r.report(ctx, scope, *verdict))
+}
+
+func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
+	set := &slinkyv1beta1.LoginSet{}
+	if err := r.Client.Get(ctx, request.NamespacedName, set); err != nil {
+		return nil, err
+	}
+	if set.DeletionTimestamp != nil {
+		return nil, nil // its children go with it
+	}
+	scope := &scope{set: set, now: r.Clock.Now()}
+	var err error
+	if scope.hostKeys, err = reference.Object(ctx, r.Client, set.Namespace, naming.LoginHostKeys(set.Name), &corev1.Secret{}); err != nil {
+		return nil, err
+	}
+	if scope.deployment, err = reference.Object(ctx, r.Client, set.Namespace, naming.LoginSet(set.Name), &appsv1.Deployment{}); err != nil {
+		return nil, err
+	}
+	if ref := set.Spec.SSSDConfRef; ref != nil {
+		if scope.sssdConf, err = reference.SecretValue(ctx, r.Client, set.Namespace, *ref); err != nil {
+			return nil, err
+		}
+	}
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.InNamespace(set.Namespace), client.MatchingLabels(naming.Selector(naming.Login, set.Name))); err != nil {
+		return nil, err
+	}
+	scope.pods = pods.Items
+	return scope, r.observeController(ctx, scope)
+}
+
+func (r *Reconciler) observeController(ctx context.Context, scope *scope) (err error) {
+	namespace := scope.set.Namespace
+	scope.controller, err = reference.Object(ctx, r.Client, namespace, scope.set.Spec.ControllerRef.Name, &slinkyv1beta1.Controller{})
+	if err != nil || scope.controller == nil {
+		return err
+	}
+	if ref := scope.controller.Spec.AccountingRef; ref != nil {
+		if scope.accounting, err = reference.Object(ctx, r.Client, namespace, ref.Name, &slinkyv1beta1.Accounting{}); err != nil {
+			return err
+		}
+	}
+	scope.slurmKey, err = reference.SecretValue(ctx, r.Client, namespace, scope.slurmKeyRef())
+	return err
+}
+
+// slurmKeyRef selects the key that the cluster's daemons share.
+func (s *scope) slurmKeyRef() slinkyv1beta1.SecretKeyReference {
+	return naming.ControllerKeys(s.controller, s.accounting).Slurm
+}
+
+func (r *Reconciler) act(ctx context.Context, scope *scope) error {
+	if scope.hostKeys == nil {
+		made, err := newHostKeys(scope.set)
+		if err != nil {
+			return err
+		}
+		if err := r.Children.CreateOnce(ctx, made); err != nil {
+			return err
+		}
+		scope.hostKeys = made
+	}
+	desired, err := build(scope, r.Images)
+	if err != nil {
+		return err
+	}
+	deployment := &appsv1.Deployment{}
+	err = errors.Join(
+		r.Children.Apply(ctx, scope.set, desired.hosts, &corev1.Service{}),
+		r.Children.Apply(ctx, scope.set, desired.service, &corev1.Service{}),
+		r.Children.Apply(ctx, scope.set, desired.configuration, &corev1.ConfigMap{}),
+		r.actOnBudget(ctx, scope.set, desired.budget),
+		r.Children.Apply(ctx, scope.set, desired.deployment, deployment),
+	)
+	if err == nil {
+		scope.deployment = deployment
+	}
+	return err
+}
+
+func (r *Reconciler) actOnBudget(ctx context.Context, set *slinkyv1beta1.LoginSet, desired *applypolicyv1.PodDisruptionBudgetApplyConfiguration) error {
+	budget := &policyv1.PodDisruptionBudget{}
+	if desired != nil {
+		return r.Children.Apply(ctx, set, desired, budget)
+	}
+	budget.Namespace, budget.Name = set.Namespace, naming.LoginSet(set.Name)
+	return r.Children.Delete(ctx, set, budget)
+}

@@ -1,0 +1,106 @@
+package loginset
+
+import (
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+)
+
+// A desired is the children that a LoginSet should have.
+type desired struct {
+	hosts, service *applycorev1.ServiceApplyConfiguration
+	configuration  *applycorev1.ConfigMapApplyConfiguration
+	deployment     *applyappsv1.DeploymentApplyConfiguration
+	// budget is nil when there should be none.
+	budget *applypolicyv1.PodDisruptionBudgetApplyConfiguration
+}
+
+// build makes the children of a LoginSet. The errors are *invalid: mistakes in the spec.
+func build(scope *scope, images naming.Images) (desired, error) {
+	set := scope.set
+	labels, selector := naming.Labels(naming.Login, set.Name), naming.Selector(naming.Login, set.Name)
+	service, err := podtemplate.Service{
+		Name: naming.LoginSet(set.Name), Namespace: set.Namespace, Labels: labels, Selector: selector,
+		Port: set.Spec.Service.Port, PortName: portName,
+	}.Merge(set.Spec.Service.ServiceTemplate)
+	if err != nil {
+		return desired{}, &invalid{err}
+	}
+	sshd := sshdConfig(set, privateKeys(scope.hostKeys))
+	deployment, err := deployment(scope, images, digest(scope, sshd))
+	if err != nil {
+		return desired{}, &invalid{err}
+	}
+	children := desired{
+		hosts: podtemplate.Service{
+			Name: naming.LoginHosts(set.Name), Namespace: set.Namespace, Labels: labels, Selector: selector, Port: naming.PortSSH, PortName: portName,
+		}.Headless(),
+		service: service,
+		configuration: applycorev1.ConfigMap(naming.LoginConfiguration(set.Name), set.Namespace).WithLabels(labels).
+			WithData(map[string]string{sshdConfigFile: sshd, authorizedKeysFile: set.Spec.RootSSHAuthorizedKeys}),
+		deployment: deployment,
+	}
+	if *set.Spec.Replicas > 1 {
+		children.budget = applypolicyv1.PodDisruptionBudget(naming.LoginSet(set.Name), set.Namespace).WithLabels(labels).
+			WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
+				WithMaxUnavailable(intstr.FromInt32(1)).
+				WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)))
+	}
+	return children, nil
+}
+
+func deployment(scope *scope, images naming.Images, digest string) (*applyappsv1.DeploymentApplyConfiguration, error) {
+	set := scope.set
+	template, err := podtemplate.Merge(podTemplate(scope, image(set, images), digest), set.Spec.Template,
+		podtemplate.Part{Container: loginContainer, Fragment: set.Spec.Login},
+		podtemplate.Part{Container: initContainer, Fragment: set.Spec.Initconf})
+	if err != nil {
+		return nil, err
+	}
+	pod, err := podtemplate.Configuration(template)
+	if err != nil {
+		return nil, err
+	}
+	return applyappsv1.Deployment(naming.LoginSet(set.Name), set.Namespace).
+		WithLabels(naming.Labels(naming.Login, set.Name)).
+		WithSpec(applyappsv1.DeploymentSpec().
+			WithReplicas(*set.Spec.Replicas).
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(naming.Selector(naming.Login, set.Name))).
+			WithStrategy(strategy(set.Spec.Strategy)).
+			WithTemplate(pod)), nil
+}
+
+// strategy is complete: a default that the API server fills in belongs to nobody, stays when the user chooses Recreate, and
+// makes it invalid.
+func strategy(chosen appsv1.DeploymentStrategy) *applyappsv1.DeploymentStrategyApplyConfiguration {
+	if chosen.Type == appsv1.RecreateDeploymentStrategyType {
+		return applyappsv1.DeploymentStrategy().WithType(chosen.Type)
+	}
+	rolling := applyappsv1.RollingUpdateDeployment().WithMaxSurge(intstr.FromString("25%")).WithMaxUnavailable(intstr.FromString("25%"))
+	if chosen.RollingUpdate != nil && chosen.RollingUpdate.MaxSurge != nil {
+		rolling.WithMaxSurge(*chosen.RollingUpdate.MaxSurge)
+	}
+	if chosen.RollingUpdate != nil && chosen.RollingUpdate.MaxUnavailable != nil {
+		rolling.WithMaxUnavailable(*chosen.RollingUpdate.MaxUnavailable)
+	}
+	return applyappsv1.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).WithRollingUpdate(rolling)
+}
+
+// image is what the pods run: also the init container, so that a site that brings an image of its own needs no other.
+func image(set *slinkyv1beta1.LoginSet, images naming.Images) string {
+	var login corev1.Container
+	if err := json.Unmarshal(set.Spec.Login.Raw, &login); err == nil && login.Image != "" {
+		return login.Image
+	}
+	return images.For(naming.Login)
+}

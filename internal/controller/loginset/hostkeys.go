@@ -1,0 +1,71 @@
+package loginset
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// rsaBits is the size of the RSA key, as ssh-keygen makes it.
+const rsaBits = 3072
+
+// newHostKeys is a Secret with new host keys of the kinds that ssh-keygen -A makes, under the names that sshd's directory
+// would have. The public ones are in it for whoever keeps a known_hosts file.
+func newHostKeys(set *slinkyv1beta1.LoginSet) (*corev1.Secret, error) {
+	_, ed25519Key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a host key: %w", err)
+	}
+	ecdsaKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a host key: %w", err)
+	}
+	rsaKey, err := rsa.GenerateKey(rand.Reader, rsaBits)
+	if err != nil {
+		return nil, fmt.Errorf("making a host key: %w", err)
+	}
+	data := map[string][]byte{}
+	for kind, key := range map[string]crypto.Signer{"ed25519": ed25519Key, "ecdsa": ecdsaKey, "rsa": rsaKey} {
+		private, err := ssh.MarshalPrivateKey(key, set.Namespace+"/"+set.Name)
+		if err != nil {
+			return nil, fmt.Errorf("writing a host key: %w", err)
+		}
+		public, err := ssh.NewPublicKey(key.Public())
+		if err != nil {
+			return nil, fmt.Errorf("writing a host key: %w", err)
+		}
+		name := "ssh_host_" + kind + "_key"
+		data[name] = pem.EncodeToMemory(private)
+		data[name+".pub"] = ssh.MarshalAuthorizedKey(public)
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: set.Namespace, Name: naming.LoginHostKeys(set.Name),
+			Labels: map[string]string{naming.LabelManagedBy: naming.ManagedBy},
+		},
+		Data: data,
+	}, nil
+}
+
+// privateKeys names the private keys in a Secret of host keys. It may be one that an administrator has made of the keys
+// that users know already.
+func privateKeys(hostKeys *corev1.Secret) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(hostKeys.Data)), func(name string) bool {
+		return !strings.HasPrefix(name, "ssh_host_") || !strings.HasSuffix(name, "_key")
+	})
+}

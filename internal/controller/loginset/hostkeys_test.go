@@ -1,0 +1,39 @@
+package loginset
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+func TestHostKeysAreThoseThatSSHKnows(t *testing.T) {
+	secret, err := newHostKeys(smallest().set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret.Name != naming.LoginHostKeys("login") || len(secret.OwnerReferences) > 0 {
+		t.Errorf("the Secret is %s, owned by %v", secret.Name, secret.OwnerReferences)
+	}
+	want := map[string]string{
+		"ssh_host_ed25519_key": ssh.KeyAlgoED25519, "ssh_host_ecdsa_key": ssh.KeyAlgoECDSA256, "ssh_host_rsa_key": ssh.KeyAlgoRSA,
+	}
+	got := map[string]string{}
+	for _, name := range privateKeys(secret) {
+		signer, err := ssh.ParsePrivateKey(secret.Data[name])
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got[name] = signer.PublicKey().Type()
+		public, _, _, _, err := ssh.ParseAuthorizedKey(secret.Data[name+".pub"])
+		if err != nil || !bytes.Equal(public.Marshal(), signer.PublicKey().Marshal()) {
+			t.Errorf("%s.pub is not its public key: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,59 @@
+package loginset
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// Name is the controller's name, in logs, metrics and events.
+const Name = "loginset"
+
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets;controllers;accountings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets/status,verbs=get;patch
+// +kubebuilder:rbac:groups=core,resources=configmaps;services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=core,resources=secrets,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+
+// SetupWithManager watches LoginSets, what they own, their pods, and everything that their pods are made from.
+func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
+	// Of a Controller or an Accounting only the spec matters here.
+	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	return ctrl.NewControllerManagedBy(manager).
+		Named(Name).
+		For(&slinkyv1beta1.LoginSet{}).
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.Service{}).
+		Owns(&corev1.ConfigMap{}).
+		Owns(&policyv1.PodDisruptionBudget{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(podLoginSet)).
+		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.LoginSetsByController), spec).
+		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting, index.LoginSetsByController), spec).
+		Watches(&corev1.Secret{}, index.Handler(r.Client, index.LoginSetsBySecret)).
+		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret, index.LoginSetsByController)).
+		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting, index.LoginSetsByController)).
+		Complete(r)
+}
+
+// podLoginSet leads from a login pod to its LoginSet.
+func podLoginSet(_ context.Context, object client.Object) []reconcile.Request {
+	set, ok := naming.Instance(naming.Login, object.GetLabels())
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: set}}}
+}

@@ -1,0 +1,136 @@
+package loginset
+
+import (
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/child"
+)
+
+func TestObstacle(t *testing.T) {
+	tests := map[string]struct {
+		change func(*scope)
+		reason string
+	}{
+		"nothing is in the way":               {change: func(*scope) {}},
+		"asks for the Controller":             {func(s *scope) { s.controller = nil }, slinkyv1beta1.ReasonControllerNotFound},
+		"waits for the key of the Controller": {func(s *scope) { s.slurmKey = nil }, slinkyv1beta1.ReasonControllerNotReady},
+		"asks for the sssd.conf":              {func(s *scope) { s.sssdConf = nil }, slinkyv1beta1.ReasonReferenceNotFound},
+		"asks for host keys":                  {func(s *scope) { s.hostKeys.Data = nil }, slinkyv1beta1.ReasonInvalidSpec},
+		"makes host keys when there are none": {change: func(s *scope) { s.hostKeys = nil }},
+		"waits for the Accounting that has the key": {func(s *scope) {
+			s.controller.Spec.SlurmKeyRef, s.controller.Spec.AccountingRef = nil, &slinkyv1beta1.ObjectReference{Name: "db"}
+		}, slinkyv1beta1.ReasonControllerNotReady},
+		"does not wait for an Accounting that has not": {change: func(s *scope) {
+			s.controller.Spec.AccountingRef = &slinkyv1beta1.ObjectReference{Name: "db"}
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			scope := fullest()
+			test.change(scope)
+			var reason string
+			if verdict := obstacle(scope); verdict != nil {
+				reason = verdict.Reason
+			}
+			if reason != test.reason {
+				t.Errorf("the reason is %q", reason)
+			}
+		})
+	}
+}
+
+func TestMistake(t *testing.T) {
+	tests := map[string]struct {
+		failure error
+		reason  string
+	}{
+		"is none when all went well":         {},
+		"is none when trying again may help": {failure: errors.New("timeout")},
+		"is an object in the way":            {errors.Join(nil, &child.ForeignError{Kind: "Service"}), slinkyv1beta1.ReasonInvalidSpec},
+		"is a fragment that cannot be merged": {
+			&invalid{errors.New("merging spec.login: no")}, slinkyv1beta1.ReasonInvalidSpec,
+		},
+		"is a template that Kubernetes refuses": {
+			apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "login", nil), slinkyv1beta1.ReasonPodTemplateInvalid,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var reason string
+			if verdict := mistake(test.failure); verdict != nil {
+				reason = verdict.Reason
+			}
+			if reason != test.reason {
+				t.Errorf("the reason is %q", reason)
+			}
+		})
+	}
+}
+
+func TestProgress(t *testing.T) {
+	full := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
+	with := func(change func(*appsv1.DeploymentStatus)) appsv1.DeploymentStatus {
+		status := full
+		change(&status)
+		return status
+	}
+	tests := map[string]struct {
+		status  appsv1.DeploymentStatus
+		pods    []corev1.Pod
+		failure error
+		reason  string
+		message string
+		ready   bool
+	}{
+		"is ready when all pods are": {status: full, ready: true, reason: slinkyv1beta1.ReasonAsExpected, message: "all pods are ready: 3"},
+		"waits for Kubernetes": {
+			status: with(func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 1 }),
+			reason: slinkyv1beta1.ReasonReconciling, message: "waiting for Kubernetes to take up the Deployment",
+		},
+		"counts pods that are up to date": {
+			status: with(func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 1 }),
+			reason: slinkyv1beta1.ReasonReconciling, message: "1 of 3 pods are up to date",
+		},
+		"counts pods that are ready": {
+			status: with(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 2 }),
+			reason: slinkyv1beta1.ReasonPodsNotReady, message: "2 of 3 pods are ready",
+		},
+		"waits for pods to go": {
+			status: with(func(s *appsv1.DeploymentStatus) { s.Replicas = 5 }),
+			reason: slinkyv1beta1.ReasonReconciling, message: "2 pods are yet to go",
+		},
+		"says why pods cannot be created": {
+			status: with(func(s *appsv1.DeploymentStatus) {
+				s.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}
+			}),
+			reason: slinkyv1beta1.ReasonPodTemplateInvalid, message: "Kubernetes refuses to create pods: exceeded quota",
+		},
+		"says which pod fails": {
+			status: full,
+			pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "login-1"}, Status: corev1.PodStatus{
+				Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory",
+			}}},
+			reason: slinkyv1beta1.ReasonPodsFailing, message: "pod login-1: Evicted (low on memory)",
+		},
+		"says what will be tried again": {status: full, failure: errors.New("timeout"), reason: slinkyv1beta1.ReasonReconcileError, message: "timeout"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			scope := fullest()
+			scope.pods = test.pods
+			scope.deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: test.status}
+			verdict := progress(scope, test.failure)
+			if verdict.Reason != test.reason || verdict.Message != test.message || verdict.Ready() != test.ready {
+				t.Errorf("the verdict is %+v", verdict)
+			}
+		})
+	}
+}
