@@ -74,8 +74,9 @@ func initconf(scope *scope, image string) corev1.Container {
 	script := []string{
 		"cd " + preparedPath,
 		"install --directory --mode=0755 ssh slurm",
-		"install --owner=root --group=root --mode=0600 --target-directory=ssh " + sourcePath + "/ssh/ssh_host_*_key",
-		fmt.Sprintf("install --owner=%d --group=%d --mode=0400 --target-directory=slurm %s/slurm/%s", user.UID, user.GID, sourcePath, slinkyv1beta1.SlurmKeyFile),
+		"install --mode=0600 --target-directory=ssh " + sourcePath + "/ssh/ssh_host_*_key",
+		"install --mode=0400 --target-directory=slurm " + sourcePath + "/slurm/" + slinkyv1beta1.SlurmKeyFile,
+		fmt.Sprintf("chown %d:%d slurm/%s", user.UID, user.GID, slinkyv1beta1.SlurmKeyFile),
 	}
 	mounts := []corev1.VolumeMount{
 		{Name: preparedVolume, MountPath: preparedPath},
@@ -85,7 +86,7 @@ func initconf(scope *scope, image string) corev1.Container {
 	if scope.set.Spec.SSSDConfRef != nil {
 		script = append(script,
 			"install --directory --mode=0755 sssd",
-			"install --owner=root --group=root --mode=0600 --target-directory=sssd "+sourcePath+"/sssd/sssd.conf")
+			"install --mode=0600 --target-directory=sssd "+sourcePath+"/sssd/sssd.conf")
 		mounts = append(mounts, corev1.VolumeMount{Name: sssdVolume, MountPath: sourcePath + "/sssd", ReadOnly: true})
 	}
 	return corev1.Container{
