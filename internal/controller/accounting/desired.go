@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -147,14 +148,9 @@ func container(scope *scope) corev1.Container {
 			{Name: portName, ContainerPort: naming.PortSlurmdbd, Protocol: corev1.ProtocolTCP},
 			{Name: "helper", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
 		},
-		// slurmdbd listens, and even answers a ping, while its database is away. This it cannot answer without. It is not
-		// asked more often, because Slurm 24.11 prints an error about its own socket whenever somebody in its pod does.
-		ReadinessProbe: &corev1.Probe{
-			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
-				Command: []string{"sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"},
-			}},
-			InitialDelaySeconds: 2, PeriodSeconds: 10, TimeoutSeconds: 10, FailureThreshold: 2,
-		},
+		// It starts when its database does, and may then convert tables for hours: nobody is to lose patience.
+		StartupProbe:             probe(2, math.MaxInt32),
+		ReadinessProbe:           probe(10, 2),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          podtemplate.Locked(),
 		VolumeMounts: []corev1.VolumeMount{
@@ -163,6 +159,18 @@ func container(scope *scope) corev1.Container {
 			{Name: "run", MountPath: path.Dir(slurmconf.SlurmdbdPidFile)},
 			{Name: "tmp", MountPath: "/tmp"},
 		},
+	}
+}
+
+// probe asks slurmdbd what it cannot answer without its database; it listens, and even answers a ping, while that is away.
+// Once it runs it is not asked more often than necessary, because Slurm 24.11 prints an error about a socket of its own
+// whenever somebody in its pod asks.
+func probe(period, failures int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
+			Command: []string{"sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"},
+		}},
+		PeriodSeconds: period, TimeoutSeconds: 10, FailureThreshold: failures,
 	}
 }
 

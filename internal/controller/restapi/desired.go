@@ -117,14 +117,11 @@ func container(image string, conf slurmconf.Document) corev1.Container {
 		},
 		Ports: []corev1.ContainerPort{{Name: portName, ContainerPort: naming.PortSlurmrestd, Protocol: corev1.ProtocolTCP}},
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}},
-			PeriodSeconds: 5,
+			ProbeHandler:        corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}},
+			InitialDelaySeconds: 1, PeriodSeconds: 5,
 		},
-		// SIGTERM ends slurmrestd in the middle of an answer; SIGINT lets it finish. First come a few seconds in which the
-		// Service learns that the pod is going away.
-		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
-			Command: []string{"sh", "-c", "sleep 3; kill -INT 1; sleep 10"},
-		}}},
+		// A few seconds in which the Service learns that the pod is going away.
+		Lifecycle:                &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", "3"}}}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          podtemplate.Locked(),
 		VolumeMounts: []corev1.VolumeMount{
@@ -134,6 +131,10 @@ func container(image string, conf slurmconf.Document) corev1.Container {
 	}
 }
 
+// launch runs a command and turns SIGTERM, which would end slurmrestd in the middle of an answer, into SIGINT, which lets it
+// finish. A hook could send SIGINT too, but it would end together with the container, which Kubernetes reports as a failure.
+const launch = `"$0" "$@" & trap "kill -INT $!; wait $!; exit \$?" TERM; wait $!`
+
 // arguments run slurmrestd with what the cluster has: without accounting, Slurm 24.11 refuses to serve slurmdbd's part. No
 // host before the port means all addresses of the families that slurm.conf turns on.
 func arguments(conf slurmconf.Document) []string {
@@ -141,5 +142,5 @@ func arguments(conf slurmconf.Document) []string {
 	if _, accounting := conf.Get("AccountingStorageType"); accounting {
 		plugins += ",openapi/slurmdbd"
 	}
-	return []string{"slurmrestd", "-a", "rest_auth/jwt", "-s", plugins, ":6820"}
+	return []string{"sh", "-c", launch, "slurmrestd", "-a", "rest_auth/jwt", "-s", plugins, ":6820"}
 }
