@@ -44,6 +44,8 @@ type Cluster struct {
 	Accounting *Endpoint
 	// JWKS says that there is a set of further keys for auth/jwt.
 	JWKS bool
+	// JWTKeyDigest is the KeyDigest of the key that signs tokens; empty leaves it out.
+	JWTKeyDigest string
 	// Metrics turns on slurmctld's own metrics, which Slurm has since 25.11.
 	Metrics bool
 	// MaxNodeCount limits how many nodes may register: see the function of that name.

@@ -13,6 +13,23 @@ import (
 // them along with the rest of its running configuration.
 const marker = "config_hash"
 
+// keyMarker is the token of SlurmctldParameters that carries the digest of the key that signs tokens. slurmctld reads that
+// key only along with its configuration, so another key is another configuration.
+const keyMarker = "jwt_key_digest"
+
+// KeyDigest tells keys apart. It is too short to tell anything about a key.
+func KeyDigest(key []byte) string {
+	sum := sha256.Sum256(key)
+	return hex.EncodeToString(sum[:4])
+}
+
+// KeyDigestOf finds the digest of the key in the value of SlurmctldParameters. It is empty when there is none.
+func KeyDigestOf(parameters string) string {
+	token, _ := findToken(splitTokens(parameters), keyMarker)
+	_, digest, _ := strings.Cut(token, "=")
+	return digest
+}
+
 // FileName is the name of the file that carries the hash of all files.
 const FileName = "slurm.conf"
 

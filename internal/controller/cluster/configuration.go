@@ -44,6 +44,7 @@ func build(scope *scope) (candidate, *problem) {
 	cluster := slurmconf.Cluster{
 		Name: naming.ClusterName(scope.controller), Hosts: hosts(scope.controller), Port: naming.PortSlurmctld, SlurmUser: "slurm",
 		JWKS:         scope.controller.Spec.JWKSKeyRef != nil,
+		JWTKeyDigest: slurmconf.KeyDigest(scope.jwtKey),
 		Metrics:      metrics(scope),
 		MaxNodeCount: maxNodeCount(scope),
 		ExtraConf:    scope.controller.Spec.ExtraConf,

@@ -19,6 +19,8 @@ const (
 	annotationHash    = "controller." + slinkyv1beta1.GroupName + "/config-hash"
 	annotationImage   = "controller." + slinkyv1beta1.GroupName + "/slurmctld-image"
 	annotationVersion = "controller." + slinkyv1beta1.GroupName + "/slurm-version"
+	// annotationSlurmKey is the digest of the key that all daemons share.
+	annotationSlurmKey = "controller." + slinkyv1beta1.GroupName + "/slurm-key-digest"
 	// annotationTouched is when a pod was last touched to make its kubelet look for new files.
 	annotationTouched = "controller." + slinkyv1beta1.GroupName + "/touched"
 )
@@ -81,7 +83,7 @@ func stateClaim(controller *slinkyv1beta1.Controller) *corev1.PersistentVolumeCl
 // promotedConfigMap is the configuration that slurmctld runs or starts with.
 func promotedConfigMap(scope *scope, candidate candidate) *applycorev1.ConfigMapApplyConfiguration {
 	return configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
-		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion}).
+		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion, annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey)}).
 		WithData(candidate.files)
 }
 

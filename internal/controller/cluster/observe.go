@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -24,6 +25,8 @@ type scope struct {
 	accounting *slinkyv1beta1.Accounting // nil without
 	nodeSets   []slinkyv1beta1.NodeSet
 	keys       naming.Keys
+	// slurmKey and jwtKey are the keys themselves; nil while they do not exist.
+	slurmKey, jwtKey []byte
 	// missing says what the spec refers to and does not exist.
 	missing []string
 	// mismatch tells that Controller and Accounting have different keys.
@@ -53,6 +56,8 @@ type promoted struct {
 	hash  string
 	// image and slurmVersion are what the trial ran that let it through.
 	image, slurmVersion string
+	// slurmKey is the digest of the key that all daemons share.
+	slurmKey string
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
@@ -98,23 +103,27 @@ func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) error 
 // observeKeys looks whether the keys exist that nobody generates, and whether all agree on them.
 func (r *Reconciler) observeKeys(ctx context.Context, scope *scope) error {
 	namespace := scope.controller.Namespace
-	values := map[slinkyv1beta1.SecretKeyReference]string{}
-	for field, key := range map[string]slinkyv1beta1.SecretKeyReference{"spec.slurmKeyRef": scope.keys.Slurm, "spec.jwtKeyRef": scope.keys.JWT} {
-		value, err := reference.SecretValue(ctx, r.Client, namespace, key)
+	for _, key := range []struct {
+		field     string
+		reference slinkyv1beta1.SecretKeyReference
+		value     *[]byte
+	}{
+		{"spec.slurmKeyRef", scope.keys.Slurm, &scope.slurmKey},
+		{"spec.jwtKeyRef", scope.keys.JWT, &scope.jwtKey},
+	} {
+		value, err := reference.SecretValue(ctx, r.Client, namespace, key.reference)
 		if err != nil {
 			return err
 		}
-		values[key] = string(value)
-		if value == nil && !scope.generates(key) {
-			scope.missing = append(scope.missing, reference.Missing(field, "Secret", key.Name, key.Key))
+		if *key.value = value; value == nil && !scope.generates(key.reference) {
+			scope.missing = append(scope.missing, reference.Missing(key.field, "Secret", key.reference.Name, key.reference.Key))
 		}
 	}
 	if scope.accounting == nil {
 		return nil
 	}
-	theirs := naming.AccountingKeys(scope.accounting).Slurm
-	value, err := reference.SecretValue(ctx, r.Client, namespace, theirs)
-	scope.mismatch = value != nil && values[scope.keys.Slurm] != "" && string(value) != values[scope.keys.Slurm]
+	theirs, err := reference.SecretValue(ctx, r.Client, namespace, naming.AccountingKeys(scope.accounting).Slurm)
+	scope.mismatch = theirs != nil && scope.slurmKey != nil && !bytes.Equal(theirs, scope.slurmKey)
 	return err
 }
 
@@ -175,6 +184,7 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 		scope.promoted = &promoted{
 			files: live.Data, hash: live.Annotations[annotationHash],
 			image: live.Annotations[annotationImage], slurmVersion: live.Annotations[annotationVersion],
+			slurmKey: live.Annotations[annotationSlurmKey],
 		}
 	}
 	trials := &corev1.PodList{}

@@ -11,6 +11,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
@@ -56,6 +57,9 @@ func decide(scope *scope) plan {
 	if problem := obstacle(scope); problem != nil {
 		return keep(scope, plan{problem: problem})
 	}
+	if scope.slurmKey == nil || scope.jwtKey == nil {
+		return keep(scope, plan{}) // they are about to be generated
+	}
 	builder := build
 	if scope.controller.Spec.External {
 		builder = buildExternal
@@ -95,6 +99,10 @@ func obstacle(scope *scope) *problem {
 		return &problem{slinkyv1beta1.ReasonKeyMismatch, fmt.Sprintf(
 			"spec.slurmKeyRef selects another key than Accounting %s has, so slurmctld and slurmdbd would refuse each other; use the same Secret for both, or remove spec.slurmKeyRef",
 			scope.accounting.Name)}
+	case scope.promoted != nil && scope.promoted.slurmKey != "" && scope.slurmKey != nil && scope.promoted.slurmKey != slurmconf.KeyDigest(scope.slurmKey):
+		return &problem{slinkyv1beta1.ReasonKeyMismatch, fmt.Sprintf(
+			"Secret %s holds another key than the cluster runs with, and daemons with different keys refuse each other; put the old key back, or see docs/keys.md for how to change it",
+			scope.keys.Slurm.Name)}
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func newScope(changes ...func(*scope)) *scope {
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slurm"}}
 	controller.Spec.Service.Port = naming.PortSlurmctld
 	scope := &scope{
-		controller: controller, keys: naming.ControllerKeys(controller, nil), image: "new", now: start,
+		controller: controller, keys: naming.ControllerKeys(controller, nil), image: "new", now: start, slurmKey: []byte("s"), jwtKey: []byte("j"),
 		images: naming.Images{Repository: "images", Tag: "26.05", Operator: "operator"}, agents: map[string]AgentState{},
 	}
 	for _, change := range changes {
@@ -128,6 +128,9 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 		},
 		"a name that is too long": {
 			func(s *scope) { s.controller.Namespace = strings.Repeat("n", 40) }, slinkyv1beta1.ReasonClusterNameTooLong, "spec.clusterName",
+		},
+		"another key than the daemons have": {
+			func(s *scope) { s.promoted.slurmKey = "other" }, slinkyv1beta1.ReasonKeyMismatch, "put the old key back",
 		},
 		"another key than the Accounting's": {
 			func(s *scope) { s.mismatch, s.accounting = true, &slinkyv1beta1.Accounting{} }, slinkyv1beta1.ReasonKeyMismatch, "spec.slurmKeyRef",

@@ -66,6 +66,8 @@ func configurationCondition(scope *scope, plan plan) fact {
 		return fact{metav1.ConditionTrue, slinkyv1beta1.ReasonExternal, "slurmctld runs elsewhere, with a configuration of its own"}
 	}
 	switch plan.stage {
+	case notBuilt:
+		return no(slinkyv1beta1.ReasonReconciling, "the cluster's keys are being generated")
 	case begin, trying:
 		message := fmt.Sprintf("configuration %s is tried on a throwaway slurmctld", hash)
 		if plan.detail != "" {
@@ -76,7 +78,7 @@ func configurationCondition(scope *scope, plan plan) fact {
 		return no(slinkyv1beta1.ReasonRefused, "slurmctld refuses configuration %s: %s%s", hash, plan.detail, last)
 	case unheld:
 		return no(slinkyv1beta1.ReasonTrialFailed, "configuration %s could not be tried: %s; it is tried again every minute%s", hash, plan.detail, last)
-	case notBuilt, promote, settled:
+	case promote, settled:
 	}
 	if done, why := applied(scope, hash); !done {
 		return no(slinkyv1beta1.ReasonApplying, "configuration %s is on its way to slurmctld: %s", hash, why)

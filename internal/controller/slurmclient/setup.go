@@ -9,6 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -16,8 +18,6 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
-
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
 // Name is the controller's name, in logs, metrics and events.
@@ -31,13 +31,23 @@ const Name = "slurmclient"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, configurationApplied))).
 		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(restAPIController)).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).
 		WatchesRawSource(source.Func(r.watchPool)).
 		Complete(r)
+}
+
+// configurationApplied lets through that slurmctld has read its configuration, and with it the key that tokens are signed
+// with: a token that it refused before may be good now.
+var configurationApplied = predicate.Funcs{
+	UpdateFunc: func(update event.UpdateEvent) bool {
+		before, ok := update.ObjectOld.(*slinkyv1beta1.Controller)
+		after, same := update.ObjectNew.(*slinkyv1beta1.Controller)
+		return !ok || !same || before.Status.AppliedConfigHash != after.Status.AppliedConfigHash
+	},
 }
 
 // restAPIController leads from a RestApi to its Controller.

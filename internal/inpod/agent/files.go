@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-)
 
-// marker is the token by which a configuration is known.
-var marker = regexp.MustCompile(`(?:^|,)config_hash=([0-9a-f]+)(?:,|$)`)
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
 
 // files are those that slurmctld reads, as they are mounted.
 type files struct {
@@ -39,24 +37,32 @@ func stamp(path string) string {
 	return fmt.Sprintf("%d bytes of %d", info.Size(), info.ModTime().UnixNano())
 }
 
-// markerOf is the marker in a slurm.conf, empty when it has none.
+// markerOf is the marker in a slurm.conf, empty when it has none, or when the key beside it is not yet the one that the
+// file was written for: the kubelet learns of Secrets and ConfigMaps on different ways.
 func markerOf(path string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return ""
 	}
-	return markerIn(string(content))
+	parameters := parametersIn(string(content))
+	if digest := slurmconf.KeyDigestOf(parameters); digest != "" {
+		key, err := os.ReadFile(filepath.Join(filepath.Dir(path), filepath.Base(slurmconf.JWTKeyFile)))
+		if err != nil || slurmconf.KeyDigest(key) != digest {
+			return ""
+		}
+	}
+	return slurmconf.HashOf(parameters)
 }
 
-// markerIn finds the marker among the settings of a text, which may also be the output of `scontrol show config`.
-func markerIn(text string) string {
+// markerIn finds the marker among the settings of a text, such as the output of `scontrol show config`.
+func markerIn(text string) string { return slurmconf.HashOf(parametersIn(text)) }
+
+// parametersIn is the value of SlurmctldParameters among the settings of a text.
+func parametersIn(text string) string {
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(line, "=")
-		if !strings.EqualFold(strings.TrimSpace(key), "SlurmctldParameters") {
-			continue
-		}
-		if match := marker.FindStringSubmatch(strings.TrimSpace(value)); match != nil {
-			return match[1]
+		if strings.EqualFold(strings.TrimSpace(key), "SlurmctldParameters") {
+			return strings.TrimSpace(value)
 		}
 	}
 	return ""
