@@ -82,6 +82,9 @@ func Build(cluster Cluster) (Document, error) {
 		"slurmctldparameters": {"enable_configless", "reconfig_on_restart"},
 		"authinfo":            {"use_client_ids"},
 	}}
+	if cluster.JWTKeyDigest != "" {
+		m.tokens["slurmctldparameters"] = append(m.tokens["slurmctldparameters"], keyMarker+"="+cluster.JWTKeyDigest)
+	}
 	m.own = cluster.owned()
 	for _, script := range cluster.scripts() {
 		if len(script.names) > 0 {

@@ -236,3 +236,21 @@ func TestBuildTakesLargeTexts(t *testing.T) {
 		})
 	}
 }
+
+func TestAnotherKeyIsAnotherConfiguration(t *testing.T) {
+	hash := func(key string) string {
+		digest := KeyDigest([]byte(key))
+		document, err := Build(Cluster{Name: "c", Hosts: []Host{{Name: "h"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 1, JWTKeyDigest: digest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parameters, _ := document.Get("SlurmctldParameters")
+		if found := KeyDigestOf(parameters); found != digest {
+			t.Errorf("%s has the digest %q instead of %q", parameters, found, digest)
+		}
+		return Hash(map[string]string{FileName: document.Render()})
+	}
+	if hash("one") == hash("two") {
+		t.Error("two keys have the same hash")
+	}
+}

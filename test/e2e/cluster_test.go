@@ -57,7 +57,7 @@ func startCluster(t *testing.T, operator kube.Namespace, version string) *slurmC
 		namespace: kube.NewNamespace(t, "cluster-"+strings.ReplaceAll(version, ".", "-")), operator: operator, version: version,
 		password: "canary-" + rand.Text(), sshKey: private,
 	}
-	values := settings{smokeSettings: smokeSettings{Version: version}, AuthorizedKey: authorized, ConfServer: "slurm-controller-0.slurm-slurmctld:6817"}
+	values := settings{smokeSettings: smokeSettings{Version: version}, AuthorizedKey: authorized, ConfServer: "slurm-controller-0.slurm-slurmctld:6817", Nodes: 2}
 	cluster.namespace.CreateSecret(t, "mariadb", map[string][]byte{"password": []byte(cluster.password)})
 	cluster.namespace.ApplyTemplates(t, manifests, "cluster/database.yaml", values)
 	started := time.Now()

@@ -17,7 +17,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-//go:embed operator/*.yaml cluster/*.yaml
+//go:embed operator/*.yaml cluster/*.yaml ha/*.yaml
 var manifests embed.FS
 
 // settings fill in the manifests.
@@ -27,6 +27,9 @@ type settings struct {
 	AuthorizedKey string
 	// ConfServer is where slurmd finds slurmctld.
 	ConfServer string
+	// Nodes is how many slurmds there are, and Node where they run; empty for anywhere.
+	Nodes int
+	Node  string
 }
 
 // Repository is where the images of Slurm's daemons are.

@@ -15,12 +15,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/test/golden"
 )
 
 const hashAnnotation = "controller.slinky.slurm.net/config-hash"
@@ -43,6 +45,50 @@ func TestControllerBecomesReady(t *testing.T) {
 	if controller.Status.AppliedConfigHash != live.Annotations[hashAnnotation] {
 		t.Errorf("applied is %s, and wanted %s", controller.Status.AppliedConfigHash, live.Annotations[hashAnnotation])
 	}
+}
+
+func TestControllerHasItsChildren(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	var documents []string
+	for _, child := range []struct {
+		object *unstructured.Unstructured
+		owned  bool
+	}{
+		{object("slurm-controller", corev1.SchemeGroupVersion.WithKind("Service")), true},
+		{object("slurm-slurmctld", corev1.SchemeGroupVersion.WithKind("Service")), true},
+		{object("slurm-controller", corev1.SchemeGroupVersion.WithKind("ServiceAccount")), true},
+		{object("slurm-config", corev1.SchemeGroupVersion.WithKind("ConfigMap")), true},
+		{object("slurm-controller-state", corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")), false},
+		{object("slurm-controller", appsv1.SchemeGroupVersion.WithKind("StatefulSet")), true},
+	} {
+		world.get(t, child.object.GetName(), child.object)
+		if owned := metav1.IsControlledBy(child.object, controller); owned != child.owned {
+			t.Errorf("%s %s is owned by %v", child.object.GetKind(), child.object.GetName(), child.object.GetOwnerReferences())
+		}
+		documents = append(documents, world.anonymous(t, child.object))
+	}
+	golden.Compare(t, "controller.golden.yaml", strings.Join(documents, "---\n"))
+}
+
+func TestControllerRepairsItsChildrenAndKeepsForeignFields(t *testing.T) {
+	world := newWorld(t)
+	world.readyController(t)
+	set := &appsv1.StatefulSet{}
+	world.get(t, "slurm-controller", set)
+	world.patch(t, set, `{"metadata":{"annotations":{"example.com/mine":"yes"}},"spec":{"replicas":3}}`)
+	world.eventually(t, "slurm-controller", set, func() error {
+		if *set.Spec.Replicas != 1 || set.Annotations["example.com/mine"] != "yes" {
+			return fmt.Errorf("replicas %d, annotations %v", *set.Spec.Replicas, set.Annotations)
+		}
+		return nil
+	})
+	service := &corev1.Service{}
+	world.get(t, "slurm-controller", service)
+	if err := world.Delete(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	world.eventually(t, "slurm-controller", &corev1.Service{}, func() error { return nil })
 }
 
 // I14: a configuration that slurmctld refuses never replaces one that works.

@@ -1,0 +1,100 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
+)
+
+// TestBackupTakesOver proves that a cluster with two slurmctlds survives the loss of the machine of one of them: the
+// backup takes over, a running job runs on, and nobody has to do anything, not even the operator (I12).
+func TestBackupTakesOver(t *testing.T) {
+	own := ownCluster(t)
+	operator := startOperator(t)
+	for version := range strings.SplitSeq(*slurmVersions, ",") {
+		t.Run(version, func(t *testing.T) {
+			cluster := &slurmCluster{namespace: kube.NewNamespace(t, "ha-"+strings.ReplaceAll(version, ".", "-")), operator: operator, version: version}
+			values := settings{
+				smokeSettings: smokeSettings{Version: version}, Nodes: 1,
+				ConfServer: "slurm-controller-0.slurm-slurmctld:6817,slurm-controller-1.slurm-slurmctld:6817",
+			}
+			cluster.namespace.ApplyTemplates(t, manifests, "ha/slurmctld.yaml", values)
+			var primary string
+			primary, values.Node = cluster.primaryAndThird(t)
+			cluster.namespace.ApplyTemplates(t, manifests, "ha/others.yaml", values)
+			cluster.namespace.ApplyTemplates(t, manifests, "cluster/nodes.yaml", values)
+			becomesReady(t, cluster.namespace, 3*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login")
+			cluster.namespace.Eventually(t, time.Minute, "an idle node", func(ctx context.Context) error { return cluster.sinfoShows(ctx, "all* idle 1") })
+			job := cluster.startsAJob(t)
+
+			node, err := own.Node(primary)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := node.Off(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			cut := time.Now()
+			cluster.namespace.Eventually(t, 3*time.Minute, "the job under the backup", func(ctx context.Context) error { return cluster.jobIs(ctx, job, "RUNNING") })
+			t.Logf("%s: the backup answers %.1f s after the primary's machine was lost, and the job runs on", version, time.Since(cut).Seconds())
+			if err := node.On(); err != nil {
+				t.Fatal(err)
+			}
+			back := time.Now()
+			cluster.namespace.Eventually(t, 5*time.Minute, "both slurmctlds", func(ctx context.Context) error {
+				out, err := cluster.login(ctx, "scontrol", "ping")
+				if err == nil && strings.Count(out, "is UP") != 2 {
+					err = fmt.Errorf("scontrol ping shows %q", out)
+				}
+				return err
+			})
+			t.Logf("%s: both slurmctlds answer %.1f s after the machine came back", version, time.Since(back).Seconds())
+			cluster.namespace.Eventually(t, time.Minute, "the job at the end", func(ctx context.Context) error { return cluster.jobIs(ctx, job, "RUNNING") })
+			becomesReady(t, cluster.namespace, 2*time.Minute, "controller.slinky.slurm.net/slurm")
+		})
+	}
+}
+
+// primaryAndThird waits for both slurmctlds and returns the primary's node and one on which neither runs.
+func (c *slurmCluster) primaryAndThird(t *testing.T) (primary, third string) {
+	t.Helper()
+	nodes := []string{"node-1", "node-2", "node-3"}
+	c.namespace.Eventually(t, 3*time.Minute, "two running slurmctlds", func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/name=slurmctld", "--sort-by=.metadata.name",
+			"--output=jsonpath={range .items[?(@.status.phase==\"Running\")]}{.spec.nodeName} {end}")
+		if err != nil {
+			return err
+		}
+		used := strings.Fields(out)
+		if len(used) != 2 {
+			return fmt.Errorf("they run on %v", used)
+		}
+		primary = used[0]
+		free := slices.DeleteFunc(slices.Clone(nodes), func(node string) bool { return slices.Contains(used, node) })
+		if len(free) != 1 {
+			return errors.New("no node is left for the others")
+		}
+		third = free[0]
+		return nil
+	})
+	return primary, third
+}
+
+func (c *slurmCluster) startsAJob(t *testing.T) string {
+	t.Helper()
+	out, err := c.login(t.Context(), "sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 900")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := strings.TrimSpace(out)
+	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "RUNNING") })
+	return job
+}

@@ -1,0 +1,47 @@
+//go:build integration
+
+package operator_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+)
+
+// I8: at rest there are no writes, whatever kinds of objects there are.
+func TestNothingIsWrittenAtRest(t *testing.T) {
+	t.Parallel()
+	world := newWorld(t)
+	world.readyController(t)
+	controller := slinkyv1beta1.ObjectReference{Name: "slurm"}
+	world.create(t,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": bytes.Repeat([]byte{1}, 32), "password": []byte("p")}},
+		newToken("erin"),
+		&slinkyv1beta1.Accounting{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.AccountingSpec{StorageConfig: &slinkyv1beta1.StorageConfig{
+			Host: "mariadb", Username: "slurm", PasswordKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "key", Key: "password"},
+		}}},
+		&slinkyv1beta1.LoginSet{ObjectMeta: metav1.ObjectMeta{Name: "login"}, Spec: slinkyv1beta1.LoginSetSpec{ControllerRef: controller}},
+		&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: slinkyv1beta1.NodeSetSpec{ControllerRef: controller}},
+	)
+	stop := world.acceptEverything(t) // the NodeSet changes the configuration once more
+	world.rests(t)
+	stop()
+	// A minute and a bit: some things are looked at every 15 seconds.
+	const window = 65 * time.Second
+	before, slurm := world.writes.Load(), len(world.slurm.Requests())
+	timer := time.NewTimer(window)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+	}
+	if writes := world.writes.Load() - before; writes != 0 {
+		t.Errorf("%d writes in %s", writes, window)
+	}
+	t.Logf("no writes, and %d requests to Slurm, in %s", len(world.slurm.Requests())-slurm, window)
+}
