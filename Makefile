@@ -14,6 +14,8 @@ FUZZTIME ?= 10s
 SCALE_FLAGS ?= -docs=baseline
 # The Slurm versions that tests run on.
 SLURM ?= 26.05,24.11
+# Which end-to-end tests run.
+E2E ?= .
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 TOOL := go tool -modfile=hack/tools/go.mod
@@ -92,7 +94,7 @@ bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one of our own (root)
-	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 40m ./test/e2e/... -args -slurm=$(SLURM)
+	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 60m -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM)
 
 .PHONY: test-cluster
 test-cluster: $(DEVCLUSTER) ## Prove our own cluster: its faults, and CYCLES (20) times up and down (root)
