@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -22,6 +23,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 	"github.com/slurm-operator/slurm-operator/test/golden"
 )
 
@@ -107,6 +109,7 @@ func TestRefusedConfigurationIsHeldBack(t *testing.T) {
 			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonRefused),
 			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonRefused))
 	})
+	world.hasEvent(t, corev1.EventTypeWarning, slinkyv1beta1.ReasonRefused, "slurm.conf line 21")
 	live, now := &corev1.ConfigMap{}, &appsv1.StatefulSet{}
 	world.get(t, "slurm-config", live)
 	world.get(t, "slurm-controller", now)
@@ -299,6 +302,23 @@ func (w *world) createPod(t *testing.T, name, address string, template corev1.Po
 	}
 }
 
+// hasEvent waits for an event.
+func (w *world) hasEvent(t *testing.T, kind, reason, text string) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 15*time.Second, true, func(ctx context.Context) (bool, error) {
+		events := &eventsv1.EventList{}
+		if err := w.List(ctx, events); err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(events.Items, func(event eventsv1.Event) bool {
+			return event.Type == kind && event.Reason == reason && strings.Contains(event.Note, text)
+		}), nil
+	})
+	if err != nil {
+		t.Errorf("there is no %s event %s with %q: %v", kind, reason, text, err)
+	}
+}
+
 func agentWith(live *corev1.ConfigMap) cluster.AgentState {
 	return cluster.AgentState{FilesHash: live.Annotations[hashAnnotation], RunningHash: live.Annotations[hashAnnotation]}
 }
@@ -308,4 +328,26 @@ func hasFile(live *corev1.ConfigMap, name, content string) error {
 		return fmt.Errorf("%s is %q", name, live.Data[name])
 	}
 	return nil
+}
+
+// I4: no reconcile waits for Slurm, whatever slurmrestd does.
+func TestSlurmThatHangsHoldsUpNothing(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	world.slurm.Inject(slurmtest.Fault{Respond: slurmtest.Hang})
+	started := time.Now()
+	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
+	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	live := &corev1.ConfigMap{}
+	world.eventually(t, "slurm-config", live, func() error {
+		if !strings.Contains(live.Data["slurm.conf"], "sched/builtin") {
+			return errors.New("the configuration was not promoted")
+		}
+		return nil
+	})
+	world.create(t, newToken("frank"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": make([]byte, 32)}})
+	world.eventually(t, "frank-jwt-frank", &corev1.Secret{}, func() error { return nil })
+	if took := time.Since(started); took > 15*time.Second {
+		t.Errorf("it took %s", took)
+	}
 }
