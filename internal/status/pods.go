@@ -67,22 +67,32 @@ func podTrouble(pod *corev1.Pod) (trouble, message string) {
 	return "", ""
 }
 
-// passing are the reasons for which a container waits while nothing is wrong. All others are errors of the kubelet's.
+// passing are the reasons for which a container waits while nothing is wrong. All others but that of a crash are errors of
+// the kubelet's.
 var passing = []string{"", "ContainerCreating", "PodInitializing"}
 
-// containerTrouble says what is wrong with a container. One that crashed is in trouble from the kubelet's first pause
-// before a restart; how it ended tells more about it than that pause.
+// crashing is the kubelet's word for the pause before it starts a crashed container again.
+const crashing = "CrashLoopBackOff"
+
+// containerTrouble says what is wrong with a container. One that crashes again and again has ended, waits and runs by turns;
+// that is one trouble, and how it ended tells more about it than the turn that it is in.
 func containerTrouble(status *corev1.ContainerStatus) (trouble, message string) {
-	waiting := status.State.Waiting
-	if waiting == nil || slices.Contains(passing, waiting.Reason) {
+	waiting, running := status.State.Waiting, status.State.Running
+	ended := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated)
+	switch {
+	case waiting != nil && slices.Contains(passing, waiting.Reason):
+		return "", ""
+	case waiting != nil && (waiting.Reason != crashing || ended == nil):
+		return waiting.Reason, waiting.Message
+	case ended == nil || ended.ExitCode == 0 && waiting == nil:
+		return "", ""
+	// A first crash is forgiven as soon as the container runs again, any other when it is ready.
+	case waiting == nil && (status.RestartCount == 0 || running != nil && (status.Ready || status.RestartCount == 1)):
 		return "", ""
 	}
-	if ended := status.LastTerminationState.Terminated; ended != nil {
-		message := fmt.Sprintf("exit code %d, %s", ended.ExitCode, ended.Reason)
-		if ended.Message != "" {
-			message += ": " + ended.Message
-		}
-		return waiting.Reason, message
+	message = fmt.Sprintf("exit code %d, %s", ended.ExitCode, ended.Reason)
+	if ended.Message != "" {
+		message += ": " + strings.TrimSpace(ended.Message)
 	}
-	return waiting.Reason, waiting.Message
+	return crashing, message
 }

@@ -24,6 +24,13 @@ func TestPodTrouble(t *testing.T) {
 	}}}
 	crashed := waiting("CrashLoopBackOff", "back-off 10s restarting failed container=login pod=a_ns(uid)")
 	crashed.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+	state := func(status corev1.ContainerStatus) corev1.PodStatus {
+		status.Name = "login"
+		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}}
+	}
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "no such host\n"}}
+	completed := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	initializing := waiting("PodInitializing", "")
 	initializing.InitContainerStatuses = []corev1.ContainerStatus{
 		{Name: "initconf", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `secret "x" not found`}}},
@@ -50,6 +57,17 @@ func TestPodTrouble(t *testing.T) {
 			pods: []corev1.Pod{pod("a", crashed)},
 			want: "pod a: container login has CrashLoopBackOff (exit code 1, Error)",
 		},
+		"says what a container said before it ended": {
+			pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: ended, RestartCount: 1}))},
+			want: "pod a: container login has CrashLoopBackOff (exit code 1, Error: no such host)",
+		},
+		"does not take a restart for a recovery": {
+			pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: running, LastTerminationState: ended, RestartCount: 2}))},
+			want: "pod a: container login has CrashLoopBackOff (exit code 1, Error: no such host)",
+		},
+		"forgives a single crash":            {pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: running, LastTerminationState: ended, RestartCount: 1}))}},
+		"forgives crashes once it is ready":  {pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: running, LastTerminationState: ended, RestartCount: 9, Ready: true}))}},
+		"finds nothing in what is completed": {pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: completed}))}},
 		"looks at init containers first": {
 			pods: []corev1.Pod{pod("a", initializing)},
 			want: `pod a: container initconf has CreateContainerConfigError (secret "x" not found)`,
