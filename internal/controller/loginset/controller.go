@@ -52,8 +52,9 @@ type scope struct {
 	now        time.Time
 }
 
-// retryConflict is how long to wait before looking again for an object in the way, of which we get no events.
-const retryConflict = time.Minute
+// retryRefused is when to try again what Kubernetes refused, or what an object of somebody else is in the way of: its going
+// is no event that we get.
+const retryRefused = time.Minute
 
 // Reconcile brings the pods of one LoginSet, and what leads to them, in step with it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -61,15 +62,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || scope == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	verdict := obstacle(scope)
-	if verdict == nil {
-		err = r.act(ctx, scope)
-		verdict = new(progress(scope, err))
+	if verdict, blocked := obstacle(scope); blocked {
+		return ctrl.Result{}, r.report(ctx, scope, verdict)
 	}
-	if broken := mistake(err); broken != nil {
-		return ctrl.Result{RequeueAfter: retryConflict}, r.report(ctx, scope, *broken)
+	err = r.act(ctx, scope)
+	if verdict, refused := refusal(err); refused {
+		return ctrl.Result{RequeueAfter: retryRefused}, r.report(ctx, scope, verdict)
 	}
-	return ctrl.Result{}, errors.Join(err, r.report(ctx, scope, *verdict))
+	return ctrl.Result{}, errors.Join(err, r.report(ctx, scope, judge(scope, err)))
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
@@ -141,8 +141,8 @@ func (r *Reconciler) act(ctx context.Context, scope *scope) error {
 		r.Children.Apply(ctx, scope.set, desired.hosts, &corev1.Service{}),
 		r.Children.Apply(ctx, scope.set, desired.service, &corev1.Service{}),
 		r.Children.Apply(ctx, scope.set, desired.configuration, &corev1.ConfigMap{}),
-		r.actOnBudget(ctx, scope.set, desired.budget),
 		r.Children.Apply(ctx, scope.set, desired.deployment, deployment),
+		r.actOnBudget(ctx, scope.set, desired.budget),
 	)
 	if err == nil {
 		scope.deployment = deployment
@@ -150,6 +150,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope) error {
 	return err
 }
 
+// actOnBudget applies the budget, or deletes what there may be of one.
 func (r *Reconciler) actOnBudget(ctx context.Context, set *slinkyv1beta1.LoginSet, desired *applypolicyv1.PodDisruptionBudgetApplyConfiguration) error {
 	budget := &policyv1.PodDisruptionBudget{}
 	if desired != nil {

@@ -1,13 +1,9 @@
 package loginset
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +11,8 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files under testdata")
 
 var testImages = naming.Images{Repository: "slurm-operator", Tag: "26.05"}
 
@@ -80,7 +75,7 @@ func TestChildren(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareGolden(t, name+".golden.yaml", toYAML(t, children))
+			golden.Compare(t, name+".yaml", toYAML(t, children))
 		})
 	}
 }
@@ -97,8 +92,8 @@ func TestMistakesInFragmentsNameTheField(t *testing.T) {
 			scope := smallest()
 			mistaken(&scope.set.Spec)
 			_, err := build(scope, naming.Images{})
-			verdict := mistake(err)
-			if verdict == nil || verdict.Reason != slinkyv1beta1.ReasonInvalidSpec || !strings.Contains(verdict.Message, field+":") {
+			verdict, refused := refusal(err)
+			if !refused || verdict.Reason != slinkyv1beta1.ReasonInvalidSpec || !strings.Contains(verdict.Message, field+":") {
 				t.Errorf("the verdict is %+v", verdict)
 			}
 		})
@@ -119,21 +114,4 @@ func toYAML(t *testing.T, children desired) string {
 		}
 	}
 	return strings.Join(documents, "---\n")
-}
-
-func compareGolden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Error(diff)
-	}
 }

@@ -40,21 +40,18 @@ const (
 	preparedPath = "/prepared"
 )
 
-// annotationDigest stands for what a pod takes up only when it starts, so that it is replaced when that has changed.
-const annotationDigest = slinkyv1beta1.GroupName + "/login-configuration"
-
 // loginCapabilities are what sshd and the start of sackd need; docs/login.md says what each is for.
-var loginCapabilities = []corev1.Capability{"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"}
+var loginCapabilities = []corev1.Capability{"AUDIT_WRITE", "CHOWN", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"}
 
 // podTemplate is the operator's part of the pods.
 //
-// Every pod has the name of the headless Service as its host name: slurmctld looks up the host name of whoever runs srun,
-// and a name that DNS does not know keeps it waiting.
+// Every pod has the name of the headless Service as its host name: slurmctld looks up the host name of whoever runs srun
+// while it lets nobody else in, and where DNS has no quick answer for a name, the whole cluster waits.
 func podTemplate(scope *scope, image, digest string) corev1.PodTemplateSpec {
 	set := scope.set
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels: naming.Labels(naming.Login, set.Name), Annotations: map[string]string{annotationDigest: digest},
+			Labels: naming.Labels(naming.Login, set.Name), Annotations: map[string]string{naming.AnnotationConfiguration: digest},
 		},
 		Spec: corev1.PodSpec{
 			Hostname:                     naming.LoginHosts(set.Name),

@@ -1,17 +1,12 @@
 package loginset
 
 import (
-	"context"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
@@ -40,20 +35,11 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
 		Owns(&policyv1.PodDisruptionBudget{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(podLoginSet)).
+		Watches(&corev1.Pod{}, index.Pods(naming.Login)).
 		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.LoginSetsByController), spec).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting, index.LoginSetsByController), spec).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.LoginSetsBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret, index.LoginSetsByController)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting, index.LoginSetsByController)).
 		Complete(r)
-}
-
-// podLoginSet leads from a login pod to its LoginSet.
-func podLoginSet(_ context.Context, object client.Object) []reconcile.Request {
-	set, ok := naming.Instance(naming.Login, object.GetLabels())
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: set}}}
 }

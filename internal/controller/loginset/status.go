@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -19,31 +18,31 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// obstacle is why nothing can be made yet; nil when there is nothing in the way. What was made before stays.
-func obstacle(scope *scope) *status.Verdict {
+// obstacle is why nothing can be made yet. It returns false when there is nothing in the way. What was made before stays.
+func obstacle(scope *scope) (status.Verdict, bool) {
 	spec := scope.set.Spec
 	if scope.controller == nil {
-		return new(status.Broken(slinkyv1beta1.ReasonControllerNotFound,
-			"Controller %s, which spec.controllerRef names, does not exist; create it", spec.ControllerRef.Name))
+		return status.Broken(slinkyv1beta1.ReasonControllerNotFound,
+			"Controller %s, which spec.controllerRef names, does not exist; create it", spec.ControllerRef.Name), true
 	}
 	if ref := scope.controller.Spec.AccountingRef; ref != nil && scope.accounting == nil && scope.controller.Spec.SlurmKeyRef == nil {
-		return new(status.Working(slinkyv1beta1.ReasonControllerNotReady,
-			"waiting for Accounting %s, whose key Controller %s uses", ref.Name, scope.controller.Name))
+		return status.Working(slinkyv1beta1.ReasonControllerNotReady,
+			"waiting for Accounting %s, whose key Controller %s uses", ref.Name, scope.controller.Name), true
 	}
 	if scope.slurmKey == nil {
 		key := scope.slurmKeyRef()
-		return new(status.Working(slinkyv1beta1.ReasonControllerNotReady,
-			"waiting for the key of Controller %s: Secret %s, key %s", scope.controller.Name, key.Name, key.Key))
+		return status.Working(slinkyv1beta1.ReasonControllerNotReady,
+			"waiting for the key of Controller %s: Secret %s, key %s", scope.controller.Name, key.Name, key.Key), true
 	}
 	if ref := spec.SSSDConfRef; ref != nil && scope.sssdConf == nil {
-		return new(status.Broken(slinkyv1beta1.ReasonReferenceNotFound, "%s", reference.Missing("spec.sssdConfRef", "Secret", ref.Name, ref.Key)))
+		return status.Broken(slinkyv1beta1.ReasonReferenceNotFound, "%s", reference.Missing("spec.sssdConfRef", "Secret", ref.Name, ref.Key)), true
 	}
 	if scope.hostKeys != nil && len(privateKeys(scope.hostKeys)) == 0 {
-		return new(status.Broken(slinkyv1beta1.ReasonInvalidSpec,
+		return status.Broken(slinkyv1beta1.ReasonInvalidSpec,
 			"Secret %s holds no host key under a name such as ssh_host_ed25519_key; add one, or delete the Secret and new ones are made",
-			naming.LoginHostKeys(scope.set.Name)))
+			naming.LoginHostKeys(scope.set.Name)), true
 	}
-	return nil
+	return status.Verdict{}, false
 }
 
 // An invalid is an error that only a change of the spec mends.
@@ -52,48 +51,41 @@ type invalid struct{ error }
 // Unwrap is the error itself.
 func (e *invalid) Unwrap() error { return e.error }
 
-// mistake is what a failure says about what a person has to mend; nil when it is to be tried again.
-func mistake(failure error) *status.Verdict {
-	if foreign, ok := errors.AsType[*child.ForeignError](failure); ok {
-		return new(status.Broken(slinkyv1beta1.ReasonInvalidSpec, "%v", foreign))
+// refusal is the verdict on an error that somebody has to mend. It returns false for errors that pass by themselves.
+func refusal(err error) (status.Verdict, bool) {
+	if invalid, ok := errors.AsType[*invalid](err); ok {
+		return status.Broken(slinkyv1beta1.ReasonInvalidSpec, "%v", invalid), true
 	}
-	if invalid, ok := errors.AsType[*invalid](failure); ok {
-		return new(status.Broken(slinkyv1beta1.ReasonInvalidSpec, "%v", invalid))
-	}
-	if apierrors.IsInvalid(failure) {
-		return new(status.Broken(slinkyv1beta1.ReasonPodTemplateInvalid, "%v", failure))
-	}
-	return nil
+	return child.Refusal(err)
 }
 
-// progress is how far the pods have come.
-func progress(scope *scope, failure error) status.Verdict {
-	wanted := *scope.set.Spec.Replicas
+// judge says how the pods do, from their Deployment and from themselves.
+func judge(scope *scope, failure error) status.Verdict {
 	if failure != nil {
 		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
+	}
+	set, wanted, is := scope.set, *scope.set.Spec.Replicas, scope.deployment.Status
+	if is.ObservedGeneration < scope.deployment.Generation {
+		return status.Working(slinkyv1beta1.ReasonReconciling, "login pods are being made")
+	}
+	if is.ReadyReplicas == wanted && is.UpdatedReplicas == wanted && is.Replicas == wanted {
+		if wanted == 0 {
+			return status.Well("the LoginSet is scaled to zero, so nobody can log in")
+		}
+		return status.Well("users log in through port %d of the Service %s", set.Spec.Service.Port, naming.LoginSet(set.Name))
+	}
+	for _, condition := range is.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return status.Broken(slinkyv1beta1.ReasonPodsFailing, "Kubernetes does not create a pod: %s", condition.Message)
+		}
 	}
 	if trouble := status.PodTrouble(scope.pods); trouble != "" {
 		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	}
-	is := scope.deployment.Status
-	for _, condition := range is.Conditions {
-		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return status.Broken(slinkyv1beta1.ReasonPodTemplateInvalid, "Kubernetes refuses to create pods: %s", condition.Message)
-		}
+	if is.ReadyReplicas < wanted {
+		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", is.ReadyReplicas, wanted)
 	}
-	switch {
-	case is.ObservedGeneration < scope.deployment.Generation:
-		return status.Working(slinkyv1beta1.ReasonReconciling, "waiting for Kubernetes to take up the Deployment")
-	case is.UpdatedReplicas < wanted:
-		return status.Working(slinkyv1beta1.ReasonReconciling, "%d of %d pods are up to date", is.UpdatedReplicas, wanted)
-	case is.AvailableReplicas < wanted:
-		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", is.AvailableReplicas, wanted)
-	case is.Replicas > wanted:
-		return status.Working(slinkyv1beta1.ReasonReconciling, "%d pods are yet to go", is.Replicas-wanted)
-	case wanted == 0:
-		return status.Well("no pods are wanted")
-	}
-	return status.Well("all pods are ready: %d", wanted)
+	return status.Working(slinkyv1beta1.ReasonReconciling, "pods are being replaced: %d of %d are up to date", is.UpdatedReplicas, wanted)
 }
 
 func (r *Reconciler) report(ctx context.Context, scope *scope, verdict status.Verdict) error {

@@ -36,18 +36,14 @@ func TestObstacle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			scope := fullest()
 			test.change(scope)
-			var reason string
-			if verdict := obstacle(scope); verdict != nil {
-				reason = verdict.Reason
-			}
-			if reason != test.reason {
-				t.Errorf("the reason is %q", reason)
+			if verdict, blocked := obstacle(scope); verdict.Reason != test.reason || blocked != (test.reason != "") {
+				t.Errorf("blocked: %v, %+v", blocked, verdict)
 			}
 		})
 	}
 }
 
-func TestMistake(t *testing.T) {
+func TestRefusal(t *testing.T) {
 	tests := map[string]struct {
 		failure error
 		reason  string
@@ -59,24 +55,23 @@ func TestMistake(t *testing.T) {
 			&invalid{errors.New("merging spec.login: no")}, slinkyv1beta1.ReasonInvalidSpec,
 		},
 		"is a template that Kubernetes refuses": {
-			apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "login", nil), slinkyv1beta1.ReasonPodTemplateInvalid,
+			apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "login", nil), slinkyv1beta1.ReasonInvalidSpec,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var reason string
-			if verdict := mistake(test.failure); verdict != nil {
-				reason = verdict.Reason
-			}
-			if reason != test.reason {
-				t.Errorf("the reason is %q", reason)
+			if verdict, refused := refusal(test.failure); verdict.Reason != test.reason || refused != (test.reason != "") {
+				t.Errorf("refused: %v, %+v", refused, verdict)
 			}
 		})
 	}
 }
 
-func TestProgress(t *testing.T) {
-	full := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
+func TestJudge(t *testing.T) {
+	evicted := []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "login-1"}, Status: corev1.PodStatus{
+		Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory",
+	}}}
+	full := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3}
 	with := func(change func(*appsv1.DeploymentStatus)) appsv1.DeploymentStatus {
 		status := full
 		change(&status)
@@ -90,34 +85,37 @@ func TestProgress(t *testing.T) {
 		message string
 		ready   bool
 	}{
-		"is ready when all pods are": {status: full, ready: true, reason: slinkyv1beta1.ReasonAsExpected, message: "all pods are ready: 3"},
+		"is ready when all pods are": {
+			status: full, ready: true, reason: slinkyv1beta1.ReasonAsExpected, message: "users log in through port 2222 of the Service login",
+		},
+		"forgives a pod that was replaced": {
+			status: full, pods: evicted, ready: true, reason: slinkyv1beta1.ReasonAsExpected, message: "users log in through port 2222 of the Service login",
+		},
 		"waits for Kubernetes": {
 			status: with(func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 1 }),
-			reason: slinkyv1beta1.ReasonReconciling, message: "waiting for Kubernetes to take up the Deployment",
+			reason: slinkyv1beta1.ReasonReconciling, message: "login pods are being made",
 		},
 		"counts pods that are up to date": {
 			status: with(func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 1 }),
-			reason: slinkyv1beta1.ReasonReconciling, message: "1 of 3 pods are up to date",
+			reason: slinkyv1beta1.ReasonReconciling, message: "pods are being replaced: 1 of 3 are up to date",
 		},
 		"counts pods that are ready": {
-			status: with(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 2 }),
+			status: with(func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 2 }),
 			reason: slinkyv1beta1.ReasonPodsNotReady, message: "2 of 3 pods are ready",
 		},
 		"waits for pods to go": {
 			status: with(func(s *appsv1.DeploymentStatus) { s.Replicas = 5 }),
-			reason: slinkyv1beta1.ReasonReconciling, message: "2 pods are yet to go",
+			reason: slinkyv1beta1.ReasonReconciling, message: "pods are being replaced: 3 of 3 are up to date",
 		},
 		"says why pods cannot be created": {
 			status: with(func(s *appsv1.DeploymentStatus) {
+				s.ReadyReplicas = 0
 				s.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}
 			}),
-			reason: slinkyv1beta1.ReasonPodTemplateInvalid, message: "Kubernetes refuses to create pods: exceeded quota",
+			reason: slinkyv1beta1.ReasonPodsFailing, message: "Kubernetes does not create a pod: exceeded quota",
 		},
 		"says which pod fails": {
-			status: full,
-			pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "login-1"}, Status: corev1.PodStatus{
-				Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory",
-			}}},
+			status: with(func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 2 }), pods: evicted,
 			reason: slinkyv1beta1.ReasonPodsFailing, message: "pod login-1: Evicted (low on memory)",
 		},
 		"says what will be tried again": {status: full, failure: errors.New("timeout"), reason: slinkyv1beta1.ReasonReconcileError, message: "timeout"},
@@ -127,7 +125,7 @@ func TestProgress(t *testing.T) {
 			scope := fullest()
 			scope.pods = test.pods
 			scope.deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: test.status}
-			verdict := progress(scope, test.failure)
+			verdict := judge(scope, test.failure)
 			if verdict.Reason != test.reason || verdict.Message != test.message || verdict.Ready() != test.ready {
 				t.Errorf("the verdict is %+v", verdict)
 			}
