@@ -70,7 +70,8 @@ type LoginSetSpec struct {
 	// +kubebuilder:validation:MaxLength=262144
 	RootSSHAuthorizedKeys string `json:"rootSshAuthorizedKeys,omitempty"`
 
-	// extraSshdConfig is appended to sshd_config.
+	// extraSshdConfig is added to sshd_config, before the operator's own lines, because sshd takes the first value of a
+	// setting; what begins with a Match stands after them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	ExtraSshdConfig string `json:"extraSshdConfig,omitempty"`

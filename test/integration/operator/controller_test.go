@@ -70,7 +70,7 @@ func TestControllerHasItsChildren(t *testing.T) {
 		}
 		documents = append(documents, world.anonymous(t, child.object))
 	}
-	golden.Compare(t, "controller.golden.yaml", strings.Join(documents, "---\n"))
+	golden.Compare(t, "controller.yaml", strings.Join(documents, "---\n"))
 }
 
 func TestControllerRepairsItsChildrenAndKeepsForeignFields(t *testing.T) {

@@ -25,7 +25,8 @@ type LoginSetSpecApplyConfiguration struct {
 	Template *PodTemplateApplyConfiguration `json:"template,omitempty"`
 	// rootSshAuthorizedKeys holds the public keys that may log in as root, one on a line, as in authorized_keys.
 	RootSSHAuthorizedKeys *string `json:"rootSshAuthorizedKeys,omitempty"`
-	// extraSshdConfig is appended to sshd_config.
+	// extraSshdConfig is added to sshd_config, before the operator's own lines, because sshd takes the first value of a
+	// setting; what begins with a Match stands after them.
 	ExtraSshdConfig *string `json:"extraSshdConfig,omitempty"`
 	// sssdConfRef selects an sssd.conf. Addition: optional. Absent: local accounts only.
 	SSSDConfRef *SecretKeyReferenceApplyConfiguration `json:"sssdConfRef,omitempty"`
