@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,5 +139,5 @@ func shorten(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}
-	return message[:maxMessage-len("…")] + "…"
+	return strings.ToValidUTF8(message[:maxMessage-len("…")], "") + "…"
 }

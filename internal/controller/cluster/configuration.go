@@ -163,10 +163,10 @@ func accountingEndpoint(accounting *slinkyv1beta1.Accounting) *slurmconf.Endpoin
 	return &slurmconf.Endpoint{Host: naming.Accounting(accounting.Name) + "." + accounting.Namespace, Port: int(accounting.Spec.Service.Port)}
 }
 
-// metrics tells whether slurmctld's own metrics are on. They are where Slurm has them, whether or not anybody scrapes
-// them: the operator sees from them, in a few bytes, whether any node has changed.
+// metrics tells whether slurmctld's own metrics are on: where they are wanted, and Slurm has them. Whoever reaches slurmctld may
+// read them, and they name users, so they are never on unasked.
 func metrics(scope *scope) bool {
-	return hasHTTP(scope.slurmVersion)
+	return scope.controller.Spec.Metrics.Enabled && hasHTTP(scope.slurmVersion)
 }
 
 // hasHTTP tells whether the daemons of a release answer HTTP: health, and metrics.

@@ -17,14 +17,13 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/jwt"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
-	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 )
 
 // An endpoint is where a cluster is reached.
 type endpoint struct {
 	url     string
-	metrics string // slurmctld itself, for its counts of nodes; empty where it has none
+	metrics string // slurmctld itself, for its counts of nodes; empty where that is not wanted
 	ready   bool
 }
 
@@ -41,8 +40,7 @@ func decide(scope *scope) (endpoint, bool) {
 		url:   fmt.Sprintf("http://%s.%s:%d", naming.RestAPI(chosen.Name), chosen.Namespace, chosen.Spec.Service.Port),
 		ready: ready(chosen),
 	}
-	if version, err := slurm.ParseVersion(scope.controller.Status.SlurmVersion); err == nil && !scope.controller.Spec.External &&
-		version.Compare(slurm.Version{Major: 25, Minor: 11}) >= 0 {
+	if scope.controller.Spec.Metrics.Enabled && !scope.controller.Spec.External {
 		found.metrics = fmt.Sprintf("http://%s.%s:%d", naming.Controller(scope.controller.Name), scope.controller.Namespace, scope.controller.Spec.Service.Port)
 	}
 	return found, true

@@ -6,8 +6,10 @@ package operator_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +36,41 @@ func TestManagerLeadsIsReadyAndHandsOverWhenStopped(t *testing.T) {
 	stop()
 	if err := leads(t.Context(), config); err == nil {
 		t.Error("the stopped manager still holds the lease, so the next one would wait for it to run out")
+	}
+}
+
+// TestMetricsTellHowSessionsAndObjectsDo uses the one registry that is served.
+func TestMetricsTellHowSessionsAndObjectsDo(t *testing.T) {
+	world := newWorld(t)
+	world.readyController(t)
+	address := freeAddress(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- operator.Run(ctx, server.Config, operator.Options{
+			MetricsAddress: address, MetricsInsecure: true, HealthAddress: "0", Namespaces: []string{world.namespace}, Workers: 1,
+			Images: testImages, Dial: world.dial, Agent: world.agent,
+		})
+	}()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager ended with %v", err)
+		}
+	}()
+	for _, line := range []string{
+		`slurm_operator_slurm_reachable{controller="slurm",controller_namespace="` + world.namespace + `"} 1`,
+		`slurm_operator_slurm_nodes{controller="slurm",controller_namespace="` + world.namespace + `"} 1`,
+		`slurm_operator_condition{condition="Ready",kind="Controller",name="slurm",object_namespace="` + world.namespace + `",reason="AsExpected",status="True"} 1`,
+		`slurm_operator_slurm_requests_total{call="nodes",controller="slurm",controller_namespace="` + world.namespace + `",result="ok"}`,
+	} {
+		eventually(t, func(ctx context.Context) error {
+			body, err := read(ctx, "http://"+address+"/metrics")
+			if err == nil && !strings.Contains(body, line) {
+				err = fmt.Errorf("there is no %s", line)
+			}
+			return err
+		})
 	}
 }
 
@@ -73,19 +110,25 @@ func leads(ctx context.Context, config *rest.Config) error {
 }
 
 func get(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	_, err := read(ctx, url)
+	return err
+}
+
+func read(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return "", err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %s", url, response.Status)
 	}
-	return nil
+	return string(body), err
 }
 
 func eventually(t *testing.T, check func(ctx context.Context) error) {
