@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
@@ -196,6 +197,9 @@ func applied(scope *scope, hash string) (bool, string) {
 
 // again is when to look again at what tells nobody when it changes; 0 is never.
 func (p plan) again(scope *scope) time.Duration {
+	if p.problem != nil {
+		return child.RetryRefusal
+	}
 	switch p.stage {
 	case unheld:
 		return max(retryTrial-scope.now.Sub(endOf(scope.trial)), time.Second)

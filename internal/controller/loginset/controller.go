@@ -52,10 +52,6 @@ type scope struct {
 	now        time.Time
 }
 
-// retryRefused is when to try again what Kubernetes refused, or what an object of somebody else is in the way of: its going
-// is no event that we get.
-const retryRefused = time.Minute
-
 // Reconcile brings the pods of one LoginSet, and what leads to them, in step with it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
@@ -67,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	err = r.act(ctx, scope)
 	if verdict, refused := refusal(err); refused {
-		return ctrl.Result{RequeueAfter: retryRefused}, r.report(ctx, scope, verdict)
+		return ctrl.Result{RequeueAfter: child.RetryRefusal}, r.report(ctx, scope, verdict)
 	}
 	return ctrl.Result{}, errors.Join(err, r.report(ctx, scope, judge(scope, err)))
 }

@@ -59,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	plan := decide(scope)
 	err = r.act(ctx, scope, plan)
 	if refusal, ok := child.Refusal(err); ok {
-		plan, err = obstacle(refusal), nil
+		return ctrl.Result{RequeueAfter: child.RetryRefusal}, r.report(ctx, scope, obstacle(refusal), nil)
 	}
 	return ctrl.Result{}, errors.Join(err, r.report(ctx, scope, plan, err))
 }

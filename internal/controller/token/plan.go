@@ -69,5 +69,5 @@ func issued(token jwt.Token) status.Verdict {
 
 // conflict says that the Secret belongs to somebody else.
 func conflict(foreign *child.ForeignError) plan {
-	return plan{verdict: status.Broken(slinkyv1beta1.ReasonSecretConflict, "%v in spec.secretRef", foreign)}
+	return plan{verdict: status.Broken(slinkyv1beta1.ReasonSecretConflict, "%v in spec.secretRef", foreign), again: child.RetryRefusal}
 }
