@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,12 +148,13 @@ func (c *slurmCluster) survivesItsPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	job = strings.TrimSpace(job)
-	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "RUNNING") })
+	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=RUNNING") })
 	started := time.Now()
 	c.namespace.DeletePod(t, "slurm-controller-0")
-	c.namespace.Eventually(t, 2*time.Minute, "slurmctld back with the job", func(ctx context.Context) error { return c.jobIs(ctx, job, "RUNNING") })
-	t.Logf("%s: slurmctld answers %.1f s after its pod was deleted, and the job runs on", c.version, time.Since(started).Seconds())
-	c.namespace.Eventually(t, time.Minute, "the job's end", func(ctx context.Context) error { return c.jobIs(ctx, job, "COMPLETED") })
+	// However long it takes, the job must be the one that was started, not a second start of it.
+	c.namespace.Eventually(t, 2*time.Minute, "slurmctld back with the job", func(ctx context.Context) error { return c.jobIs(ctx, job, "Restarts=0") })
+	t.Logf("%s: slurmctld answers %.1f s after its pod was deleted, and knows the job", c.version, time.Since(started).Seconds())
+	c.namespace.Eventually(t, time.Minute, "the job's end", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=COMPLETED", "Restarts=0") })
 }
 
 // I12: slurmctld's Service has an endpoint whenever slurmctld is up, also while the operator is down.
@@ -308,12 +310,18 @@ func (c *slurmCluster) sinfoShows(ctx context.Context, line string) error {
 	return err
 }
 
-func (c *slurmCluster) jobIs(ctx context.Context, job, state string) error {
+// jobIs reports what scontrol does not show of a job.
+func (c *slurmCluster) jobIs(ctx context.Context, job string, shown ...string) error {
 	out, err := c.login(ctx, "scontrol", "show", "job", job)
-	if err == nil && !strings.Contains(out, "JobState="+state) {
-		err = fmt.Errorf("scontrol shows %q", out)
+	if err != nil {
+		return err
 	}
-	return err
+	for _, field := range shown {
+		if !slices.Contains(strings.Fields(out), field) {
+			return fmt.Errorf("scontrol does not show %s: %q", field, out)
+		}
+	}
+	return nil
 }
 
 // login runs a command where a user would.

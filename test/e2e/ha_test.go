@@ -43,7 +43,7 @@ func TestBackupTakesOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			cut := time.Now()
-			cluster.namespace.Eventually(t, 3*time.Minute, "the job under the backup", func(ctx context.Context) error { return cluster.jobIs(ctx, job, "RUNNING") })
+			cluster.namespace.Eventually(t, 3*time.Minute, "the job under the backup", func(ctx context.Context) error { return cluster.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
 			t.Logf("%s: the backup answers %.1f s after the primary's machine was lost, and the job runs on", version, time.Since(cut).Seconds())
 			if err := node.On(); err != nil {
 				t.Fatal(err)
@@ -57,7 +57,7 @@ func TestBackupTakesOver(t *testing.T) {
 				return err
 			})
 			t.Logf("%s: both slurmctlds answer %.1f s after the machine came back", version, time.Since(back).Seconds())
-			cluster.namespace.Eventually(t, time.Minute, "the job at the end", func(ctx context.Context) error { return cluster.jobIs(ctx, job, "RUNNING") })
+			cluster.namespace.Eventually(t, time.Minute, "the job at the end", func(ctx context.Context) error { return cluster.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
 			becomesReady(t, cluster.namespace, 2*time.Minute, "controller.slinky.slurm.net/slurm")
 		})
 	}
@@ -95,6 +95,6 @@ func (c *slurmCluster) startsAJob(t *testing.T) string {
 		t.Fatal(err)
 	}
 	job := strings.TrimSpace(out)
-	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "RUNNING") })
+	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
 	return job
 }
