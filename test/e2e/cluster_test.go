@@ -324,8 +324,11 @@ func (c *slurmCluster) jobIs(ctx context.Context, job string, shown ...string) e
 	return nil
 }
 
-// login runs a command where a user would.
+// login runs a command where a user would. A command that begins while slurmctld's pod is being replaced finds no address
+// for its name, and Slurm tries again for minutes before it gives up; the next one is answered at once.
 func (c *slurmCluster) login(ctx context.Context, command ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
 	return c.namespace.Exec(ctx, "deployment/login", command...)
 }
 
