@@ -57,6 +57,9 @@ func (r *Reconciler) actExternal(ctx context.Context, scope *scope, plan *plan) 
 // keys, as it finds its saved state.
 func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 	name, namespace := scope.controller.Name, scope.controller.Namespace
+	if scope.controller.Spec.AccountingRef != nil && scope.accounting == nil {
+		return nil // its keys, when it is there, are the cluster's
+	}
 	for _, key := range []struct {
 		wanted   bool
 		generate func() *corev1.Secret

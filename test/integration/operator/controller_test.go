@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -201,6 +202,10 @@ func TestControllerNamesWhatIsMissing(t *testing.T) {
 		if condition.Type == slinkyv1beta1.ConditionReady && (!strings.Contains(condition.Message, "Accounting nowhere") || !strings.Contains(condition.Message, "ConfigMap lost")) {
 			t.Errorf("the message is %q", condition.Message)
 		}
+	}
+	// The Accounting, when it comes, brings the keys: others would part the cluster from it.
+	if err := world.Get(t.Context(), client.ObjectKey{Name: "slurm-auth-slurm"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		t.Errorf("keys were generated: %v", err)
 	}
 }
 
