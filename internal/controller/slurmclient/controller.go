@@ -41,9 +41,11 @@ type Reconciler struct {
 type scope struct {
 	controller *slinkyv1beta1.Controller
 	restAPIs   []slinkyv1beta1.RestApi
-	jwtKey     []byte
-	session    *slurm.Session // nil without
-	now        time.Time
+	// jwtKey is nil while there is none. awaited says that the Accounting that has it is not there: what is known stays.
+	jwtKey  []byte
+	awaited bool
+	session *slurm.Session // nil without
+	now     time.Time
 }
 
 // countInterval is how often the counts of nodes and jobs are brought to the status, if they have changed. They are in
@@ -84,6 +86,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slur
 		if accounting, err = reference.Object(ctx, r.Client, request.Namespace, name.Name, &slinkyv1beta1.Accounting{}); err != nil {
 			return nil, err
 		}
+		scope.awaited = accounting == nil && scope.controller.Spec.JWTKey() == nil
 	}
 	if scope.jwtKey, err = reference.SecretValue(ctx, r.Client, request.Namespace, naming.ControllerKeys(scope.controller, accounting).JWT); err != nil {
 		return nil, err
@@ -94,6 +97,9 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slur
 
 // act makes, replaces or ends the session.
 func (r *Reconciler) act(scope *scope, key slurm.Key) error {
+	if scope.awaited && scope.controller.DeletionTimestamp == nil {
+		return nil // slurmctld runs on with its keys, and so does the session
+	}
 	endpoint, ok := decide(scope)
 	if !ok {
 		r.Pool.Remove(key)

@@ -45,7 +45,7 @@ func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string)
 	case len(scope.restAPIs) == 0:
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonNoRestAPI, fmt.Sprintf(
 			"no RestApi has spec.controllerRef.name %s, so the operator cannot talk with Slurm; create one", scope.controller.Name)
-	case scope.jwtKey == nil:
+	case scope.jwtKey == nil && scope.session == nil:
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound, "the key that signs tokens for Slurm does not exist yet"
 	case scope.session == nil:
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonConnecting, "there is no connection yet"

@@ -213,13 +213,19 @@ func TestControllerNamesWhatIsMissing(t *testing.T) {
 // ready.
 func (w *world) readyController(t *testing.T) *slinkyv1beta1.Controller {
 	t.Helper()
-	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
+	return w.readyControllerWith(t, slinkyv1beta1.ControllerSpec{}, "slurm-auth-jwt")
+}
+
+// readyControllerWith does the same for a spec, whose tokens are signed with the key in a Secret.
+func (w *world) readyControllerWith(t *testing.T, spec slinkyv1beta1.ControllerSpec, keyName string) *slinkyv1beta1.Controller {
+	t.Helper()
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: spec}
 	w.create(t, controller, &slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.RestApiSpec{
 		ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"},
 	}})
 	w.slurm.AddNodes("node-0")
 	key := &corev1.Secret{}
-	w.eventually(t, "slurm-auth-jwt", key, func() error { return nil })
+	w.eventually(t, keyName, key, func() error { return nil })
 	w.slurm.SetKey(key.Data["jwt_hs256.key"])
 	stop := w.acceptEverything(t)
 	defer stop()
@@ -333,6 +339,28 @@ func hasFile(live *corev1.ConfigMap, name, content string) error {
 		return fmt.Errorf("%s is %q", name, live.Data[name])
 	}
 	return nil
+}
+
+// The connection to Slurm outlives an Accounting that somebody deletes: slurmctld runs on with the keys that it has.
+func TestSessionOutlivesTheAccounting(t *testing.T) {
+	world := newWorld(t)
+	books := newAccounting()
+	books.Name = "books"
+	world.create(t, books)
+	controller := world.readyControllerWith(t, slinkyv1beta1.ControllerSpec{AccountingRef: &slinkyv1beta1.ObjectReference{Name: "books"}}, "books-auth-jwt")
+	if err := world.Delete(t.Context(), books); err != nil {
+		t.Fatal(err)
+	}
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
+	})
+	world.slurm.AddNodes("node-1") // only a session that lives sees it
+	world.eventually(t, "slurm", controller, func() error {
+		if controller.Status.Nodes.Total != 2 {
+			return fmt.Errorf("%d nodes", controller.Status.Nodes.Total)
+		}
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable, metav1.ConditionTrue, slinkyv1beta1.ReasonConnected)
+	})
 }
 
 // I4: no reconcile waits for Slurm, whatever slurmrestd does.
