@@ -115,11 +115,16 @@ func (n Namespace) DeletePod(t *testing.T, name string) {
 	n.mustRun(t, "delete", "pod", name, "--timeout=2m")
 }
 
+// attempt is how long one look may take: a command that hangs must not use up the time of those that would be answered.
+const attempt = 20 * time.Second
+
 // Eventually waits until check finds nothing wrong, and fails the test with what it found last.
 func (n Namespace) Eventually(t *testing.T, timeout time.Duration, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, attempt)
+		defer cancel()
 		last = check(ctx)
 		return last == nil, nil
 	})
