@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
 // Object reads the object of a name into object. It returns nil when there is none, or when it is being deleted.
@@ -24,6 +25,13 @@ func Object[T client.Object](ctx context.Context, reader client.Reader, namespac
 		return none, nil
 	}
 	return object, nil
+}
+
+// Pods are the pods of the daemon of an object.
+func Pods(ctx context.Context, reader client.Reader, daemon naming.Daemon, owner client.Object) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	err := reader.List(ctx, pods, client.InNamespace(owner.GetNamespace()), client.MatchingLabels(naming.Selector(daemon, owner.GetName())))
+	return pods.Items, err
 }
 
 // SecretValue is one value of a Secret; nil when there is none.

@@ -58,7 +58,7 @@ type scope struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, err
 	}
 	plan := decide(scope)
 	err = r.act(ctx, scope, plan)
@@ -69,28 +69,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
-	accounting := &slinkyv1beta1.Accounting{}
-	if err := r.Client.Get(ctx, request.NamespacedName, accounting); err != nil {
-		return nil, err
-	}
-	if accounting.DeletionTimestamp != nil {
-		return nil, nil
+	accounting, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.Accounting{})
+	if err != nil || accounting == nil {
+		return nil, err // what it owns goes with it
 	}
 	scope := &scope{accounting: accounting, images: r.Images, keys: naming.AccountingKeys(accounting), now: r.Clock.Now()}
 	if err := r.observeReferences(ctx, scope); err != nil {
 		return nil, err
 	}
-	var err error
 	scope.statefulSet, err = reference.Object(ctx, r.Client, accounting.Namespace, naming.Accounting(accounting.Name), &appsv1.StatefulSet{})
 	if err != nil {
 		return nil, err
 	}
-	pods := &corev1.PodList{}
-	err = r.Client.List(ctx, pods, client.InNamespace(accounting.Namespace), client.MatchingLabels(naming.Selector(naming.Slurmdbd, accounting.Name)))
-	if err != nil {
+	if scope.pods, err = reference.Pods(ctx, r.Client, naming.Slurmdbd, accounting); err != nil {
 		return nil, err
 	}
-	scope.pods = pods.Items
 	scope.database = ask(ctx, scope.pods)
 	return scope, nil
 }

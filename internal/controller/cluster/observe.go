@@ -61,12 +61,9 @@ type promoted struct {
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
-	controller := &slinkyv1beta1.Controller{}
-	if err := r.Client.Get(ctx, request.NamespacedName, controller); err != nil {
-		return nil, err
-	}
-	if controller.DeletionTimestamp != nil {
-		return nil, nil // the children go with it
+	controller, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.Controller{})
+	if err != nil || controller == nil {
+		return nil, err // what it owns goes with it
 	}
 	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observePods}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
@@ -160,14 +157,12 @@ func (r *Reconciler) observeFiles(ctx context.Context, scope *scope) error {
 		}
 	}
 	if key := spec.JWKSKeyRef; key != nil {
-		configMap, err := reference.Object(ctx, r.Client, scope.controller.Namespace, key.Name, &corev1.ConfigMap{})
-		if err != nil {
+		var err error
+		if scope.jwks, err = reference.ConfigMapValue(ctx, r.Client, scope.controller.Namespace, *key); err != nil {
 			return err
 		}
-		if configMap == nil || configMap.Data[key.Key] == "" {
+		if scope.jwks == "" {
 			scope.missing = append(scope.missing, reference.Missing("spec.jwksKeyRef", "ConfigMap", key.Name, key.Key))
-		} else {
-			scope.jwks = configMap.Data[key.Key]
 		}
 	}
 	return nil
@@ -187,13 +182,13 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 			slurmKey: live.Annotations[annotationSlurmKey],
 		}
 	}
-	trials := &corev1.PodList{}
-	if err := r.Client.List(ctx, trials, client.InNamespace(controller.Namespace), client.MatchingLabels(naming.Selector(naming.Trials, controller.Name))); err != nil {
+	trials, err := reference.Pods(ctx, r.Client, naming.Trials, controller)
+	if err != nil {
 		return err
 	}
-	for i := range trials.Items {
+	for i := range trials {
 		// The youngest counts; the others are about to go.
-		if pod := &trials.Items[i]; pod.DeletionTimestamp == nil && (scope.trial == nil || pod.CreationTimestamp.After(scope.trial.CreationTimestamp.Time)) {
+		if pod := &trials[i]; pod.DeletionTimestamp == nil && (scope.trial == nil || pod.CreationTimestamp.After(scope.trial.CreationTimestamp.Time)) {
 			scope.trial = pod
 		}
 	}
@@ -208,11 +203,9 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 	if scope.statefulSet, err = reference.Object(ctx, r.Client, controller.Namespace, naming.Controller(controller.Name), &appsv1.StatefulSet{}); err != nil {
 		return err
 	}
-	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.InNamespace(controller.Namespace), client.MatchingLabels(naming.Selector(naming.Slurmctld, controller.Name))); err != nil {
+	if scope.pods, err = reference.Pods(ctx, r.Client, naming.Slurmctld, controller); err != nil {
 		return err
 	}
-	scope.pods = pods.Items
 	slices.SortFunc(scope.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	scope.agents = map[string]AgentState{}
 	for _, pod := range scope.pods {

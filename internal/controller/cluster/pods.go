@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -270,18 +269,14 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 			{Name: "tmp", VolumeSource: emptyDir}, {Name: "helper", VolumeSource: emptyDir},
 		},
 	}
-	data, err := json.Marshal(spec)
+	configuration, err := podtemplate.Configuration(corev1.PodTemplateSpec{Spec: spec})
 	if err != nil {
-		return nil, err
-	}
-	configuration := &applycorev1.PodSpecApplyConfiguration{}
-	if err := json.Unmarshal(data, configuration); err != nil {
 		return nil, err
 	}
 	return applycorev1.Pod(trialName(scope, candidate), controller.Namespace).
 		WithLabels(naming.Labels(naming.Trials, controller.Name)).
 		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image, annotationVersion: scope.slurmVersion}).
-		WithSpec(configuration), nil
+		WithSpec(configuration.Spec), nil
 }
 
 // logFile is where the configuration sends slurmctld's log, if it is a place that a sidecar can read.

@@ -1,17 +1,12 @@
 package cluster
 
 import (
-	"context"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
@@ -41,21 +36,12 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&corev1.ServiceAccount{}).
 		Watches(&corev1.Pod{}, index.Pods(naming.Slurmctld)).
 		Watches(&corev1.Pod{}, index.Pods(naming.Trials)).
-		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(nodeSetController), builder.WithPredicates(contributionChanged)).
+		Watches(&slinkyv1beta1.NodeSet{}, index.NodeSetsByController.Referenced(), builder.WithPredicates(contributionChanged)).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).
 		Watches(&corev1.ConfigMap{}, index.Handler(r.Client, index.ControllersByConfigMap)).
 		Complete(r)
-}
-
-// nodeSetController leads from a NodeSet to its Controller.
-func nodeSetController(_ context.Context, object client.Object) []reconcile.Request {
-	set, ok := object.(*slinkyv1beta1.NodeSet)
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}}}
 }
 
 // contributionChanged lets those changes of NodeSets through that may change the configuration: not the coming and going

@@ -56,7 +56,7 @@ type scope struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, err
 	}
 	if verdict, blocked := obstacle(scope); blocked {
 		return ctrl.Result{}, r.report(ctx, scope, verdict)
@@ -69,15 +69,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
-	set := &slinkyv1beta1.LoginSet{}
-	if err := r.Client.Get(ctx, request.NamespacedName, set); err != nil {
-		return nil, err
-	}
-	if set.DeletionTimestamp != nil {
-		return nil, nil // its children go with it
+	set, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.LoginSet{})
+	if err != nil || set == nil {
+		return nil, err // what it owns goes with it
 	}
 	scope := &scope{set: set, now: r.Clock.Now()}
-	var err error
 	if scope.hostKeys, err = reference.Object(ctx, r.Client, set.Namespace, naming.LoginHostKeys(set.Name), &corev1.Secret{}); err != nil {
 		return nil, err
 	}
@@ -89,11 +85,9 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 			return nil, err
 		}
 	}
-	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.InNamespace(set.Namespace), client.MatchingLabels(naming.Selector(naming.Login, set.Name))); err != nil {
+	if scope.pods, err = reference.Pods(ctx, r.Client, naming.Login, set); err != nil {
 		return nil, err
 	}
-	scope.pods = pods.Items
 	return scope, r.observeController(ctx, scope)
 }
 

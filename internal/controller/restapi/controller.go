@@ -54,7 +54,7 @@ type scope struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, err
 	}
 	plan := decide(scope)
 	err = r.act(ctx, scope, plan)
@@ -65,15 +65,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
-	restAPI := &slinkyv1beta1.RestApi{}
-	if err := r.Client.Get(ctx, request.NamespacedName, restAPI); err != nil {
-		return nil, err
-	}
-	if restAPI.DeletionTimestamp != nil {
-		return nil, nil
+	restAPI, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.RestApi{})
+	if err != nil || restAPI == nil {
+		return nil, err // what it owns goes with it
 	}
 	scope := &scope{restAPI: restAPI, image: r.Images.For(naming.Slurmrestd), now: r.Clock.Now()}
-	var err error
 	scope.controller, err = reference.Object(ctx, r.Client, restAPI.Namespace, restAPI.Spec.ControllerRef.Name, &slinkyv1beta1.Controller{})
 	if err != nil {
 		return nil, err
@@ -89,9 +85,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err != nil {
 		return nil, err
 	}
-	pods := &corev1.PodList{}
-	err = r.Client.List(ctx, pods, client.InNamespace(restAPI.Namespace), client.MatchingLabels(naming.Selector(naming.Slurmrestd, restAPI.Name)))
-	scope.pods = pods.Items
+	scope.pods, err = reference.Pods(ctx, r.Client, naming.Slurmrestd, restAPI)
 	return scope, err
 }
 

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -32,7 +31,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, configurationApplied))).
-		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(restAPIController)).
+		Watches(&slinkyv1beta1.RestApi{}, index.RestAPIsByController.Referenced()).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).
@@ -48,15 +47,6 @@ var configurationApplied = predicate.Funcs{
 		after, same := update.ObjectNew.(*slinkyv1beta1.Controller)
 		return !ok || !same || before.Status.AppliedConfigHash != after.Status.AppliedConfigHash
 	},
-}
-
-// restAPIController leads from a RestApi to its Controller.
-func restAPIController(_ context.Context, object client.Object) []reconcile.Request {
-	restAPI, ok := object.(*slinkyv1beta1.RestApi)
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: restAPI.Namespace, Name: restAPI.Spec.ControllerRef.Name}}}
 }
 
 // settle is how long changes of nodes are collected before the counts are written: jobs come and go all the time.

@@ -44,7 +44,7 @@ type scope struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, err
 	}
 	plan := decide(scope)
 	err = r.act(ctx, scope, plan)
@@ -55,16 +55,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
-	token := &slinkyv1beta1.Token{}
-	if err := r.Client.Get(ctx, request.NamespacedName, token); err != nil {
-		return nil, err
-	}
-	if token.DeletionTimestamp != nil {
-		return nil, nil
+	token, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.Token{})
+	if err != nil || token == nil {
+		return nil, err // what it owns goes with it
 	}
 	scope := &scope{token: token, now: r.Clock.Now()}
 	key, kept := token.Spec.JWTKey(), naming.TokenSecret(token)
-	var err error
 	if scope.key, err = reference.SecretValue(ctx, r.Client, token.Namespace, *key); err != nil {
 		return nil, err
 	}
