@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// patience is how old a look at Slurm may be to prove anything. Between the look and the deed somebody may lift a drain, and
+// a job may begin: no rule can close that gap, a short one keeps it small.
+const patience = 15 * time.Second
+
+// A Hold is why a pod may not go; the zero Hold is none.
+type Hold struct {
+	// Why is for people; empty when the pod may go.
+	Why string
+	// Kind says what stands in the way.
+	Kind HoldKind
+	// Until is when the last job ends at the latest, where that is known, or when the hold ends by itself.
+	Until time.Time
+}
+
+// A HoldKind is what stands in the way.
+type HoldKind uint8
+
+// The kinds of holds.
+const (
+	// NotHeld: nothing does.
+	NotHeld HoldKind = iota
+	// Silent: Slurm cannot be asked.
+	Silent
+	// Unproven: the last look at Slurm does not suffice; a newer one may.
+	Unproven
+	// Jobs: jobs hold the node.
+	Jobs
+	// Undrained: a job could begin any time.
+	Undrained
+	// Registering: slurmd may register, and be given a job, any time.
+	Registering
+	// Canary: another pod tries the new revision first.
+	Canary
+	// Fresh: the pod ended as soon as it was made; another one would too.
+	Fresh
+)
+
+// Release is the deletion rule: it tells what keeps a pod from being deleted. Nothing is deleted that it holds, for whatever
+// reason it should go; whatever it does not understand, it holds.
+//
+// The checks are asked in order. The first that knows decides.
+func (s *Snapshot) Release(pod *Pod) Hold {
+	for _, check := range []func(*Pod) (Hold, bool){
+		s.waived, s.ended, s.neverRan, s.silent, s.unproven, s.occupied, s.undrained, s.absent,
+	} {
+		if hold, decided := check(pod); decided {
+			return hold
+		}
+	}
+	return Hold{} // Slurm has just shown the node drained and empty
+}
+
+// release is the decision that a pod may go.
+func release() (Hold, bool) { return Hold{}, true }
+
+// waived: a person takes the loss, or the cluster that had the jobs is gone for good.
+func (s *Snapshot) waived(*Pod) (Hold, bool) { return Hold{}, s.Set.Waived }
+
+// ended: where no process is left, no job is.
+func (s *Snapshot) ended(pod *Pod) (Hold, bool) {
+	if !pod.Ended {
+		return Hold{}, false
+	}
+	if again := pod.Created.Add(endedPause); s.Now.Before(again) {
+		return Hold{Why: "it ended at once, and another one is made after a pause", Kind: Fresh, Until: again}, true
+	}
+	return release()
+}
+
+// endedPause is how long a pod that has ended stays: what ends it may well end the next one too.
+const endedPause = 10 * time.Second
+
+// neverRan: where slurmd never ran, no job did.
+func (s *Snapshot) neverRan(pod *Pod) (Hold, bool) { return Hold{}, !pod.EverRan }
+
+// silent: what cannot be seen is not disturbed.
+func (s *Snapshot) silent(*Pod) (Hold, bool) {
+	return Hold{Why: "Slurm does not answer, so nobody knows whether it has jobs", Kind: Silent}, !s.Answers || s.Slurm == nil
+}
+
+// unproven: what was seen before the drain, or too long ago, proves nothing.
+func (s *Snapshot) unproven(pod *Pod) (Hold, bool) {
+	return Hold{Why: "the last look at Slurm is too old to prove that it has no jobs", Kind: Unproven},
+		s.vacancy(pod) == slurm.Uncertain
+}
+
+func (s *Snapshot) vacancy(pod *Pod) slurm.Vacancy {
+	after := s.Now.Add(-patience)
+	if since := s.DrainedSince[pod.Node]; since.After(after) {
+		after = since
+	}
+	return s.Slurm.Vacancy(pod.Node, after)
+}
+
+// occupied: jobs run on it, or are being cleaned up.
+func (s *Snapshot) occupied(pod *Pod) (Hold, bool) {
+	if s.vacancy(pod) != slurm.Occupied {
+		return Hold{}, false
+	}
+	return Hold{Why: s.occupation(pod), Kind: Jobs, Until: s.load(pod).Until}, true
+}
+
+// occupation says in words which jobs hold a node.
+func (s *Snapshot) occupation(pod *Pod) string {
+	load := s.load(pod)
+	what := fmt.Sprintf("%s runs job %d", pod.Node, load.Job)
+	switch jobs := load.Jobs(); {
+	case jobs == 0:
+		return pod.Node + " has something allocated"
+	case jobs > 1:
+		what = fmt.Sprintf("%s runs %d jobs", pod.Node, jobs)
+	}
+	if load.Unlimited {
+		return fmt.Sprintf("%s, and job %d has no time limit", what, load.Job)
+	}
+	return what + " until " + load.Until.UTC().Format("2006-01-02 15:04 MST")
+}
+
+// undrained: it is empty, and need not be in a moment.
+func (s *Snapshot) undrained(pod *Pod) (Hold, bool) {
+	return Hold{Why: pod.Node + " is not drained yet", Kind: Undrained}, s.vacancy(pod) == slurm.Open
+}
+
+// absent: Slurm has no such node. A slurmd that runs may be about to register, and one that a restarted slurmctld has
+// forgotten may be about to come back.
+func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
+	if s.vacancy(pod) != slurm.Absent {
+		return Hold{}, false
+	}
+	if pod.Started.IsZero() {
+		return release()
+	}
+	expected := pod.Started
+	if s.Slurm.ControllerSince.After(expected) {
+		expected = s.Slurm.ControllerSince
+	}
+	if until := expected.Add(s.Set.Registration); s.Now.Before(until) {
+		return Hold{Why: "its slurmd has started and may register any moment", Kind: Registering, Until: until}, true
+	}
+	return release()
+}
