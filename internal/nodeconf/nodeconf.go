@@ -1,0 +1,149 @@
+// Package nodeconf makes the parameters that the slurmds of a NodeSet register their nodes with.
+//
+// A dynamic node is described by its own slurmd: CPUs and memory are the limits of slurmd's container, GRES are the devices
+// that it requests, and the NodeSet's name is a feature by which slurm.conf finds the nodes of the set. What the user
+// writes into extraConf is laid over that, key by key, and wins; only the feature stays, or the node would belong to no
+// partition.
+//
+// GRES need more than the node's own word: slurm.conf names their types, and a GPU counts only with a device file.
+// Node.Gres says what a node has, however it came to it, and Node.GresConf and Node.DeviceScript make it true in a pod.
+package nodeconf
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// Container is the name of the container that slurmd runs in.
+const Container = "slurmd"
+
+// A Node is what the nodes of a NodeSet register as.
+type Node struct {
+	pairs []slurmconf.Pair
+	// Gres are the generic resources of a node.
+	Gres []Gres
+}
+
+// Of is what the nodes of a NodeSet register as. Its errors are for the user to read: they name the field of the spec.
+func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
+	bare := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: Container}}}}
+	merged, err := podtemplate.Merge(bare, nodeSet.Spec.Template, podtemplate.Part{Container: Container, Fragment: nodeSet.Spec.Slurmd})
+	if err != nil {
+		return Node{}, err
+	}
+	at := slices.IndexFunc(merged.Spec.Containers, func(container corev1.Container) bool { return container.Name == Container })
+	if at < 0 {
+		return Node{}, errors.New("spec.template.spec.containers: it removes the container slurmd; leave it there")
+	}
+	extra, err := slurmconf.ParseNode(nodeSet.Spec.ExtraConf)
+	if err != nil {
+		return Node{}, fmt.Errorf("spec.extraConf: %w", err)
+	}
+	given := granted(merged.Spec.Containers[at].Resources)
+	devices := requested(given, nodeSet.Spec.Gres)
+	return lay(extra, parameters(nodeSet.Name, given, devices), devices)
+}
+
+// granted is what a container can count on of each resource: its limit, else its request.
+func granted(resources corev1.ResourceRequirements) corev1.ResourceList {
+	granted := corev1.ResourceList{}
+	maps.Copy(granted, resources.Requests)
+	maps.Copy(granted, resources.Limits)
+	return granted
+}
+
+// parameters are what the operator says of a node. What the container has no limit for, slurmd finds out by itself.
+func parameters(feature string, given corev1.ResourceList, gres []Gres) []slurmconf.Pair {
+	pairs := []slurmconf.Pair{{Key: features, Value: feature}}
+	if cpu, ok := given[corev1.ResourceCPU]; ok && cpu.Sign() > 0 {
+		pairs = append(pairs, slurmconf.Pair{Key: "CPUs", Value: strconv.FormatInt(max(1, cpu.MilliValue()/1000), 10)})
+	}
+	if memory, ok := given[corev1.ResourceMemory]; ok && memory.Sign() > 0 {
+		pairs = append(pairs, slurmconf.Pair{Key: "RealMemory", Value: strconv.FormatInt(max(1, memory.Value()>>20), 10)})
+	}
+	if len(gres) > 0 {
+		pairs = append(pairs, slurmconf.Pair{Key: gresKey, Value: renderGres(gres)})
+	}
+	return pairs
+}
+
+const (
+	features = "Features"
+	gresKey  = "Gres"
+)
+
+// identity are the parameters that say which node it is. They follow from the pod.
+var identity = []string{"NodeName", "NodeHostname", "NodeAddr", "Port"}
+
+// aliases are other names of parameters, in lower case.
+var aliases = map[string]string{"feature": "features", "procs": "cpus"}
+
+// layout are the parameters, in lower case, from which Slurm computes the CPUs, and with which a number of ours could
+// disagree.
+var layout = []string{"boards", "sockets", "socketsperboard", "corespersocket", "threadspercore"}
+
+// canonical is the one name of a parameter.
+func canonical(key string) string {
+	key = strings.ToLower(key)
+	if name, ok := aliases[key]; ok {
+		return name
+	}
+	return key
+}
+
+// lay lays the user's parameters over the operator's.
+func lay(extra, own []slurmconf.Pair, devices []Gres) (Node, error) {
+	node := Node{pairs: own, Gres: devices}
+	if slices.ContainsFunc(extra, func(pair slurmconf.Pair) bool { return slices.Contains(layout, canonical(pair.Key)) }) {
+		node.pairs = slices.DeleteFunc(node.pairs, func(pair slurmconf.Pair) bool { return canonical(pair.Key) == "cpus" })
+	}
+	for _, pair := range extra {
+		for _, key := range identity {
+			if strings.EqualFold(pair.Key, key) {
+				return Node{}, fmt.Errorf("spec.extraConf: %s is the pod's own; remove it", pair.Key)
+			}
+		}
+		switch canonical(pair.Key) {
+		case "features":
+			pair = slurmconf.Pair{Key: features, Value: join(own[0].Value, pair.Value)}
+		case "gres":
+			node.Gres = parseGres(pair.Value, devices)
+		}
+		node.put(pair)
+	}
+	return node, nil
+}
+
+// put sets a parameter in its place, or at the end when it is new.
+func (n *Node) put(pair slurmconf.Pair) {
+	at := slices.IndexFunc(n.pairs, func(other slurmconf.Pair) bool { return canonical(other.Key) == canonical(pair.Key) })
+	if at < 0 {
+		n.pairs = append(n.pairs, pair)
+		return
+	}
+	n.pairs[at] = pair
+}
+
+// join adds the user's features to the NodeSet's own.
+func join(own, list string) string {
+	joined := []string{own}
+	for feature := range strings.SplitSeq(list, ",") {
+		if feature = strings.TrimSpace(feature); feature != "" && !slices.Contains(joined, feature) {
+			joined = append(joined, feature)
+		}
+	}
+	return strings.Join(joined, ",")
+}
+
+// Conf is the value of slurmd's option --conf.
+func (n Node) Conf() string { return slurmconf.RenderNode(n.pairs) }
