@@ -7,10 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
@@ -58,12 +58,9 @@ func build(scope *scope) (candidate, *problem) {
 			contribution.Partition = &set.Spec.Partition.Config
 		}
 		cluster.NodeSets = append(cluster.NodeSets, contribution)
-		for _, rule := range set.Spec.Gres {
-			kind, _, _ := strings.Cut(rule.Gres, ":")
-			cluster.GresTypes = append(cluster.GresTypes, kind)
-		}
 	}
 	files := map[string]string{cgroupConfFile: defaultCgroupConf}
+	cluster.GresTypes = addGres(files, scope.nodeSets)
 	for _, group := range []struct {
 		files []referenced
 		names *[]string
@@ -86,6 +83,24 @@ func build(scope *scope) (candidate, *problem) {
 		return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, "spec.extraConf: " + err.Error()}
 	}
 	return seal(document, files)
+}
+
+// addGres adds the files that let GPUs of pods count, where there are any, and returns the types of all GRES. A NodeSet with
+// a mistake in its spec has no pods, and says so itself.
+func addGres(files map[string]string, nodeSets []slinkyv1beta1.NodeSet) []string {
+	var types []string
+	for i := range nodeSets {
+		node, err := nodeconf.Of(&nodeSets[i])
+		if err != nil {
+			continue
+		}
+		types = append(types, node.GresTypes()...)
+		if node.HasDevices() {
+			files[slurmconf.GresFile] = slurmconf.IncludePodGres
+			files[slurmconf.PodGresFile] = ""
+		}
+	}
+	return types
 }
 
 // seal adds slurm.conf to the files and marks it with the hash of all.
@@ -111,12 +126,12 @@ type referenced struct{ name, content, from string }
 // collect adds files and their names, and refuses two of one name and those that the operator writes.
 func collect(files map[string]string, more []referenced, names *[]string) *problem {
 	for _, file := range more {
-		_, taken := files[file.name]
+		content, taken := files[file.name]
 		switch {
 		case file.name == slurmConfFile || file.name == jwksFile || file.name == slinkyv1beta1.SlurmKeyFile || file.name == slinkyv1beta1.JWTKeyFile:
 			return &problem{slinkyv1beta1.ReasonInvalidSpec, fmt.Sprintf(
 				"ConfigMap %s has a file %s, which the operator writes; remove it, and use spec.extraConf for lines of slurm.conf", file.from, file.name)}
-		case taken && file.name != cgroupConfFile:
+		case taken && content != defaultCgroupConf && content != slurmconf.IncludePodGres:
 			return &problem{slinkyv1beta1.ReasonInvalidSpec, fmt.Sprintf(
 				"ConfigMap %s has a file %s, and so has another ConfigMap that the spec names; rename one of them", file.from, file.name)}
 		}

@@ -254,6 +254,8 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: "candidate", MountPath: trialCandidate, ReadOnly: true},
+				// Files that others include by their full names.
+				{Name: "candidate", MountPath: slurmconf.Directory, ReadOnly: true},
 				{Name: "trial", MountPath: trialScratch},
 				{Name: "run", MountPath: "/run/slurmctld"},
 				{Name: "log", MountPath: logDirectory},
