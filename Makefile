@@ -82,7 +82,7 @@ test-integration: ## Run the tests that need an API server
 # One package at a time: the kernel gives the number of a namespace that has gone to the next one, whoever makes it.
 .PHONY: test-slurm
 test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
-	$(TEST) -tags slurm -count=1 -p 1 -timeout 30m ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/...
+	$(TEST) -tags slurm -count=1 -p 1 -timeout 30m ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME (10s)

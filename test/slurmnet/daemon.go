@@ -80,6 +80,13 @@ func (d *Daemon) Start(tb testing.TB) {
 	}
 }
 
+// StartWith starts the daemon with another command, under the same init, and keeps it for later starts.
+func (d *Daemon) StartWith(tb testing.TB, args ...string) {
+	tb.Helper()
+	d.args = args
+	d.Start(tb)
+}
+
 func (d *Daemon) start() error {
 	if d.running() {
 		return errors.New("it is running")

@@ -1,0 +1,38 @@
+package worker
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+)
+
+// HostsService gives the slurmd pods of all NodeSets of a Controller names in DNS. It is the same whichever NodeSet asks for
+// it, and lives as long as the Controller.
+func HostsService(controller *slinkyv1beta1.Controller) *applycorev1.ServiceApplyConfiguration {
+	labels := naming.Labels(naming.Slurmd, controller.Name)
+	labels[naming.LabelController] = controller.Name
+	return podtemplate.Service{
+		Name: naming.WorkerHosts(controller.Name), Namespace: controller.Namespace, Labels: labels,
+		Selector: naming.WorkerSelector(controller.Name), Port: naming.PortSlurmd, PortName: nodeconf.Container,
+	}.Headless()
+}
+
+// DisruptionBudget lets nobody evict a pod that has running jobs. It is nil when the user does not want it.
+func DisruptionBudget(nodeSet *slinkyv1beta1.NodeSet) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
+	if wanted := nodeSet.Spec.WorkloadDisruptionProtection; wanted != nil && !*wanted {
+		return nil
+	}
+	selector := naming.Selector(naming.Slurmd, nodeSet.Name)
+	selector[slinkyv1beta1.LabelPodProtect] = "true"
+	return applypolicyv1.PodDisruptionBudget(nodeSet.Name, nodeSet.Namespace).
+		WithLabels(naming.Labels(naming.Slurmd, nodeSet.Name)).
+		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(intstr.FromInt32(0)).
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)))
+}

@@ -1,0 +1,187 @@
+package worker_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/test/golden"
+)
+
+// of is everything that the pods of a NodeSet are made from.
+func of(nodeSet *slinkyv1beta1.NodeSet) worker.Set {
+	return worker.Set{
+		NodeSet:    nodeSet,
+		Controller: &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "slurm"}},
+		Images:     naming.Images{Repository: "slurm-operator", Tag: "26.05"},
+		SlurmKey:   slinkyv1beta1.SecretKeyReference{Name: "slurm-auth-slurm", Key: "slurm.key"}, ClusterDomain: "cluster.local",
+	}
+}
+
+// everything is a NodeSet that uses all fields that its pods depend on.
+func everything() *slinkyv1beta1.NodeSet {
+	set := nodeSet("all", `{"image":"site/slurmd:7","resources":{"limits":{"cpu":"8","memory":"16Gi"}},"env":[{"name":"A","value":"1"}],
+		"volumeMounts":[{"name":"scratch","mountPath":"/scratch"}],"securityContext":{"privileged":true,"readOnlyRootFilesystem":false}}`)
+	set.Spec.Template = slinkyv1beta1.PodTemplate{Metadata: slinkyv1beta1.Metadata{
+		Labels: map[string]slinkyv1beta1.LabelValue{"team": "hpc", "app.kubernetes.io/name": "mine"}, Annotations: map[string]string{"example.com/a": "b"},
+	}}
+	set.Spec.Template.Spec.Raw = []byte(`{"hostname":"c","priorityClassName":"jobs","tolerations":[{"operator":"Exists"}],"nodeSelector":{"pool":"slurm"}}`)
+	set.Spec.ExtraConf = "Weight=10\nFeatures=fast"
+	set.Spec.OrdinalPadding = 3
+	set.Spec.OversubscribeNode = true
+	set.Spec.VolumeClaimTemplates = []slinkyv1beta1.VolumeClaimTemplate{{
+		Metadata: slinkyv1beta1.VolumeClaimMetadata{Name: "scratch"},
+		Spec:     corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+	}}
+	return set
+}
+
+func TestPods(t *testing.T) {
+	gpu := nodeSet("gpu", `{"resources":{"limits":{"nvidia.com/gpu":"4"}}}`)
+	daemons := nodeSet("site", "")
+	daemons.Spec.ScalingMode = slinkyv1beta1.ScalingModeDaemonSet
+	daemons.Spec.Template.Spec.Raw = []byte(`{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+		{"matchExpressions":[{"key":"a","operator":"Exists"}]},{"matchExpressions":[{"key":"b","operator":"Exists"}]}]}}}}`)
+	plain := nodeSet("plain", "")
+	tests := map[string]struct {
+		set      *slinkyv1beta1.NodeSet
+		identity worker.Identity
+	}{
+		"plain":      {plain, worker.Numbered(plain, 0, "")},
+		"everything": {everything(), worker.Numbered(everything(), 7, "machine-1")},
+		"gpu":        {gpu, worker.Numbered(gpu, 11, "")},
+		"daemonset":  {daemons, worker.OnNode(daemons, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1.ec2.internal"}})},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			template, err := worker.Template(of(test.set))
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects := []any{worker.Pod(test.set, template, "cafe", test.identity)}
+			for _, claim := range worker.Claims(test.set, test.identity) {
+				objects = append(objects, claim)
+			}
+			golden.YAML(t, name+".yaml", objects...)
+		})
+	}
+}
+
+func TestSharedObjects(t *testing.T) {
+	golden.YAML(t, "shared.yaml", worker.HostsService(of(nil).Controller), worker.DisruptionBudget(nodeSet("gpu", "")))
+	unprotected := nodeSet("gpu", "")
+	unprotected.Spec.WorkloadDisruptionProtection = new(false)
+	if budget := worker.DisruptionBudget(unprotected); budget != nil {
+		t.Errorf("there is a budget that nobody wants: %v", budget)
+	}
+}
+
+func TestMistakesNameTheField(t *testing.T) {
+	tests := map[string]func(*slinkyv1beta1.NodeSetSpec){
+		"spec.slurmd:":        func(s *slinkyv1beta1.NodeSetSpec) { s.Slurmd.Raw = []byte(`{"env":1}`) },
+		"spec.template.spec:": func(s *slinkyv1beta1.NodeSetSpec) { s.Template.Spec.Raw = []byte(`{"volumes":{}}`) },
+		"spec.template.spec.containers:": func(s *slinkyv1beta1.NodeSetSpec) {
+			s.Template.Spec.Raw = []byte(`{"containers":[{"name":"slurmd","$patch":"delete"}]}`)
+		},
+		"spec.extraConf:":   func(s *slinkyv1beta1.NodeSetSpec) { s.ExtraConf = `Weight="1` },
+		"spec.ssh.enabled:": func(s *slinkyv1beta1.NodeSetSpec) { s.SSH.Enabled = true },
+	}
+	for field, mistaken := range tests {
+		t.Run(field, func(t *testing.T) {
+			set := nodeSet("gpu", "")
+			mistaken(&set.Spec)
+			if _, err := worker.Template(of(set)); err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// TestTemplateStaysTheSame holds that nothing replaces pods but a change of what they are made from.
+func TestTemplateStaysTheSame(t *testing.T) {
+	tests := map[string]func(*worker.Set){
+		"when the set grows": func(s *worker.Set) { s.NodeSet.Spec.Replicas = new(int32(5000)) },
+		"when its partition changes": func(s *worker.Set) {
+			s.NodeSet.Spec.Partition = slinkyv1beta1.NodeSetPartition{Enabled: true, Config: "Default=YES"}
+		},
+		"when slurm.conf changes": func(s *worker.Set) {
+			s.Controller.Spec.ExtraConf = "SlurmdTimeout=3\nSlurmdLogFile=/var/log/slurm/slurmd.log"
+		},
+		"when the strategy changes":             func(s *worker.Set) { s.NodeSet.Spec.UpdateStrategy.Type = slinkyv1beta1.OnDelete },
+		"when another release of Slurm is seen": func(s *worker.Set) { s.Controller.Status.SlurmVersion = "24.11.5" },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			set := of(everything())
+			before := revision(t, set, nil)
+			change(&set)
+			if after := revision(t, set, nil); before != after {
+				t.Errorf("the revision was %s and is %s", before, after)
+			}
+		})
+	}
+}
+
+func TestRevisions(t *testing.T) {
+	set := of(everything())
+	if again := of(everything()); revision(t, set, nil) != revision(t, again, nil) {
+		t.Error("a template has two hashes")
+	}
+	if revision(t, set, nil) == revision(t, set, new(int32(1))) {
+		t.Error("a collision is not resolved")
+	}
+	changed := of(everything())
+	changed.NodeSet.Spec.ExtraConf = "Weight=11"
+	if revision(t, set, nil) == revision(t, changed, nil) {
+		t.Error("two templates have one hash")
+	}
+	template, err := worker.Template(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := worker.Revision(set.NodeSet, template, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := worker.FromRevision(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity := worker.Numbered(set.NodeSet, 1, "")
+	if diff := cmp.Diff(worker.Pod(set.NodeSet, template, "x", identity), worker.Pod(set.NodeSet, restored, "x", identity)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// revision is the hash of a set's template.
+func revision(t *testing.T, set worker.Set, collisions *int32) string {
+	t.Helper()
+	template, err := worker.Template(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := worker.Revision(set.NodeSet, template, collisions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return worker.Hash(revision)
+}
+
+func TestIdentityIsReadBack(t *testing.T) {
+	set := everything()
+	pod := worker.Pod(set, corev1.PodTemplateSpec{}, "x", worker.Numbered(set, 42, ""))
+	if ordinal, ok := worker.Ordinal(pod); !ok || ordinal != 42 || worker.SlurmName(pod) != "c042" || pod.Name != "all-042" {
+		t.Errorf("pod %s is number %d, Slurm node %s", pod.Name, ordinal, worker.SlurmName(pod))
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{slinkyv1beta1.AnnotationHostnameOverride: "rack7"}}}
+	pod = worker.Pod(set, corev1.PodTemplateSpec{}, "x", worker.OnNode(set, node))
+	if _, ok := worker.Ordinal(pod); ok || worker.SlurmName(pod) != "rack7" {
+		t.Errorf("pod %s has labels %v", pod.Name, pod.Labels)
+	}
+}
