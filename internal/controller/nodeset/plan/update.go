@@ -8,7 +8,9 @@ import (
 // update says which pods of an older revision are to be replaced now.
 //
 // Whatever makes a pod unavailable uses up the same budget: pods that are missing, broken, or drained by whomever. Pods that are
-// unavailable anyway are replaced at no cost, so those that were chosen before stay chosen.
+// unavailable anyway are replaced at no cost, so those that were chosen before stay chosen. But a drain outlasts what made a
+// pod unavailable, which may be over in a moment, as when slurmctld restarts: never are more nodes drained for an update
+// than may be unavailable.
 func (p *planner) update() {
 	if p.Outdated == 0 || !p.Set.Update.Replace || p.Set.Deleting {
 		return
@@ -19,10 +21,14 @@ func (p *planner) update() {
 			return
 		}
 	}
-	var working []*Pod
-	unavailable := p.Desired
+	var working, shaky []*Pod
+	unavailable, drained := p.Desired, max(p.Desired-len(p.Pods), 0)
 	for i := range p.Pods {
 		pod := &p.Pods[i]
+		record := p.record(pod)
+		if record != nil && record.DrainedByUs() && record.Reason == drainReason(Updating, "") {
+			drained++
+		}
 		if pod.Terminating {
 			p.trying++ // what replaces it has the new revision
 			continue
@@ -40,11 +46,14 @@ func (p *planner) update() {
 			p.trying++
 		case available && known:
 			working = append(working, pod)
+		case known && record != nil && !record.Draining():
+			shaky = append(shaky, pod)
 		case known || !pod.EverRan:
 			p.leave(Updating, pod)
 		}
 	}
 	p.trying += max(p.Desired-len(p.Pods), 0)
+	p.leave(Updating, shaky[:min(max(p.Set.Update.MaxUnavailable-drained, 0), len(shaky))]...)
 	budget := max(p.Set.Update.MaxUnavailable-unavailable, 0)
 	slices.SortStableFunc(working, p.freeFirst)
 	p.leave(Updating, working[:min(budget, len(working))]...)
