@@ -42,6 +42,8 @@ const (
 	Canary
 	// Fresh: the pod ended as soon as it was made; another one would too.
 	Fresh
+	// Kept: a person wants it as it is.
+	Kept
 )
 
 // Release is the deletion rule: it tells what keeps a pod from being deleted. Nothing is deleted that it holds, for whatever

@@ -44,6 +44,8 @@ func (p *planner) update() {
 		case pod.Revision == p.Set.Revision:
 			p.proven = p.proven || available
 			p.trying++
+		case pod.Cordoned: // a person may be at work in it, and their wish would go with it
+			p.Waits = append(p.Waits, Wait{Pod: pod, Cause: Updating, Hold: Hold{Why: "a person has cordoned it", Kind: Kept}})
 		case available && known:
 			working = append(working, pod)
 		case known && record != nil && !record.Draining():
