@@ -59,7 +59,9 @@ type Pod struct {
 	// Node is the name of its Slurm node.
 	Node string
 	// Machine is the Kubernetes node that it is on, or has to be on; empty while that is open.
-	Machine  string
+	Machine string
+	// Unplaced says that no Kubernetes node has it yet, so that nothing can have started.
+	Unplaced bool
 	Revision string
 	Created  time.Time
 	// Terminating says that it is being deleted already; Ended that its containers have ended for good.
@@ -110,11 +112,14 @@ func (s *Snapshot) busy(pod *Pod) bool {
 	return s.load(pod).Jobs() > 0 || (record != nil && record.Busy())
 }
 
-// available tells whether a pod does its work: it is ready for long enough, and Slurm gives it jobs.
-func (s *Snapshot) available(pod *Pod) bool {
+// available tells whether a pod does its work: it has come up, and Slurm gives it jobs.
+func (s *Snapshot) available(pod *Pod) bool { return s.up(pod) && !s.record(pod).Draining() }
+
+// up tells whether a pod could do its work: it is ready for long enough, and Slurm has heard of it.
+func (s *Snapshot) up(pod *Pod) bool {
 	record := s.record(pod)
 	return !pod.Terminating && !pod.Ended && !pod.ReadySince.IsZero() && s.Now.Sub(pod.ReadySince) >= s.Set.MinReady &&
-		record != nil && record.Responding() && !record.Draining()
+		record != nil && record.Responding()
 }
 
 // overdue tells whether a pod had its time to come up and did not.

@@ -42,7 +42,7 @@ func (p *planner) update() {
 		}
 		switch {
 		case pod.Revision == p.Set.Revision:
-			p.proven = p.proven || available
+			p.proven = p.proven || p.up(pod) // whatever drains it
 			p.trying++
 		case pod.Cordoned: // a person may be at work in it, and their wish would go with it
 			p.Waits = append(p.Waits, Wait{Pod: pod, Cause: Updating, Hold: Hold{Why: "a person has cordoned it", Kind: Kept}})
@@ -71,7 +71,7 @@ func (p *planner) brokenRevision() string {
 		if pod.Terminating || pod.Revision != p.Set.Revision {
 			continue
 		}
-		works = works || p.available(pod)
+		works = works || p.up(pod)
 		if !p.overdue(pod) {
 			p.wakeAt(p.began(pod).Add(p.Set.Registration))
 			continue
