@@ -141,6 +141,9 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	if pod.Started.IsZero() {
 		return release()
 	}
+	if s.Slurm.ControllerSince.IsZero() {
+		return Hold{Why: "slurmctld has just started and may have forgotten it", Kind: Unproven}, true
+	}
 	expected := pod.Started
 	if s.Slurm.ControllerSince.After(expected) {
 		expected = s.Slurm.ControllerSince
