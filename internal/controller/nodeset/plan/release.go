@@ -52,7 +52,7 @@ const (
 // The checks are asked in order. The first that knows decides.
 func (s *Snapshot) Release(pod *Pod) Hold {
 	for _, check := range []func(*Pod) (Hold, bool){
-		s.waived, s.ended, s.neverRan, s.silent, s.unproven, s.occupied, s.undrained, s.absent,
+		s.waived, s.ended, s.unplaced, s.silent, s.unproven, s.occupied, s.undrained, s.absent,
 	} {
 		if hold, decided := check(pod); decided {
 			return hold
@@ -81,8 +81,9 @@ func (s *Snapshot) ended(pod *Pod) (Hold, bool) {
 // endedPause is how long a pod that has ended stays: what ends it may well end the next one too.
 const endedPause = 10 * time.Second
 
-// neverRan: where slurmd never ran, no job did.
-func (s *Snapshot) neverRan(pod *Pod) (Hold, bool) { return Hold{}, !pod.EverRan }
+// unplaced: where no Kubernetes node has a pod, nothing runs. It does not do to ask whether slurmd ever ran: the kubelet
+// may not have said so yet, and Slurm may have given it a job already.
+func (s *Snapshot) unplaced(pod *Pod) (Hold, bool) { return Hold{}, pod.Unplaced && !pod.EverRan }
 
 // silent: what cannot be seen is not disturbed.
 func (s *Snapshot) silent(*Pod) (Hold, bool) {

@@ -50,7 +50,7 @@ func (p *planner) update() {
 			working = append(working, pod)
 		case known && record != nil && !record.Draining():
 			shaky = append(shaky, pod)
-		case known || !pod.EverRan:
+		case known || pod.Unplaced:
 			p.leave(Updating, pod)
 		}
 	}
