@@ -57,7 +57,7 @@ func (p *planner) leave(cause Cause, pods ...*Pod) {
 // free or will be soonest, and last who has the higher ordinal.
 func (p *planner) goesFirst(a, b *Pod) int {
 	return cmp.Or(
-		first(p.chosen(a), p.chosen(b)),
+		first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),
 		first(a.Ended, b.Ended),
 		first(p.record(a) == nil, p.record(b) == nil),
 		first(a.ReadySince.IsZero(), b.ReadySince.IsZero()),
@@ -77,10 +77,10 @@ func (p *planner) freeFirst(a, b *Pod) int {
 	)
 }
 
-// chosen tells whether a pod was chosen to go at a scale-in before: its drain says so.
-func (p *planner) chosen(pod *Pod) bool {
+// drainedFor tells whether a pod was chosen to go before, for a cause that needs no detail: its drain says so.
+func (p *planner) drainedFor(cause Cause, pod *Pod) bool {
 	record := p.record(pod)
-	return record != nil && record.DrainedByUs() && record.Reason == drainReason(ScaleIn, "")
+	return record != nil && record.DrainedByUs() && record.Reason == drainReason(cause, "")
 }
 
 // first orders what is so before what is not.

@@ -25,8 +25,7 @@ func (p *planner) update() {
 	unavailable, drained := p.Desired, max(p.Desired-len(p.Pods), 0)
 	for i := range p.Pods {
 		pod := &p.Pods[i]
-		record := p.record(pod)
-		if record != nil && record.DrainedByUs() && record.Reason == drainReason(Updating, "") {
+		if p.drainedFor(Updating, pod) {
 			drained++
 		}
 		if pod.Terminating {
@@ -48,7 +47,7 @@ func (p *planner) update() {
 			p.Waits = append(p.Waits, Wait{Pod: pod, Cause: Updating, Hold: Hold{Why: "a person has cordoned it", Kind: Kept}})
 		case available && known:
 			working = append(working, pod)
-		case known && record != nil && !record.Draining():
+		case known && p.mayReturn(pod):
 			shaky = append(shaky, pod)
 		case known || pod.Unplaced:
 			p.leave(Updating, pod)
@@ -59,6 +58,12 @@ func (p *planner) update() {
 	budget := max(p.Set.Update.MaxUnavailable-unavailable, 0)
 	slices.SortStableFunc(working, p.freeFirst)
 	p.leave(Updating, working[:min(budget, len(working))]...)
+}
+
+// mayReturn tells whether a pod that is unavailable may be available in a moment, if it is not drained for the update.
+func (p *planner) mayReturn(pod *Pod) bool {
+	record := p.record(pod)
+	return record != nil && !record.DrainedByOthers() && !p.drainedFor(Updating, pod)
 }
 
 // brokenRevision tells why the current revision is not to be given to more pods: it has not worked anywhere yet and has
