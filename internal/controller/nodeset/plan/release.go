@@ -134,23 +134,20 @@ func (s *Snapshot) undrained(pod *Pod) (Hold, bool) {
 }
 
 // absent: Slurm has no such node. A slurmd that runs may be about to register, and one that a restarted slurmctld has
-// forgotten may be about to come back.
+// forgotten may be about to come back, also when the kubelet has not yet said that it runs.
 func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	if s.vacancy(pod) != slurm.Absent {
 		return Hold{}, false
 	}
-	if pod.Started.IsZero() {
-		return release()
-	}
 	if s.Slurm.ControllerSince.IsZero() {
 		return Hold{Why: "slurmctld has just started and may have forgotten it", Kind: Unproven}, true
 	}
-	expected := pod.Started
-	if s.Slurm.ControllerSince.After(expected) {
-		expected = s.Slurm.ControllerSince
+	expected := s.Slurm.ControllerSince
+	if pod.Started.After(expected) {
+		expected = pod.Started
 	}
 	if until := expected.Add(s.Set.Registration); s.Now.Before(until) {
-		return Hold{Why: "its slurmd has started and may register any moment", Kind: Registering, Until: until}, true
+		return Hold{Why: "its slurmd may register any moment", Kind: Registering, Until: until}, true
 	}
 	return release()
 }
