@@ -6,44 +6,67 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// A Witness remembers from when on nodes are known to have been drained. A list of jobs proves that a drained node is empty
-// only if it was asked for after the drain was there: before it, a job could still begin. What a witness has not seen or
-// been told, it does not know: after a restart of the operator it begins anew.
+// A Witness remembers from when on nodes are known to have been closed to jobs: drained, or not there. A list of jobs proves
+// that a closed node is empty only if it was asked for after the node was closed: before that, a job could still begin.
+// What a witness has not seen or been told, it does not know: after a restart of the operator it begins anew.
 type Witness struct {
 	since map[string]time.Time
+	seals map[string]seal
 }
 
-// Acknowledged notes that slurmctld has confirmed a drain of nodes at a moment.
+// A seal tells one closing of a node from another, so that a node that was open in between is noticed although nobody
+// looked meanwhile.
+type seal struct {
+	acknowledged, absent bool // acknowledged, and not yet seen
+	reason               string
+	at                   time.Time
+}
+
+// Acknowledged notes that a change to the drains of nodes was answered at a moment, by yes or by no: what was seen of the
+// nodes before proves nothing any more.
 func (w *Witness) Acknowledged(nodes []string, at time.Time) {
 	for _, node := range nodes {
-		w.note(node, at)
+		w.note(node, at, seal{acknowledged: true})
 	}
 }
 
-func (w *Witness) note(node string, at time.Time) {
+func (w *Witness) note(node string, since time.Time, closing seal) {
 	if w.since == nil {
-		w.since = map[string]time.Time{}
+		w.since, w.seals = map[string]time.Time{}, map[string]seal{}
 	}
-	if _, known := w.since[node]; !known {
-		w.since[node] = at
-	}
+	w.since[node], w.seals[node] = since, closing
 }
 
-// Look notes which of the nodes a snapshot shows to be drained, by whomever, and forgets those that it shows not to be.
+// Look notes which of the nodes a snapshot shows to be closed, by whomever, and forgets those that it shows to be open.
 func (w *Witness) Look(snapshot *slurm.Snapshot, nodes []string) {
 	if snapshot == nil {
 		return
 	}
 	for _, name := range nodes {
+		since, noted := w.since[name]
+		if noted && !snapshot.NodesAsOf.After(since) {
+			continue // it shows what was before
+		}
 		node, known := snapshot.Node(name)
-		switch since, noted := w.since[name]; {
-		case known && node.Draining():
-			w.note(name, snapshot.NodesAsOf)
-		case noted && snapshot.NodesAsOf.After(since):
+		if known && !node.Draining() {
 			delete(w.since, name)
+			delete(w.seals, name)
+			continue
+		}
+		closing := seal{absent: !known}
+		if known {
+			closing.reason, closing.at = node.Reason, node.ReasonAt
+		}
+		before := w.seals[name]
+		switch {
+		case noted && before == closing:
+		case before.acknowledged && known && node.DrainedByUs(): // it is the drain that was acknowledged
+			w.note(name, since, closing)
+		default:
+			w.note(name, snapshot.NodesAsOf, closing)
 		}
 	}
 }
 
-// Since is from when on each node is known to have been drained.
+// Since is from when on each node is known to have been closed.
 func (w *Witness) Since() map[string]time.Time { return w.since }
