@@ -132,10 +132,19 @@ func (s *Snapshot) overdue(pod *Pod) bool {
 	return pod.Ended || (!came && s.Now.Sub(s.began(pod)) >= s.Set.Registration)
 }
 
-// began is when a pod began to come up: when its slurmd started, or while it has not, when the pod was made.
+// began is when a pod began to come up: when its slurmd started, or while it has not, when the pod was made. A slurmctld that
+// has started after that has yet to hear of a slurmd that it knows and that is ready.
 func (s *Snapshot) began(pod *Pod) time.Time {
-	if !pod.EverRan || pod.Started.IsZero() {
+	switch record := s.record(pod); {
+	case !pod.EverRan || pod.Started.IsZero():
 		return pod.Created
+	case record == nil || pod.ReadySince.IsZero():
+		return pod.Started
+	case s.Slurm.ControllerSince.IsZero(): // it has just started
+		return s.Now
+	case s.Slurm.ControllerSince.After(pod.Started):
+		return s.Slurm.ControllerSince
+	default:
+		return pod.Started
 	}
-	return pod.Started
 }
