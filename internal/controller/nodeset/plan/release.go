@@ -98,10 +98,15 @@ func (s *Snapshot) unproven(pod *Pod) (Hold, bool) {
 
 func (s *Snapshot) vacancy(pod *Pod) slurm.Vacancy {
 	after := s.Now.Add(-patience)
-	if since := s.DrainedSince[pod.Node]; since.After(after) {
+	since, witnessed := s.DrainedSince[pod.Node]
+	if since.After(after) {
 		after = since
 	}
-	return s.Slurm.Vacancy(pod.Node, after)
+	vacancy := s.Slurm.Vacancy(pod.Node, after)
+	if (vacancy == slurm.Drained || vacancy == slurm.Absent) && !witnessed {
+		return slurm.Uncertain
+	}
+	return vacancy
 }
 
 // occupied: jobs run on it, or are being cleaned up.

@@ -17,7 +17,7 @@ type Snapshot struct {
 	Slurm *slurm.Snapshot
 	// Answers tells whether slurmctld answered when it was last asked.
 	Answers bool
-	// DrainedSince is from when on each node is known to have been drained; see Witness.
+	// DrainedSince is from when on each node is known to have been drained, or not there; see Witness.
 	DrainedSince map[string]time.Time
 }
 
