@@ -15,7 +15,7 @@ import (
 
 func managerCommand() *cobra.Command {
 	options := operator.Options{
-		MetricsAddress: ":8080", HealthAddress: ":8081", Workers: 4, LeaderElection: true,
+		MetricsAddress: ":8080", HealthAddress: ":8081", Workers: 4, LeaderElection: true, ClusterDomain: "cluster.local",
 		Images: naming.Images{Repository: "slurm-operator", Tag: "26.05", Operator: "slurm-operator/slurm-operator:" + version},
 	}
 	command := &cobra.Command{
@@ -40,6 +40,7 @@ func managerCommand() *cobra.Command {
 	flags.StringVar(&options.Images.Repository, "slurm-image-repository", options.Images.Repository, "where the images of Slurm's daemons are, unless a spec names one: <repository>/<daemon>:<tag>")
 	flags.StringVar(&options.Images.Tag, "slurm-image-tag", options.Images.Tag, "the tag of the images of Slurm's daemons, unless a spec names one")
 	flags.StringVar(&options.Images.Operator, "image", options.Images.Operator, "the operator's own image, for its helpers in slurmctld's pods")
+	flags.StringVar(&options.ClusterDomain, "cluster-domain", options.ClusterDomain, "the DNS domain of the Kubernetes cluster, in which slurmd pods find each other by their bare names; none when empty")
 	flags.IntVar(&options.Workers, "workers", options.Workers, "how many objects of each kind are reconciled at the same time")
 	flags.BoolVar(&options.LeaderElection, "leader-elect", options.LeaderElection, "let only one of several replicas act")
 	flags.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "where the lease of the leader lies; the pod's own namespace by default")

@@ -56,8 +56,9 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // List fills a list of the referring kind with the objects that refer to a name.
-func (r Reference) List(ctx context.Context, reader client.Reader, referenced types.NamespacedName, list client.ObjectList) error {
-	return reader.List(ctx, list, client.InNamespace(referenced.Namespace), client.MatchingFields{r.field: referenced.Name})
+func (r Reference) List(ctx context.Context, reader client.Reader, referenced types.NamespacedName, list client.ObjectList, options ...client.ListOption) error {
+	options = append(options, client.InNamespace(referenced.Namespace), client.MatchingFields{r.field: referenced.Name})
+	return reader.List(ctx, list, options...)
 }
 
 // Requests are for the objects that refer to a name.

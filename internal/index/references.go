@@ -1,6 +1,8 @@
 package index
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
@@ -11,6 +13,9 @@ var (
 	LoginSetsByController   = reference("controller", &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.LoginSetList{}, loginSetController)
 	NodeSetsByController    = reference("controller", &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.NodeSetList{}, nodeSetController)
 	ControllersByAccounting = reference("accounting", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerAccounting)
+
+	PodsByMachine   = reference("machine", &corev1.Pod{}, &corev1.PodList{}, podMachine)
+	PodsBySlurmNode = reference("slurmnode", &corev1.Pod{}, &corev1.PodList{}, podSlurmNode)
 
 	ControllersBySecret = reference("secret", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerSecrets)
 	AccountingsBySecret = reference("secret", &slinkyv1beta1.Accounting{}, &slinkyv1beta1.AccountingList{}, accountingSecrets)
@@ -23,8 +28,25 @@ var (
 
 var all = []Reference{
 	RestAPIsByController, LoginSetsByController, NodeSetsByController, ControllersByAccounting,
+	PodsByMachine, PodsBySlurmNode,
 	ControllersBySecret, AccountingsBySecret, LoginSetsBySecret, TokensBySecret,
 	ControllersByConfigMap, AccountingsByConfigMap,
+}
+
+// podMachine is the Kubernetes node that a slurmd pod is on. Names of nodes are good in every namespace.
+func podMachine(pod *corev1.Pod) []string {
+	if _, slurmd := naming.Instance(naming.Slurmd, pod.Labels); !slurmd {
+		return nil
+	}
+	return []string{pod.Spec.NodeName}
+}
+
+// podSlurmNode is the Slurm node that a slurmd pod is.
+func podSlurmNode(pod *corev1.Pod) []string {
+	if _, slurmd := naming.Instance(naming.Slurmd, pod.Labels); !slurmd {
+		return nil
+	}
+	return []string{pod.Labels[slinkyv1beta1.LabelPodHostname]}
 }
 
 func restAPIController(restAPI *slinkyv1beta1.RestApi) []string {

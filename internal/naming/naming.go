@@ -6,6 +6,7 @@ package naming
 
 import (
 	"maps"
+	"strconv"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
@@ -146,3 +147,6 @@ func ClusterName(controller *slinkyv1beta1.Controller) string {
 	}
 	return controller.Namespace + "_" + controller.Name
 }
+
+// NodeSetPins names a ConfigMap with the Kubernetes nodes that ordinals of a NodeSet are pinned to.
+func NodeSetPins(nodeSet string, shard int) string { return nodeSet + "-pins-" + strconv.Itoa(shard) }

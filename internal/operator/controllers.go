@@ -14,6 +14,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/accounting"
 	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
 	"github.com/slurm-operator/slurm-operator/internal/controller/loginset"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset"
 	"github.com/slurm-operator/slurm-operator/internal/controller/restapi"
 	"github.com/slurm-operator/slurm-operator/internal/controller/slurmclient"
 	"github.com/slurm-operator/slurm-operator/internal/controller/token"
@@ -33,6 +34,10 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 	requests, err := metrics.NewRequests(options.Registerer)
 	if err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
+	}
+	nodeSets, err := nodeset.NewMetrics(options.Registerer)
+	if err != nil {
+		return err
 	}
 	pool := slurm.NewPool(options.Mirror)
 	if err := manager.Add(closer{pool}); err != nil {
@@ -54,6 +59,10 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 		},
 		cluster.Name: &cluster.Reconciler{
 			Client: reader, Children: children, Status: writer(cluster.Name), Clock: clock.RealClock{}, Images: options.Images, Agent: options.Agent,
+		},
+		nodeset.Name: &nodeset.Reconciler{
+			Client: reader, Children: children, Status: writer(nodeset.Name), Clock: clock.RealClock{}, Images: options.Images,
+			Pool: pool, Metrics: nodeSets, ClusterDomain: options.ClusterDomain,
 		},
 		restapi.Name: &restapi.Reconciler{
 			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{}, Images: options.Images,

@@ -51,6 +51,8 @@ type Options struct {
 	Namespaces []string
 	// Images are what the containers run unless a spec says otherwise.
 	Images naming.Images
+	// ClusterDomain is the DNS domain of the Kubernetes cluster.
+	ClusterDomain string
 	// Mirror says how often Slurm is asked.
 	Mirror slurm.MirrorOptions
 	// Dial makes a client for slurmrestd; nil for the real one. Agent asks the agent beside slurmctld; nil for the real one.

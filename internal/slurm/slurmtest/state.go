@@ -60,12 +60,17 @@ type reservation struct {
 	flags      []string
 }
 
-// AddNodes adds nodes, as if their slurmds had registered.
+// AddNodes adds nodes, as if their slurmds had registered. Those that are there already keep their records.
 func (s *Server) AddNodes(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock().Unix()
 	for _, name := range names {
+		if known := s.nodes[name]; known != nil {
+			known.registered, known.down = now, false
+			known.setFlag("NOT_RESPONDING", false)
+			continue
+		}
 		s.nodes[name] = &node{name: name, flags: []string{"DYNAMIC_NORM"}, registered: now, lastBusy: now}
 	}
 	s.rpcs["MESSAGE_NODE_REGISTRATION_STATUS"] += int64(len(names))

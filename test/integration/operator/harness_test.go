@@ -54,6 +54,8 @@ type world struct {
 
 	mu     sync.Mutex
 	agents map[string]cluster.AgentState // by the address of the pod
+	// stopManager stops the manager before the test ends.
+	stopManager func()
 	// writes counts what the manager has asked the API server to change.
 	writes atomic.Int64
 }
@@ -73,7 +75,8 @@ func newWorld(t *testing.T) *world {
 		Client: client.NewNamespacedClient(direct, namespace.Name), namespace: namespace.Name,
 		slurm: slurmtest.New(t, slurmtest.Release2605), agents: map[string]cluster.AgentState{},
 	}
-	t.Cleanup(world.run(t, countWrites(server.Config, &world.writes)))
+	world.stopManager = sync.OnceFunc(world.run(t, countWrites(server.Config, &world.writes)))
+	t.Cleanup(world.stopManager)
 	return world
 }
 

@@ -12,13 +12,12 @@ func (p *planner) drain() {
 	if !p.Answers || p.Slurm == nil {
 		return
 	}
-	current := p.Slurm.NodesAsOf.After(p.Now.Add(-patience))
 	for i := range p.Pods {
 		pod := &p.Pods[i]
 		action, needed := p.drainOf(pod)
 		switch {
 		case !needed:
-		case !current: // somebody may have drained the node since
+		case !p.Fresh: // somebody may have drained the node since
 			p.Proof = true
 		default:
 			p.do(action)

@@ -46,13 +46,18 @@ const (
 	Kept
 )
 
+// String is the kind in a word, for metrics.
+func (k HoldKind) String() string {
+	return [...]string{"nothing", "slurm", "proof", "jobs", "drain", "registration", "canary", "pause", "person"}[k]
+}
+
 // Release is the deletion rule: it tells what keeps a pod from being deleted. Nothing is deleted that it holds, for whatever
 // reason it should go; whatever it does not understand, it holds.
 //
 // The checks are asked in order. The first that knows decides.
 func (s *Snapshot) Release(pod *Pod) Hold {
 	for _, check := range []func(*Pod) (Hold, bool){
-		s.waived, s.ended, s.unplaced, s.silent, s.unproven, s.occupied, s.undrained, s.absent,
+		s.waived, s.ended, s.unplaced, s.silent, s.unproven, s.occupied, s.undrained, s.absent, s.stale,
 	} {
 		if hold, decided := check(pod); decided {
 			return hold
@@ -154,5 +159,10 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	if until := expected.Add(s.Set.Registration); s.Now.Before(until) {
 		return Hold{Why: "its slurmd may register any moment", Kind: Registering, Until: until}, true
 	}
-	return release()
+	return Hold{}, false
+}
+
+// stale: what a look shows that was not taken for this decision may be over.
+func (s *Snapshot) stale(*Pod) (Hold, bool) {
+	return Hold{Why: "Slurm is asked once more before it goes", Kind: Unproven}, !s.Fresh
 }

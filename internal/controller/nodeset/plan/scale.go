@@ -53,15 +53,17 @@ func (p *planner) leave(cause Cause, pods ...*Pod) {
 	}
 }
 
-// goesFirst orders pods by who goes first at a scale-in: who was chosen before, who does no work, who costs least, who is
-// free or will be soonest, and last who has the higher ordinal.
+// goesFirst orders pods by who goes first at a scale-in: who does no work, who costs least, who is free, who was chosen before,
+// who will be free soonest, and last who has the higher ordinal. A node that was chosen and still has jobs takes jobs again when
+// another one is free to go.
 func (p *planner) goesFirst(a, b *Pod) int {
 	return cmp.Or(
-		first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),
 		first(a.Ended, b.Ended),
 		first(p.record(a) == nil, p.record(b) == nil),
 		first(a.ReadySince.IsZero(), b.ReadySince.IsZero()),
 		cmp.Compare(a.DeletionCost, b.DeletionCost),
+		first(!p.busy(a), !p.busy(b)),
+		first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),
 		p.freeFirst(a, b),
 		cmp.Compare(b.Ordinal, a.Ordinal),
 	)

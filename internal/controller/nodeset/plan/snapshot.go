@@ -15,6 +15,9 @@ type Snapshot struct {
 	Machines map[string]Machine
 	// Slurm is what was last seen of the Slurm cluster; nil when nothing was.
 	Slurm *slurm.Snapshot
+	// Fresh says that the look was taken for this plan. Others change things too: who drains, undrains or deletes on an older
+	// look may undo what they have just done.
+	Fresh bool
 	// Answers tells whether slurmctld answered when it was last asked.
 	Answers bool
 	// DrainedSince is from when on each node is known to have been drained, or not there; see Witness.

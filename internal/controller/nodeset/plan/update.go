@@ -1,16 +1,18 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
 
 // update says which pods of an older revision are to be replaced now.
 //
-// Whatever makes a pod unavailable uses up the same budget: pods that are missing, broken, or drained by whomever. Pods that are
-// unavailable anyway are replaced at no cost, so those that were chosen before stay chosen. But a drain outlasts what made a
-// pod unavailable, which may be over in a moment, as when slurmctld restarts: never are more nodes drained for an update
-// than may be unavailable.
+// Whatever makes a pod unavailable uses up the same budget: pods that are missing, broken, or drained by whomever. What is left of
+// it goes to pods that do not work, then to those that are free, then to those that will be free soonest. A node that was
+// drained before and still has jobs takes jobs again when another one is free to be replaced: so long jobs hold up nobody.
+// Never are more nodes drained for an update than may be unavailable, because a drain outlasts what made a pod unavailable,
+// which may be over in a moment, as when slurmctld restarts.
 func (p *planner) update() {
 	if p.Outdated == 0 || !p.Set.Update.Replace || p.Set.Deleting {
 		return
@@ -21,49 +23,53 @@ func (p *planner) update() {
 			return
 		}
 	}
-	var working, shaky []*Pod
-	unavailable, drained := p.Desired, max(p.Desired-len(p.Pods), 0)
+	var candidates []*Pod
+	missing := max(p.Desired-len(p.Pods), 0)
+	p.trying = missing
+	budget := p.Set.Update.MaxUnavailable - missing
 	for i := range p.Pods {
 		pod := &p.Pods[i]
-		if p.drainedFor(Updating, pod) {
-			drained++
-		}
-		if pod.Terminating {
-			p.trying++ // what replaces it has the new revision
-			continue
-		}
-		if _, leaving := p.leaving[pod.Name]; leaving {
-			continue
-		}
-		available := p.available(pod)
-		if available {
-			unavailable--
-		}
+		_, leaving := p.leaving[pod.Name]
 		switch {
+		case pod.Terminating:
+			p.trying++ // what replaces it has the new revision
+			budget--
+		case leaving:
 		case pod.Revision == p.Set.Revision:
 			p.proven = p.proven || p.up(pod) // whatever drains it
 			p.trying++
+			if !p.available(pod) {
+				budget--
+			}
 		case pod.Cordoned: // a person may be at work in it, and their wish would go with it
 			p.Waits = append(p.Waits, Wait{Pod: pod, Cause: Updating, Hold: Hold{Why: "a person has cordoned it", Kind: Kept}})
-		case available && known:
-			working = append(working, pod)
-		case known && p.mayReturn(pod):
-			shaky = append(shaky, pod)
+			budget--
+		case known && p.drainable(pod):
+			candidates = append(candidates, pod)
 		case known || pod.Unplaced:
 			p.leave(Updating, pod)
+			budget--
 		}
 	}
-	p.trying += max(p.Desired-len(p.Pods), 0)
-	p.leave(Updating, shaky[:min(max(p.Set.Update.MaxUnavailable-drained, 0), len(shaky))]...)
-	budget := max(p.Set.Update.MaxUnavailable-unavailable, 0)
-	slices.SortStableFunc(working, p.freeFirst)
-	p.leave(Updating, working[:min(budget, len(working))]...)
+	slices.SortStableFunc(candidates, p.updatedFirst)
+	p.leave(Updating, candidates[:min(max(budget, 0), len(candidates))]...)
 }
 
-// mayReturn tells whether a pod that is unavailable may be available in a moment, if it is not drained for the update.
-func (p *planner) mayReturn(pod *Pod) bool {
+// drainable tells whether it is for us to say if a pod's node takes jobs.
+func (p *planner) drainable(pod *Pod) bool {
 	record := p.record(pod)
-	return record != nil && !record.DrainedByOthers() && !p.drainedFor(Updating, pod)
+	return record != nil && !record.DrainedByOthers()
+}
+
+// updatedFirst orders pods by who is replaced first: who does not work, who is free or will be soonest, and of two who are alike
+// the one that was chosen before.
+func (p *planner) updatedFirst(a, b *Pod) int {
+	return cmp.Or(
+		first(!p.up(a), !p.up(b)),
+		first(!p.busy(a), !p.busy(b)),
+		first(p.drainedFor(Updating, a), p.drainedFor(Updating, b)),
+		p.freeFirst(a, b),
+	)
 }
 
 // brokenRevision tells why the current revision is not to be given to more pods: it has not worked anywhere yet and has

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -119,69 +120,25 @@ func TestTemplateStaysTheSame(t *testing.T) {
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
 			set := of(everything())
-			before := revision(t, set, nil)
+			before := template(t, set)
 			change(&set)
-			if after := revision(t, set, nil); before != after {
-				t.Errorf("the revision was %s and is %s", before, after)
+			if diff := cmp.Diff(before, template(t, set)); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
 }
 
-func TestRevisions(t *testing.T) {
-	set := of(everything())
-	if again := of(everything()); revision(t, set, nil) != revision(t, again, nil) {
-		t.Error("a template has two hashes")
-	}
-	if revision(t, set, nil) == revision(t, set, new(int32(1))) {
-		t.Error("a collision is not resolved")
-	}
-	changed := of(everything())
-	changed.NodeSet.Spec.ExtraConf = "Weight=11"
-	if revision(t, set, nil) == revision(t, changed, nil) {
-		t.Error("two templates have one hash")
-	}
-	template, err := worker.Template(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := worker.Revision(set.NodeSet, template, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	restored, err := worker.FromRevision(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	identity := worker.Numbered(set.NodeSet, 1, "")
-	if diff := cmp.Diff(worker.Pod(set.NodeSet, template, "x", identity), worker.Pod(set.NodeSet, restored, "x", identity)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// revision is the hash of a set's template.
-func revision(t *testing.T, set worker.Set, collisions *int32) string {
+// template is a set's, as it would be stored.
+func template(t *testing.T, set worker.Set) string {
 	t.Helper()
-	template, err := worker.Template(set)
+	built, err := worker.Template(set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision, err := worker.Revision(set.NodeSet, template, collisions)
+	encoded, err := json.Marshal(built)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return worker.Hash(revision)
-}
-
-func TestIdentityIsReadBack(t *testing.T) {
-	set := everything()
-	pod := worker.Pod(set, corev1.PodTemplateSpec{}, "x", worker.Numbered(set, 42, ""))
-	if ordinal, ok := worker.Ordinal(pod); !ok || ordinal != 42 || worker.SlurmName(pod) != "c042" || pod.Name != "all-042" {
-		t.Errorf("pod %s is number %d, Slurm node %s", pod.Name, ordinal, worker.SlurmName(pod))
-	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{slinkyv1beta1.AnnotationHostnameOverride: "rack7"}}}
-	pod = worker.Pod(set, corev1.PodTemplateSpec{}, "x", worker.OnNode(set, node))
-	if _, ok := worker.Ordinal(pod); ok || worker.SlurmName(pod) != "rack7" {
-		t.Errorf("pod %s has labels %v", pod.Name, pod.Labels)
-	}
+	return string(encoded)
 }

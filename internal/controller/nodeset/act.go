@@ -1,0 +1,221 @@
+package nodeset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// act carries out a plan. What fails in one part does not keep the others from being done, but nothing is created while the
+// rest is in doubt.
+func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) error {
+	if scope.set.DeletionTimestamp == nil {
+		if err := r.prepare(ctx, scope); err != nil {
+			return err
+		}
+	}
+	err := errors.Join(
+		r.setState(ctx, scope, next, plan.Undrain),
+		r.setState(ctx, scope, next, plan.Drain),
+		r.remove(ctx, scope, next),
+		r.prune(ctx, scope, next),
+	)
+	if err != nil {
+		return err
+	}
+	if err := r.create(ctx, scope, next); err != nil {
+		return err
+	}
+	if err := errors.Join(r.markPods(ctx, scope), r.describeNodes(ctx, scope), r.keepPins(ctx, scope), r.keepClaims(ctx, scope, next)); err != nil {
+		return err
+	}
+	return r.finish(ctx, scope)
+}
+
+// prepare makes what pods need before there are any.
+func (r *Reconciler) prepare(ctx context.Context, scope *scope) error {
+	if err := r.patchFinalizer(ctx, scope.set, controllerutil.AddFinalizer); err != nil {
+		return err
+	}
+	if err := r.applyChildren(ctx, scope); err != nil {
+		return err
+	}
+	return r.keepRevision(ctx, scope)
+}
+
+// applyChildren makes what all pods share.
+func (r *Reconciler) applyChildren(ctx context.Context, scope *scope) error {
+	set := scope.set
+	if scope.controller != nil {
+		// The Service is for all NodeSets of a Controller, and goes with it.
+		if err := r.Children.Apply(ctx, scope.controller, worker.HostsService(scope.controller), &corev1.Service{}); err != nil {
+			return err
+		}
+	}
+	if budget := worker.DisruptionBudget(set); budget != nil {
+		return r.Children.Apply(ctx, set, budget, &policyv1.PodDisruptionBudget{})
+	}
+	return r.Children.Delete(ctx, set, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}})
+}
+
+// finish lets a NodeSet that is being deleted go, once its pods have.
+func (r *Reconciler) finish(ctx context.Context, scope *scope) error {
+	if scope.set.DeletionTimestamp == nil || len(scope.pods) > 0 {
+		return nil
+	}
+	r.expectations.forget(scope.set.UID)
+	r.witnesses.forget(scope.set.UID)
+	r.Metrics.forget(scope.set)
+	return r.patchFinalizer(ctx, scope.set, controllerutil.RemoveFinalizer)
+}
+
+// patchFinalizer adds or removes the finalizer, and writes nothing else.
+func (r *Reconciler) patchFinalizer(ctx context.Context, set *slinkyv1beta1.NodeSet, change func(client.Object, string) bool) error {
+	after := set.DeepCopy()
+	if !change(after, slinkyv1beta1.FinalizerDrain) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, after, patch, client.FieldOwner(naming.ManagedBy)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the finalizer: %w", err)
+	}
+	return nil
+}
+
+// setState drains or undrains nodes, with one request for each reason.
+func (r *Reconciler) setState(ctx context.Context, scope *scope, next *plan.Plan, kind plan.Kind) error {
+	byReason := map[string][]string{}
+	for _, action := range next.Actions {
+		if action.Kind == kind {
+			byReason[action.Why] = append(byReason[action.Why], action.Node)
+			r.Metrics.did(action)
+		}
+	}
+	var failures []error
+	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+		nodes, update := byReason[reason], slurm.NodeUpdate{State: slurm.Undrain}
+		if kind == plan.Drain {
+			update = slurm.NodeUpdate{State: slurm.Drain, Reason: reason}
+		}
+		answered, err := scope.session.UpdateNodes(ctx, nodes, update)
+		r.witnesses.acknowledged(scope, nodes, answered)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("making Slurm %s %d nodes: %w", kind, len(nodes), err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// remove deletes pods.
+func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan) error {
+	var removals []plan.Action
+	for _, action := range next.Actions {
+		if action.Kind == plan.Delete && len(removals) < most {
+			removals = append(removals, action)
+		}
+	}
+	return evenly(len(removals), func(index int) error { return r.delete(ctx, scope, removals[index]) })
+}
+
+// errHeld says that a pod that was to be deleted may not be any more.
+var errHeld = errors.New("what is known of Slurm has changed since the plan was made")
+
+// delete deletes one pod. It is the only place that does. The deletion rule is asked again, with what is known now, and the
+// API server refuses when anything about the pod has changed since it was looked at.
+func (r *Reconciler) delete(ctx context.Context, scope *scope, action plan.Action) error {
+	latest := scope.snapshot
+	latest.Now = r.Clock.Now()
+	if scope.session != nil {
+		latest.Answers, latest.Slurm = scope.session.Status().Reachable, scope.session.Mirror.Snapshot()
+	}
+	if hold := latest.Release(action.Pod); hold.Kind != plan.NotHeld {
+		return fmt.Errorf("deleting pod %s: %w: %s", action.Pod.Name, errHeld, hold.Why)
+	}
+	pod := scope.byName[action.Pod.Name]
+	if err := r.settleClaims(ctx, scope, pod, action.WithClaims); err != nil {
+		return err
+	}
+	preconditions := client.Preconditions{UID: new(types.UID(action.Pod.UID)), ResourceVersion: new(pod.ResourceVersion)}
+	switch err := r.Client.Delete(ctx, &corev1.Pod{ObjectMeta: pod.ObjectMeta}, preconditions); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return errors.Join(fmt.Errorf("deleting pod %s: %w", pod.Name, err), r.settleClaims(ctx, scope, pod, false))
+	default:
+		r.Metrics.deleted(scope, action)
+	}
+	r.expectations.expectDeleted(scope.set.UID, pod.UID, latest.Now)
+	return nil
+}
+
+// prune removes records from Slurm.
+func (r *Reconciler) prune(ctx context.Context, scope *scope, next *plan.Plan) error {
+	var nodes []string
+	for _, action := range next.Actions {
+		if action.Kind == plan.Prune {
+			nodes = append(nodes, action.Node)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	if err := scope.session.DeleteNodes(ctx, nodes); err != nil {
+		return fmt.Errorf("removing the records of %d nodes from Slurm: %w", len(nodes), err)
+	}
+	return nil
+}
+
+// create creates pods, each after its claims.
+func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan) error {
+	if scope.template == nil {
+		return nil
+	}
+	var additions []plan.Action
+	for _, action := range next.Actions {
+		if action.Kind == plan.Create && len(additions) < most {
+			additions = append(additions, action)
+		}
+	}
+	return slowly(ctx, len(additions), func(index int) error {
+		missing := additions[index].Pod
+		identity := worker.Numbered(scope.set, missing.Ordinal, scope.pins[missing.Ordinal])
+		if isDaemonSet(scope.set) {
+			identity = worker.OnNode(scope.set, scope.nodes[missing.Machine])
+		}
+		err := r.createOne(ctx, scope, identity)
+		if err == nil {
+			r.Metrics.did(additions[index])
+		}
+		return err
+	})
+}
+
+func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worker.Identity) error {
+	if err := r.createClaims(ctx, scope, identity); err != nil {
+		return err
+	}
+	pod := worker.Pod(scope.set, *scope.template, scope.revision.hash, identity)
+	switch err := r.Client.Create(ctx, pod, client.FieldOwner(naming.ManagedBy)); {
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("pod %s exists, and is not a pod of this NodeSet that the cache shows: %w", pod.Name, err)
+	case err != nil:
+		return fmt.Errorf("creating pod %s: %w", pod.Name, err)
+	}
+	r.expectations.expectCreated(scope.set.UID, pod.UID, r.Clock.Now())
+	return nil
+}

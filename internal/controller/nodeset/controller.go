@@ -1,0 +1,102 @@
+// Package nodeset runs the slurmd pods of each NodeSet: it makes them, replaces them and lets them go, and never costs a job.
+//
+// Each reconcile observes the NodeSet, its pods, their Kubernetes nodes and one snapshot of Slurm; package plan decides, as a
+// pure function of that; act carries the plan out; report tells. Package worker builds the pods. The way from a plan to the
+// deletion of a pod leads through one function, which asks the deletion rule once more with what is known at that moment.
+//
+// Nothing is polled: pods, nodes, and the changes that the mirror of Slurm tells of enqueue the NodeSets concerned.
+package nodeset
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// A Reconciler reconciles NodeSets.
+type Reconciler struct {
+	Client   client.Client
+	Children *child.Applier
+	Status   *status.Writer
+	Clock    clock.PassiveClock
+	Images   naming.Images
+	Pool     *slurm.Pool
+	Metrics  *Metrics
+	// ClusterDomain is the DNS domain of the Kubernetes cluster.
+	ClusterDomain string
+
+	expectations expectations
+	witnesses    witnesses
+}
+
+// Reconcile takes one NodeSet a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	scope, err := r.observe(ctx, request)
+	if err != nil || scope == nil {
+		return ctrl.Result{}, err
+	}
+	if until := r.expectations.open(scope.set.UID, scope.pods, scope.now); !until.IsZero() {
+		return ctrl.Result{RequeueAfter: until.Sub(scope.now)}, nil // the cache does not show yet what was done last
+	}
+	next := r.decide(ctx, scope)
+	err = r.act(ctx, scope, &next)
+	if refusal, ok := child.Refusal(err); ok {
+		scope.refusal = &refusal
+		return ctrl.Result{RequeueAfter: child.RetryRefusal}, r.report(ctx, scope, &next, nil)
+	}
+	return result(scope, &next), errors.Join(err, r.report(ctx, scope, &next, err))
+}
+
+// decide makes a plan, and when it lacks nothing but a newer look at Slurm, looks and makes another one.
+func (r *Reconciler) decide(ctx context.Context, scope *scope) plan.Plan {
+	next := plan.Next(&scope.snapshot)
+	if !next.Proof || scope.session == nil {
+		return next
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if _, err := scope.session.Mirror.Refresh(ctx); err != nil {
+		return next // the plan waits, and the session tells when Slurm answers again
+	}
+	r.look(scope)
+	scope.snapshot.Fresh = true
+	return plan.Next(&scope.snapshot)
+}
+
+// lookTimeout bounds a look at Slurm, so that no reconcile takes long.
+const lookTimeout = 10 * time.Second
+
+// look takes up what is known of Slurm now.
+func (r *Reconciler) look(scope *scope) {
+	scope.now = r.Clock.Now()
+	snapshot := &scope.snapshot
+	snapshot.Now = scope.now
+	if scope.session == nil {
+		return
+	}
+	snapshot.Answers = scope.session.Status().Reachable
+	snapshot.Slurm = scope.session.Mirror.Snapshot()
+	snapshot.DrainedSince = r.witnesses.look(scope)
+}
+
+// result says when to reconcile again although nothing happens.
+func result(scope *scope, next *plan.Plan) ctrl.Result {
+	switch {
+	case next.Proof && scope.snapshot.Answers:
+		return ctrl.Result{RequeueAfter: time.Second} // the newer look has not come
+	case next.Wake.IsZero():
+		return ctrl.Result{}
+	default:
+		return ctrl.Result{RequeueAfter: next.Wake.Sub(scope.now)}
+	}
+}

@@ -1,0 +1,149 @@
+package nodeset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// markPods writes onto the pods what Slurm says of their nodes, where that has changed.
+func (r *Reconciler) markPods(ctx context.Context, scope *scope) error {
+	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
+		return nil // what is known may be wrong by now
+	}
+	return evenly(len(scope.pods), func(index int) error {
+		pod := &scope.pods[index]
+		if pod.DeletionTimestamp != nil {
+			return nil
+		}
+		node := worker.SlurmName(pod)
+		record, _ := scope.snapshot.Slurm.Node(node)
+		marks := marksOf(record, scope.snapshot.Slurm.Loads[node])
+		if patch := marks.metadataPatch(pod); patch != nil {
+			if err := r.Client.Patch(ctx, podOnly(pod), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(naming.ManagedBy)); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("marking pod %s: %w", pod.Name, err)
+			}
+		}
+		if patch := marks.statusPatch(pod, scope.now); patch != nil {
+			if err := r.Client.Status().Patch(ctx, podOnly(pod), client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(naming.ManagedBy)); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("writing the conditions of pod %s: %w", pod.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// podOnly is a pod to be patched: the cache's own must not be written to.
+func podOnly(pod *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+}
+
+// marks are what Kubernetes is told of a Slurm node.
+type marks struct {
+	// protect says that jobs hold the node.
+	protect bool
+	// deadline is when they end at the latest; empty when there are none, or when that is open.
+	deadline string
+	// states are Slurm's words for the node's state, each with why.
+	states map[corev1.PodConditionType]string
+}
+
+func marksOf(record *slurm.Node, load slurm.Load) marks {
+	is := marks{protect: load.Jobs() > 0, states: map[corev1.PodConditionType]string{}}
+	if is.protect && !load.Unlimited {
+		is.deadline = load.Until.UTC().Format(time.RFC3339)
+	}
+	if record == nil {
+		return is
+	}
+	why := ""
+	if record.Draining() || record.State == slurm.StateDown || record.Flags.Has(slurm.FlagFail) {
+		why = record.Reason
+	}
+	for _, state := range record.StateNames() {
+		is.states[slinkyv1beta1.PodConditionType(camel(state))] = why
+	}
+	return is
+}
+
+// camel spells one of Slurm's words as Kubernetes would: NOT_RESPONDING is NotResponding.
+func camel(word string) string {
+	var spelt strings.Builder
+	for part := range strings.SplitSeq(word, "_") {
+		if part != "" {
+			spelt.WriteString(strings.ToUpper(part[:1]) + strings.ToLower(part[1:]))
+		}
+	}
+	return spelt.String()
+}
+
+// metadataPatch is what has to change of a pod's label and annotation; nil when nothing has.
+func (m marks) metadataPatch(pod *corev1.Pod) []byte {
+	labels, annotations := map[string]any{}, map[string]any{}
+	if _, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]; protected != m.protect {
+		labels[slinkyv1beta1.LabelPodProtect] = nil
+		if m.protect {
+			labels[slinkyv1beta1.LabelPodProtect] = "true"
+		}
+	}
+	if pod.Annotations[slinkyv1beta1.AnnotationPodDeadline] != m.deadline {
+		annotations[slinkyv1beta1.AnnotationPodDeadline] = nil
+		if m.deadline != "" {
+			annotations[slinkyv1beta1.AnnotationPodDeadline] = m.deadline
+		}
+	}
+	if len(labels)+len(annotations) == 0 {
+		return nil
+	}
+	return encode(map[string]any{"metadata": map[string]any{"uid": pod.UID, "labels": labels, "annotations": annotations}})
+}
+
+// statusPatch is what has to change of a pod's conditions; nil when nothing has. It names only those that are ours, so that it
+// does not race with the kubelet.
+func (m marks) statusPatch(pod *corev1.Pod, now time.Time) []byte {
+	var changes []any
+	missing := maps.Clone(m.states)
+	for i := range pod.Status.Conditions {
+		condition := &pod.Status.Conditions[i]
+		if !strings.HasPrefix(string(condition.Type), slinkyv1beta1.PodConditionPrefix) {
+			continue
+		}
+		why, has := m.states[condition.Type]
+		switch {
+		case !has:
+			changes = append(changes, map[string]any{"type": condition.Type, "$patch": "delete"})
+		case condition.Status == corev1.ConditionTrue && condition.Message == why:
+			delete(missing, condition.Type)
+		}
+	}
+	for state, why := range missing {
+		changes = append(changes, corev1.PodCondition{
+			Type: state, Status: corev1.ConditionTrue, Message: why, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	return encode(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": changes}})
+}
+
+func encode(patch any) []byte {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		panic(err) // never: maps, strings and API types always encode
+	}
+	return data
+}

@@ -1,0 +1,157 @@
+package nodeset
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// A scope is what a reconcile observes. Pods and nodes are the cache's own: they are read, never changed.
+type scope struct {
+	set *slinkyv1beta1.NodeSet
+	// controller is nil when there is none, or when it is being deleted.
+	controller *slinkyv1beta1.Controller
+	// session is nil when nothing leads to Slurm.
+	session *slurm.Session
+	// template is what new pods are made from; nil when problem says why there is none.
+	template *corev1.PodTemplateSpec
+	problem  *problem
+	revision revision
+	pods     []corev1.Pod
+	byName   map[string]*corev1.Pod
+	nodes    map[string]*corev1.Node
+	// pins are the Kubernetes nodes that ordinals are to be on; nil without spec.pinToNode.
+	pins     map[int]string
+	snapshot plan.Snapshot
+	now      time.Time
+	// refusal is what the API server said against a pod, or another child.
+	refusal *status.Verdict
+}
+
+// A problem is why no pods can be made.
+type problem struct{ reason, message string }
+
+func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
+	set := &slinkyv1beta1.NodeSet{}
+	if err := r.Client.Get(ctx, request.NamespacedName, set); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	scope := &scope{set: set, now: r.Clock.Now()}
+	if err := r.observeController(ctx, scope); err != nil {
+		return nil, err
+	}
+	if err := r.observePods(ctx, scope); err != nil {
+		return nil, err
+	}
+	if err := r.observeRevision(ctx, scope); err != nil {
+		return nil, err
+	}
+	if err := r.observeNodes(ctx, scope); err != nil {
+		return nil, err
+	}
+	scope.snapshot.Pods = make([]plan.Pod, len(scope.pods))
+	for i := range scope.pods {
+		scope.snapshot.Pods[i] = planPod(&scope.pods[i])
+	}
+	if err := r.observePins(ctx, scope); err != nil {
+		return nil, err
+	}
+	scope.snapshot.Set = planSet(set, scope.revision.hash, wanted(scope), scope.now)
+	if scope.template == nil {
+		scope.snapshot.Set.Update.Replace = false
+	}
+	if scope.snapshot.Set.Deleting && scope.controller == nil {
+		scope.snapshot.Set.Waived = true // the cluster that had the jobs is gone for good
+	}
+	r.look(scope)
+	return scope, nil
+}
+
+func (r *Reconciler) observeController(ctx context.Context, scope *scope) error {
+	var err error
+	scope.controller, err = reference.Object(ctx, r.Client, scope.set.Namespace, scope.set.Spec.ControllerRef.Name, &slinkyv1beta1.Controller{})
+	if err != nil {
+		return err
+	}
+	scope.session, _ = r.Pool.Get(slurm.Key{Namespace: scope.set.Namespace, Name: scope.set.Spec.ControllerRef.Name})
+	return nil
+}
+
+// observePods finds the set's own pods, in the order of their ordinals.
+func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
+	list := &corev1.PodList{}
+	err := r.Client.List(ctx, list, client.InNamespace(scope.set.Namespace),
+		client.MatchingLabels(naming.Selector(naming.Slurmd, scope.set.Name)), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	scope.pods = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, scope.set) })
+	slices.SortFunc(scope.pods, func(a, b corev1.Pod) int {
+		return cmp.Or(cmp.Compare(ordinal(&a), ordinal(&b)), cmp.Compare(a.Name, b.Name))
+	})
+	scope.byName = make(map[string]*corev1.Pod, len(scope.pods))
+	for i := range scope.pods {
+		scope.byName[scope.pods[i].Name] = &scope.pods[i]
+	}
+	return nil
+}
+
+// observeNodes finds the Kubernetes nodes that pods are on, and in DaemonSet mode all others too.
+func (r *Reconciler) observeNodes(ctx context.Context, scope *scope) error {
+	scope.nodes = map[string]*corev1.Node{}
+	if isDaemonSet(scope.set) {
+		list := &corev1.NodeList{}
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			scope.nodes[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	for i := range scope.pods {
+		name := machine(&scope.pods[i])
+		if _, known := scope.nodes[name]; known || name == "" || isDaemonSet(scope.set) {
+			continue
+		}
+		node := &corev1.Node{}
+		switch err := r.Client.Get(ctx, client.ObjectKey{Name: name}, node, client.UnsafeDisableDeepCopy); {
+		case err == nil:
+			scope.nodes[name] = node
+		case !apierrors.IsNotFound(err):
+			return err
+		}
+	}
+	scope.snapshot.Machines = make(map[string]plan.Machine, len(scope.nodes))
+	for name, node := range scope.nodes {
+		scope.snapshot.Machines[name] = planMachine(scope.set, scope.template, node)
+	}
+	return nil
+}
+
+// wanted is how many pods the set is to have.
+func wanted(scope *scope) int {
+	if !isDaemonSet(scope.set) {
+		return replicas(scope.set)
+	}
+	count := 0
+	for _, machine := range scope.snapshot.Machines {
+		if machine.Wanted {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,207 @@
+package nodeset
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
+)
+
+// A revision is what pods are made from at a time. Pods carry its hash, so that those of an older one are known.
+type revision struct {
+	hash       string
+	data       []byte
+	collisions *int32
+	// history are all revisions that are kept; live is this one among them, nil when it is new.
+	history []appsv1.ControllerRevision
+	live    *appsv1.ControllerRevision
+}
+
+// origin is what shapes pods, and nothing else: what is not in here can change without a pod being replaced. It leaves out how
+// this version of the operator builds pods on purpose, so that an upgrade of the operator replaces none.
+type origin struct {
+	// Spec is the part of the NodeSet's spec; putting it back is a roll-back.
+	Spec originSpec `json:"spec"`
+	// Image, Endpoints and SlurmKey come from elsewhere.
+	Image     string                           `json:"image"`
+	Endpoints []string                         `json:"endpoints"`
+	SlurmKey  slinkyv1beta1.SecretKeyReference `json:"slurmKey"`
+}
+
+type originSpec struct {
+	Slurmd            slinkyv1beta1.ContainerFragment `json:"slurmd,omitzero"`
+	Logfile           slinkyv1beta1.ContainerFragment `json:"logfile,omitzero"`
+	SSH               slinkyv1beta1.NodeSetSSH        `json:"ssh,omitzero"`
+	Template          slinkyv1beta1.PodTemplate       `json:"template,omitzero"`
+	ExtraConf         string                          `json:"extraConf,omitempty"`
+	Gres              []slinkyv1beta1.GresRule        `json:"gres,omitempty"`
+	OversubscribeNode bool                            `json:"oversubscribeNode,omitempty"`
+}
+
+// observeRevision builds what new pods are made from, and finds it among the revisions that are kept.
+func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
+	set := scope.set
+	list := &appsv1.ControllerRevisionList{}
+	err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels(naming.Selector(naming.Slurmd, set.Name)))
+	if err != nil {
+		return err
+	}
+	scope.revision.history = slices.DeleteFunc(list.Items, func(kept appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&kept, set) })
+	slices.SortFunc(scope.revision.history, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
+	scope.revision.hash, scope.revision.collisions = set.Status.NodeSetHash, set.Status.CollisionCount
+	if scope.controller == nil {
+		scope.problem = &problem{slinkyv1beta1.ReasonControllerNotFound, fmt.Sprintf(
+			"spec.controllerRef names Controller %s, which does not exist; create it", set.Spec.ControllerRef.Name)}
+		return nil
+	}
+	key, err := r.slurmKey(ctx, scope)
+	if err != nil || scope.problem != nil {
+		return err
+	}
+	all := worker.Set{NodeSet: set, Controller: scope.controller, Images: r.Images, SlurmKey: key, ClusterDomain: r.ClusterDomain}
+	template, err := worker.Template(all)
+	if err != nil {
+		scope.problem = &problem{slinkyv1beta1.ReasonInvalidSpec, err.Error()}
+		return nil //nolint:nilerr // it is the user's to mend, and told in the status
+	}
+	scope.template = &template
+	return scope.revision.find(set, origin{
+		Spec: originSpec{
+			Slurmd: set.Spec.Slurmd, Logfile: set.Spec.Logfile, SSH: set.Spec.SSH, Template: set.Spec.Template,
+			ExtraConf: set.Spec.ExtraConf, Gres: set.Spec.Gres, OversubscribeNode: set.Spec.OversubscribeNode,
+		},
+		Image: r.Images.For(naming.Slurmd), Endpoints: naming.ControllerEndpoints(scope.controller), SlurmKey: key,
+	})
+}
+
+// slurmKey selects the key that the cluster's daemons share. It may come from the Accounting: while that is away, nothing is said
+// about the key, because a pod with another one would not be let in.
+func (r *Reconciler) slurmKey(ctx context.Context, scope *scope) (slinkyv1beta1.SecretKeyReference, error) {
+	var accounting *slinkyv1beta1.Accounting
+	if ref := scope.controller.Spec.AccountingRef; ref != nil {
+		var err error
+		accounting, err = reference.Object(ctx, r.Client, scope.set.Namespace, ref.Name, &slinkyv1beta1.Accounting{})
+		if err != nil {
+			return slinkyv1beta1.SecretKeyReference{}, err
+		}
+		if accounting == nil {
+			scope.problem = &problem{slinkyv1beta1.ReasonAccountingNotReady, fmt.Sprintf(
+				"Controller %s names Accounting %s, which does not exist; create it", scope.controller.Name, ref.Name)}
+		}
+	}
+	return naming.ControllerKeys(scope.controller, accounting).Slurm, nil
+}
+
+// find gives the revision its name. Should another one of that name be kept, the number of collisions makes it another name.
+func (v *revision) find(set *slinkyv1beta1.NodeSet, from origin) error {
+	data, err := json.Marshal(from)
+	if err != nil {
+		return fmt.Errorf("encoding the revision: %w", err)
+	}
+	v.data = data
+	for {
+		v.hash, v.live = hash(data, v.collisions), nil
+		for i := range v.history {
+			if v.history[i].Name == revisionName(set, v.hash) {
+				v.live = &v.history[i]
+			}
+		}
+		if v.live == nil || bytes.Equal(v.live.Data.Raw, data) {
+			return nil
+		}
+		v.collisions = new(deref(v.collisions) + 1)
+	}
+}
+
+func deref(count *int32) int32 {
+	if count == nil {
+		return 0
+	}
+	return *count
+}
+
+func hash(data []byte, collisions *int32) string {
+	sum := sha256.Sum256(append(slices.Clone(data), strconv.Itoa(int(deref(collisions)))...))
+	return hex.EncodeToString(sum[:5])
+}
+
+func revisionName(set *slinkyv1beta1.NodeSet, hash string) string { return set.Name + "-" + hash }
+
+// keepRevision keeps the current revision as the newest, and as many older ones as are to be kept and those that pods have.
+func (r *Reconciler) keepRevision(ctx context.Context, scope *scope) error {
+	is := &scope.revision
+	if scope.template == nil {
+		return nil
+	}
+	newest := int64(0)
+	if len(is.history) > 0 {
+		newest = is.history[len(is.history)-1].Revision
+	}
+	switch {
+	case is.live == nil:
+		if err := r.createRevision(ctx, scope, newest+1); err != nil {
+			return err
+		}
+	case is.live.Revision != newest: // a roll-back
+		patch := fmt.Appendf(nil, `{"revision":%d}`, newest+1)
+		live := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: is.live.Namespace, Name: is.live.Name}}
+		if err := r.Client.Patch(ctx, live, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner(naming.ManagedBy)); err != nil {
+			return fmt.Errorf("making revision %s the newest: %w", is.live.Name, err)
+		}
+	}
+	return r.forgetRevisions(ctx, scope)
+}
+
+func (r *Reconciler) createRevision(ctx context.Context, scope *scope, number int64) error {
+	set := scope.set
+	created := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: set.Namespace, Name: revisionName(set, scope.revision.hash), Labels: naming.Labels(naming.Slurmd, set.Name),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, slinkyv1beta1.SchemeGroupVersion.WithKind("NodeSet"))},
+		},
+		Data: runtime.RawExtension{Raw: scope.revision.data}, Revision: number,
+	}
+	err := r.Client.Create(ctx, created, client.FieldOwner(naming.ManagedBy))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("keeping revision %s: %w", created.Name, err)
+	}
+	return nil
+}
+
+// forgetRevisions deletes the oldest revisions that nothing needs.
+func (r *Reconciler) forgetRevisions(ctx context.Context, scope *scope) error {
+	used := map[string]bool{scope.revision.hash: true}
+	for i := range scope.snapshot.Pods {
+		used[scope.snapshot.Pods[i].Revision] = true
+	}
+	var spare []*appsv1.ControllerRevision
+	for i := range scope.revision.history {
+		kept := &scope.revision.history[i]
+		if !used[kept.Name[len(scope.set.Name)+1:]] && kept.DeletionTimestamp == nil {
+			spare = append(spare, kept)
+		}
+	}
+	limit := int(deref(scope.set.Spec.RevisionHistoryLimit))
+	for _, old := range spare[:max(len(spare)-limit, 0)] {
+		if err := r.Client.Delete(ctx, old, client.Preconditions{UID: &old.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("forgetting revision %s: %w", old.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package nodeset
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, failure error) error {
+	set, counts := scope.set, count(scope, next)
+	conditions := status.NewConditions(set.Generation, set.Status.Conditions, metav1.NewTime(scope.now))
+	conditions.Summarize(judge(scope, next, counts, failure))
+	reachable(scope, conditions)
+	scaledIn(next, conditions)
+	updating(scope, next, conditions)
+	is := applyv1beta1.NodeSetStatus().WithObservedGeneration(set.Generation).
+		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Slurmd, set.Name)).String()).
+		WithNodeSetHash(scope.revision.hash).
+		WithDesired(counts.desired).WithReplicas(counts.pods).WithUpdatedReplicas(counts.updated).WithReadyReplicas(counts.ready).
+		WithAvailableReplicas(counts.available).WithUnavailableReplicas(max(counts.desired-counts.available, 0)).
+		WithSlurmIdle(counts.idle).WithSlurmAllocated(counts.allocated).WithSlurmDown(counts.down).WithSlurmDrain(counts.drain)
+	is.CollisionCount, is.OrdinalToNode = scope.revision.collisions, pinned(scope)
+	is.Conditions = conditions.Configuration()
+	r.Metrics.waiting(set, next)
+	return r.Status.Write(ctx, set, conditions, is)
+}
+
+// counts are the numbers in the status.
+type counts struct {
+	desired, pods, updated, ready, available int32
+	idle, allocated, down, drain, unknown    int32
+}
+
+func count(scope *scope, next *plan.Plan) counts {
+	is := counts{desired: int32(next.Desired), pods: int32(len(scope.pods)), updated: int32(next.Updated)} //nolint:gosec // at most 65536
+	for i := range scope.snapshot.Pods {
+		pod := &scope.snapshot.Pods[i]
+		if pod.Terminating {
+			continue
+		}
+		if !pod.ReadySince.IsZero() {
+			is.ready++
+			if scope.now.Sub(pod.ReadySince) >= scope.snapshot.Set.MinReady {
+				is.available++
+			}
+		}
+		is.addNode(scope.snapshot.Slurm, pod.Node)
+	}
+	return is
+}
+
+func (c *counts) addNode(snapshot *slurm.Snapshot, name string) {
+	if snapshot == nil {
+		c.unknown++
+		return
+	}
+	node, known := snapshot.Node(name)
+	switch {
+	case !known:
+		c.unknown++
+		return
+	case node.State == slurm.StateIdle:
+		c.idle++
+	case node.State == slurm.StateAllocated || node.State == slurm.StateMixed:
+		c.allocated++
+	case node.State == slurm.StateDown:
+		c.down++
+	}
+	if node.Draining() {
+		c.drain++
+	}
+}
+
+// judge says how the set does, worst first.
+func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.Verdict {
+	for _, verdict := range []func() (status.Verdict, bool){
+		func() (status.Verdict, bool) { return obstacle(scope, failure) },
+		func() (status.Verdict, bool) { return leaving(scope, next) },
+		func() (status.Verdict, bool) { return coming(scope, next, counts) },
+	} {
+		if found, decided := verdict(); decided {
+			return found
+		}
+	}
+	switch {
+	case !scope.snapshot.Answers:
+		return status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so nobody knows how its nodes do; nothing is disturbed meanwhile")
+	case counts.down > 0:
+		return status.Broken(slinkyv1beta1.ReasonNodesDown, "%d Slurm nodes are down although their pods run; see sinfo -R for the reasons", counts.down)
+	case counts.desired == 0:
+		return status.Well("there are to be no pods")
+	default:
+		return status.Well("%d nodes: %d idle, %d allocated, %d drained", counts.desired, counts.idle, counts.allocated, counts.drain)
+	}
+}
+
+// obstacle is what keeps the operator from its work.
+func obstacle(scope *scope, failure error) (status.Verdict, bool) {
+	switch {
+	case scope.refusal != nil:
+		return *scope.refusal, true
+	case failure != nil:
+		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure), true
+	case scope.problem != nil && scope.set.DeletionTimestamp == nil:
+		return status.Broken(scope.problem.reason, "%s", scope.problem.message), true
+	default:
+		return status.Verdict{}, false
+	}
+}
+
+// leaving is about pods that are to go.
+func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
+	if scope.set.DeletionTimestamp != nil {
+		if len(next.Waits) == 0 {
+			return status.Working(slinkyv1beta1.ReasonDeleting, "%d pods are going", len(scope.pods)), true
+		}
+		return status.Working(slinkyv1beta1.ReasonDeleting, "%s; to delete them nevertheless, and lose their jobs, annotate the NodeSet with %s=true",
+			waiting(next.Waits), slinkyv1beta1.AnnotationDeleteWithoutDrain), true
+	}
+	if next.Stopped != "" {
+		return status.Broken(slinkyv1beta1.ReasonUpdateStopped, "%s; correct the spec, or put back what it was", next.Stopped), true
+	}
+	for _, wait := range next.Waits {
+		if wait.Hold.Kind == plan.Silent {
+			return status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "%s", waiting(next.Waits)), true
+		}
+	}
+	if scaleIn := waitsFor(next, plan.ScaleIn); len(scaleIn) > 0 {
+		return status.Working(slinkyv1beta1.ReasonDraining, "%s", waiting(scaleIn)), true
+	}
+	return status.Verdict{}, false
+}
+
+// coming is about pods that are to come up.
+func coming(scope *scope, next *plan.Plan, counts counts) (status.Verdict, bool) {
+	var unready []corev1.Pod
+	var overdue []string
+	for i := range scope.pods {
+		if pod := &scope.snapshot.Pods[i]; pod.ReadySince.IsZero() {
+			unready = append(unready, scope.pods[i])
+		} else if scope.snapshot.Answers && scope.snapshot.Slurm != nil && !pod.Terminating {
+			if _, known := scope.snapshot.Slurm.Node(pod.Node); !known && !pod.Started.IsZero() && scope.now.Sub(pod.Started) > scope.snapshot.Set.Registration {
+				overdue = append(overdue, pod.Node)
+			}
+		}
+	}
+	trouble := status.PodTrouble(unready)
+	switch {
+	case trouble != "":
+		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble), true
+	case counts.pods < counts.desired:
+		return status.Working(slinkyv1beta1.ReasonScalingOut, "%d of %d pods exist, %d are ready", counts.pods, counts.desired, counts.ready), true
+	case len(overdue) > 0:
+		return status.Broken(slinkyv1beta1.ReasonNotRegistered, "%d slurmds run and have not registered with Slurm within %s, such as %s; see the log of its pod",
+			len(overdue), scope.snapshot.Set.Registration, overdue[0]), true
+	case next.Outdated > 0 && scope.snapshot.Set.Update.Replace:
+		return status.Working(slinkyv1beta1.ReasonUpdating, "%s", progress(next)), true
+	case counts.available < counts.desired:
+		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", counts.available, counts.desired), true
+	case scope.snapshot.Answers && counts.unknown > 0:
+		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "%d slurmds have not registered with Slurm yet", counts.unknown), true
+	default:
+		return status.Verdict{}, false
+	}
+}
+
+// progress says how far an update is.
+func progress(next *plan.Plan) string {
+	text := fmt.Sprintf("%d of %d pods are up to date", next.Updated, next.Updated+next.Outdated)
+	if waits := waitsFor(next, plan.Updating); len(waits) > 0 {
+		text += "; " + waiting(waits)
+	}
+	return text
+}
+
+func waitsFor(next *plan.Plan, cause plan.Cause) []plan.Wait {
+	var found []plan.Wait
+	for _, wait := range next.Waits {
+		if wait.Cause == cause {
+			found = append(found, wait)
+		}
+	}
+	return found
+}
+
+// told is how many of those that are waited for are told of.
+const told = 3
+
+// waiting says what pods wait for.
+func waiting(waits []plan.Wait) string {
+	texts := make([]string, 0, told)
+	for _, wait := range waits[:min(told, len(waits))] {
+		texts = append(texts, wait.Hold.Why)
+	}
+	text := fmt.Sprintf("waiting for %d nodes: %s", len(waits), strings.Join(texts, "; "))
+	if len(waits) == 1 {
+		text = "waiting for 1 node: " + texts[0]
+	}
+	if more := len(waits) - told; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// reachable says whether Slurm can be asked.
+func reachable(scope *scope, conditions *status.Conditions) {
+	set := func(is metav1.ConditionStatus, reason, message string) {
+		conditions.Set(slinkyv1beta1.ConditionSlurmReachable, is, reason, "%s", message)
+	}
+	switch {
+	case scope.controller == nil:
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotFound, "there is no Controller "+scope.set.Spec.ControllerRef.Name)
+	case scope.snapshot.Answers:
+		set(metav1.ConditionTrue, slinkyv1beta1.ReasonConnected, "slurmctld answers")
+	default:
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady, "slurmctld does not answer; see the conditions of Controller "+scope.set.Spec.ControllerRef.Name)
+	}
+}
+
+// scaledIn says whether pods have yet to go.
+func scaledIn(next *plan.Plan, conditions *status.Conditions) {
+	waits := append(waitsFor(next, plan.ScaleIn), waitsFor(next, plan.Deletion)...)
+	if len(waits) == 0 {
+		conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionTrue, slinkyv1beta1.ReasonNoExcess, "no pod has to go")
+		return
+	}
+	reason := slinkyv1beta1.ReasonDraining
+	if waits[0].Hold.Kind == plan.Silent {
+		reason = slinkyv1beta1.ReasonWaitingForSlurm
+	}
+	conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, reason, "%s", waiting(waits))
+}
+
+// updating says whether pods are of an older revision, and what becomes of them.
+func updating(scope *scope, next *plan.Plan, conditions *status.Conditions) {
+	set := func(is metav1.ConditionStatus, reason, format string, arguments ...any) {
+		conditions.Set(slinkyv1beta1.ConditionUpdateInProgress, is, reason, format, arguments...)
+	}
+	strategy := scope.set.Spec.UpdateStrategy
+	switch {
+	case next.Outdated == 0:
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpToDate, "all pods are of the current revision")
+	case next.Stopped != "":
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateStopped, "%s", next.Stopped)
+	case scope.snapshot.Set.Update.Replace:
+		set(metav1.ConditionTrue, slinkyv1beta1.ReasonUpdating, "%s", progress(next))
+	case strategy.Type == slinkyv1beta1.ScheduledUpdate && strategy.ScheduledUpdate != nil && strategy.ScheduledUpdate.StartTime != nil:
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled, "%d pods of an older revision are replaced from %s on", next.Outdated, strategy.ScheduledUpdate.StartTime.UTC().Format("2006-01-02 15:04 MST"))
+	default:
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateOnDelete, "%d pods of an older revision are replaced when somebody deletes them", next.Outdated)
+	}
+}

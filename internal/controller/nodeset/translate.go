@@ -1,0 +1,190 @@
+package nodeset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
+	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// planSet is what a spec asks for, in the words of a plan. Percentages of maxUnavailable are of desired pods.
+func planSet(set *slinkyv1beta1.NodeSet, revision string, desired int, now time.Time) plan.Set {
+	return plan.Set{
+		Name: set.Name, UID: string(set.UID),
+		DaemonSet: isDaemonSet(set), Replicas: replicas(set), Revision: revision, Update: planUpdate(set, desired, now),
+		MinReady:     time.Duration(set.Spec.MinReadySeconds) * time.Second,
+		Registration: cmp.Or(set.Spec.RegistrationTimeout.Duration, defaultRegistration),
+		Deleting:     set.DeletionTimestamp != nil,
+		Waived:       set.DeletionTimestamp != nil && set.Annotations[slinkyv1beta1.AnnotationDeleteWithoutDrain] == "true",
+		Prune:        set.Spec.PruneSlurmNodeRecords == slinkyv1beta1.PruneNodeNotFound,
+	}
+}
+
+// defaultRegistration is the default of spec.registrationTimeout, for objects that are older than the field.
+const defaultRegistration = 5 * time.Minute
+
+func isDaemonSet(set *slinkyv1beta1.NodeSet) bool {
+	return set.Spec.ScalingMode == slinkyv1beta1.ScalingModeDaemonSet
+}
+
+func replicas(set *slinkyv1beta1.NodeSet) int {
+	if set.Spec.Replicas == nil {
+		return 1
+	}
+	return int(*set.Spec.Replicas)
+}
+
+// planUpdate says whether pods are replaced now, and how many may be unavailable meanwhile.
+func planUpdate(set *slinkyv1beta1.NodeSet, desired int, now time.Time) plan.Update {
+	strategy := set.Spec.UpdateStrategy
+	switch strategy.Type {
+	case slinkyv1beta1.OnDelete:
+		return plan.Update{}
+	case slinkyv1beta1.ScheduledUpdate:
+		return plan.Update{Replace: inWindow(strategy.ScheduledUpdate, now), MaxUnavailable: desired}
+	case slinkyv1beta1.RollingUpdate:
+	}
+	share := intstr.FromString("25%")
+	if rolling := strategy.RollingUpdate; rolling != nil && rolling.MaxUnavailable != nil {
+		share = *rolling.MaxUnavailable
+	}
+	most, err := intstr.GetScaledValueFromIntOrPercent(&share, desired, true)
+	if err != nil {
+		most = 1 // the API server lets no such value through
+	}
+	return plan.Update{Replace: true, MaxUnavailable: max(most, 1)}
+}
+
+func inWindow(window *slinkyv1beta1.NodeSetScheduledUpdate, now time.Time) bool {
+	if window == nil || window.StartTime == nil {
+		return false
+	}
+	start := window.StartTime.Time
+	return !now.Before(start) && now.Before(start.Add(window.Duration.Duration))
+}
+
+// planPod is a pod in the words of a plan.
+func planPod(pod *corev1.Pod) plan.Pod {
+	is := plan.Pod{
+		Name: pod.Name, UID: string(pod.UID), Ordinal: ordinal(pod), Node: worker.SlurmName(pod), Machine: machine(pod),
+		Revision: pod.Labels[appsv1.ControllerRevisionHashLabelKey], Created: pod.CreationTimestamp.Time,
+		Unplaced: pod.Spec.NodeName == "", Terminating: pod.DeletionTimestamp != nil,
+		Ended:    pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		Cordoned: pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true",
+	}
+	if cost, err := strconv.ParseInt(pod.Annotations[slinkyv1beta1.AnnotationPodDeletionCost], 10, 32); err == nil {
+		is.DeletionCost = int32(cost)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		container := &pod.Status.ContainerStatuses[i]
+		if container.Name != nodeconf.Container {
+			continue
+		}
+		is.EverRan = container.State.Waiting == nil || container.RestartCount > 0 || container.LastTerminationState.Terminated != nil
+		if running := container.State.Running; running != nil {
+			is.Started = running.StartedAt.Time
+		}
+	}
+	for i := range pod.Status.Conditions {
+		if condition := &pod.Status.Conditions[i]; condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			is.ReadySince = condition.LastTransitionTime.Time
+		}
+	}
+	if is.ReadySince.IsZero() {
+		is.Failing = strings.TrimPrefix(status.PodTrouble([]corev1.Pod{*pod}), "pod "+pod.Name+": ")
+	}
+	return is
+}
+
+// ordinal is the number of a pod; -1 in DaemonSet mode.
+func ordinal(pod *corev1.Pod) int {
+	if ordinal, numbered := worker.Ordinal(pod); numbered {
+		return ordinal
+	}
+	return -1
+}
+
+// machine is the Kubernetes node that a pod is on, or has to be on; empty while that is open.
+func machine(pod *corev1.Pod) string {
+	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return pod.Spec.NodeName
+	}
+	required := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil {
+		return ""
+	}
+	for _, term := range required.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if field.Key == metav1.ObjectNameField && len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
+}
+
+// planMachine is a Kubernetes node in the words of a plan. The template says which of them want a pod in DaemonSet mode.
+func planMachine(set *slinkyv1beta1.NodeSet, template *corev1.PodTemplateSpec, node *corev1.Node) plan.Machine {
+	machine := plan.Machine{Node: worker.OnNode(set, node).SlurmName, Drain: machineDrain(set, node)}
+	if isDaemonSet(set) {
+		// Without a template nobody knows which nodes fit, and no pod has to leave for that.
+		machine.Wanted = node.DeletionTimestamp == nil && (template == nil || fits(&template.Spec, node))
+	}
+	return machine
+}
+
+// fits tells whether a pod of the template may run on a node, as a DaemonSet would see it: selectors, affinity and taints count,
+// room does not.
+func fits(spec *corev1.PodSpec, node *corev1.Node) bool {
+	match, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}).Match(node)
+	if err != nil || !match {
+		return false
+	}
+	counts := func(taint *corev1.Taint) bool {
+		return taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(passingTaints, taint.Key)
+	}
+	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, spec.Tolerations, counts, true)
+	return !untolerated
+}
+
+// passingTaints are those that Kubernetes itself puts on a node that is cordoned or unwell. The pod stays: what it means for
+// jobs is Slurm's matter, and draining it is what cordoning does.
+var passingTaints = []string{
+	corev1.TaintNodeUnschedulable, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure,
+	corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable,
+}
+
+// machineDrain says why the Slurm nodes on a Kubernetes node are to take no jobs; empty when they may.
+func machineDrain(set *slinkyv1beta1.NodeSet, node *corev1.Node) string {
+	if node.Spec.Unschedulable {
+		if reason := node.Annotations[slinkyv1beta1.AnnotationNodeCordonReason]; reason != "" {
+			return reason
+		}
+		return fmt.Sprintf("Kubernetes node %s is cordoned", node.Name)
+	}
+	for _, rule := range set.Spec.DrainOnNodeConditions {
+		for i := range node.Status.Conditions {
+			condition := &node.Status.Conditions[i]
+			if condition.Type == rule.Type && condition.Status == cmp.Or(rule.Status, corev1.ConditionTrue) {
+				return fmt.Sprintf("Kubernetes node %s has condition %s=%s", node.Name, condition.Type, condition.Status)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,213 @@
+//go:build integration
+
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientrest "k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
+)
+
+// Whatever slurmrestd answers instead of the truth, it never means that a node is drained.
+func TestOddAnswersDeleteNothing(t *testing.T) {
+	tests := map[string]slurmtest.Responder{
+		"errors with status 200": slurmtest.Answer(http.StatusOK, `{"nodes":[],"jobs":[],"last_update":{"set":true,"number":1},"errors":[{"error":"Unable to contact slurm controller"}]}`),
+		"no content":             slurmtest.Answer(http.StatusNoContent, ""),
+		"not found":              slurmtest.Answer(http.StatusNotFound, "not found"),
+		"an internal error":      slurmtest.Answer(http.StatusInternalServerError, `{"errors":[{"error":"boom"}]}`),
+		"garbage":                slurmtest.Answer(http.StatusOK, "<html>"),
+		"half an answer":         slurmtest.Truncated(`{"nodes":[`),
+		"no nodes member":        slurmtest.Answer(http.StatusOK, `{}`),
+		"a closed connection":    slurmtest.Reset,
+	}
+	w := newNodeWorld(t, newNodeSet(2))
+	w.runJob(t, "gpu-0", time.Hour)
+	w.runJob(t, "gpu-1", time.Hour)
+	for name, responder := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"nodes", "jobs"} {
+				w.slurm.Inject(slurmtest.Fault{Path: path, Respond: responder})
+			}
+			w.scale(t, 0)
+			w.is(t, slinkyv1beta1.ConditionSlurmReachable, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
+			w.rests(t)
+			w.hasPods(t, "gpu-0", "gpu-1")
+			w.slurm.ClearFaults()
+			w.scale(t, 2)
+			w.ready(t)
+		})
+	}
+}
+
+// errKilled is what a manager gets from the API server once it counts as killed.
+var errKilled = errors.New("this manager was killed")
+
+// killAt returns a configuration whose clients do no more writes after a number of them, and a channel that tells when.
+func killAt(config *clientrest.Config, write int64) (*clientrest.Config, <-chan struct{}) {
+	killed, writes := make(chan struct{}), new(atomic.Int64)
+	mortal := clientrest.CopyConfig(config)
+	mortal.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodGet || strings.HasSuffix(request.URL.Path, "/events") {
+				return next.RoundTrip(request)
+			}
+			switch count := writes.Add(1); {
+			case count < write:
+				return next.RoundTrip(request)
+			case count == write:
+				defer close(killed) // the write is done, and nobody learns of it
+				if response, err := next.RoundTrip(request); err == nil {
+					response.Body.Close()
+				}
+			}
+			return nil, errKilled
+		})
+	})
+	return mortal, killed
+}
+
+// An operator that is killed after any of its writes loses no job, and the next one ends what it began.
+func TestOperatorIsKilledAtEveryWrite(t *testing.T) {
+	stories := map[string]func(*nodeWorld) string{
+		"scale-in": func(*nodeWorld) string { return `{"spec":{"replicas":2}}` },
+		"update": func(w *nodeWorld) string {
+			return fmt.Sprintf(`{"spec":{"extraConf":"Weight=%d"}}`, w.set.Generation)
+		},
+	}
+	for story, change := range stories {
+		t.Run(story, func(t *testing.T) {
+			w := newNodeWorld(t, newNodeSet(4))
+			busy := w.uids(t)["gpu-0"]
+			w.runJob(t, "gpu-0", time.Hour)
+			w.stopManager()
+			for write := int64(1); ; write++ {
+				w.patch(t, w.set, "%s", change(w))
+				mortal, killed := killAt(server.Config, write)
+				stop := w.run(t, mortal)
+				died := w.converges(t, story, killed)
+				stop()
+				if uid := w.uids(t)["gpu-0"]; uid != busy {
+					t.Fatalf("killed after write %d: the pod with the job is gone", write)
+				}
+				stop = w.run(t, server.Config)
+				w.converges(t, story, nil)
+				w.scale(t, 4)
+				w.converges(t, "scale-out", nil)
+				stop()
+				if !died {
+					t.Logf("it takes %d writes", write-1)
+					return
+				}
+			}
+		})
+	}
+}
+
+// converges waits until all that can be done beside a job on gpu-0 is done; it returns true when the manager died before.
+func (w *nodeWorld) converges(t *testing.T, story string, killed <-chan struct{}) (died bool) {
+	t.Helper()
+	w.until(t, story, func(ctx context.Context) error {
+		select {
+		case <-killed:
+			died = true
+			return nil
+		default:
+		}
+		if err := w.Get(ctx, client.ObjectKey{Name: w.set.Name}, w.set); err != nil {
+			return err
+		}
+		is, pods := w.set.Status, int(*w.set.Spec.Replicas)
+		names, err := w.pods(ctx)
+		switch {
+		case err != nil:
+			return err
+		case is.ObservedGeneration != w.set.Generation || len(names) != pods || int(is.ReadyReplicas) != pods || !slices.Contains(names, "gpu-0"):
+			return fmt.Errorf("pods %v, status %+v", names, is)
+		case story == "update" && int(is.UpdatedReplicas) < pods-1:
+			return fmt.Errorf("%d pods are up to date", is.UpdatedReplicas)
+		}
+		return nil
+	})
+	return died
+}
+
+func TestClaimsFollowThePolicy(t *testing.T) {
+	set := newNodeSet(3)
+	set.Spec.VolumeClaimTemplates = []slinkyv1beta1.VolumeClaimTemplate{{
+		Metadata: slinkyv1beta1.VolumeClaimMetadata{Name: "scratch"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}}
+	set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = slinkyv1beta1.DeletePVC
+	w := newNodeWorld(t, set)
+	owners := func(pod string) []string {
+		claim := &corev1.PersistentVolumeClaim{}
+		w.get(t, "scratch-"+pod, claim)
+		var kinds []string
+		for _, owner := range claim.OwnerReferences {
+			kinds = append(kinds, owner.Kind)
+		}
+		return kinds
+	}
+	// An update lets claims stay. There is no garbage collector here: what it would delete is what has an owner.
+	before := w.uids(t)
+	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
+	w.ready(t)
+	if now := w.uids(t); now["gpu-2"] == before["gpu-2"] {
+		t.Fatal("the pods were not replaced")
+	}
+	for pod := range before {
+		if kinds := owners(pod); len(kinds) != 0 {
+			t.Errorf("the claim of %s goes with %v", pod, kinds)
+		}
+	}
+	w.scale(t, 2)
+	w.hasPods(t, "gpu-0", "gpu-1")
+	if kinds := owners("gpu-2"); !slices.Equal(kinds, []string{"Pod"}) {
+		t.Errorf("the claim of the pod that was scaled in goes with %v", kinds)
+	}
+	if kinds := owners("gpu-1"); len(kinds) != 0 {
+		t.Errorf("the claim of a pod that stays goes with %v", kinds)
+	}
+}
+
+func TestDaemonSetModeFollowsTheMachines(t *testing.T) {
+	set := newNodeSet(7) // is ignored
+	set.Spec.ScalingMode = slinkyv1beta1.ScalingModeDaemonSet
+	w := &nodeWorld{world: newWorld(t), set: set}
+	set.Spec.Template.Spec.Raw = fmt.Appendf(nil, `{"nodeSelector":{"world":%q}}`, w.namespace)
+	w.start(t)
+	first, second := w.kubelet.machine, w.namespace+"-second"
+	w.hasPods(t, "gpu-"+first)
+	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: second, Labels: map[string]string{"world": w.namespace}}}
+	w.create(t, machine)
+	w.hasPods(t, "gpu-"+first, "gpu-"+second)
+	w.ready(t)
+	job := w.runJob(t, second, time.Hour)
+	w.patch(t, machine, `{"metadata":{"labels":{"world":null}}}`)
+	w.is(t, slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining)
+	w.hasPods(t, "gpu-"+first, "gpu-"+second)
+	w.cancelJob(t, job)
+	w.hasPods(t, "gpu-"+first)
+	w.ready(t)
+	if err := w.Delete(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+}

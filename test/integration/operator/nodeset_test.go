@@ -1,0 +1,397 @@
+//go:build integration
+
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+)
+
+// newNodeSet is a NodeSet of the Controller slurm.
+func newNodeSet(replicas int32) *slinkyv1beta1.NodeSet {
+	return &slinkyv1beta1.NodeSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu"},
+		Spec:       slinkyv1beta1.NodeSetSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}, Replicas: &replicas},
+	}
+}
+
+// A nodeWorld is a world with a cluster that answers, a kubelet, and a NodeSet.
+type nodeWorld struct {
+	*world
+	kubelet *kubelet
+	set     *slinkyv1beta1.NodeSet
+	admin   slurm.Client
+}
+
+// newNodeWorld makes a NodeSet and waits until it is ready.
+func newNodeWorld(t *testing.T, set *slinkyv1beta1.NodeSet) *nodeWorld {
+	t.Helper()
+	w := &nodeWorld{world: newWorld(t), set: set}
+	w.start(t)
+	return w
+}
+
+// start runs a kubelet and a cluster, makes the NodeSet, and waits until it is ready.
+func (w *nodeWorld) start(t *testing.T) {
+	t.Helper()
+	w.kubelet = w.startKubelet(t)
+	w.readyController(t)
+	admin, err := w.dial(rest.Options{Token: func(context.Context) (string, error) { return w.slurm.Token("root"), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.admin = admin
+	w.create(t, w.set)
+	w.ready(t)
+}
+
+// ready waits until the NodeSet is.
+func (w *nodeWorld) ready(t *testing.T) {
+	t.Helper()
+	w.is(t, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+}
+
+func (w *nodeWorld) is(t *testing.T, kind string, is metav1.ConditionStatus, reason string) {
+	t.Helper()
+	w.eventually(t, w.set.Name, w.set, func() error { return condition(w.set, w.set.Status.Conditions, kind, is, reason) })
+}
+
+func (w *nodeWorld) scale(t *testing.T, replicas int) {
+	t.Helper()
+	w.patch(t, w.set, `{"spec":{"replicas":%d}}`, replicas)
+}
+
+// pods are the names of the pods that are not being deleted.
+func (w *nodeWorld) pods(ctx context.Context) ([]string, error) {
+	pods := &corev1.PodList{}
+	if err := w.List(ctx, pods, client.MatchingLabels(naming.Selector(naming.Slurmd, w.set.Name))); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range pods.Items {
+		if pods.Items[i].DeletionTimestamp == nil {
+			names = append(names, pods.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// uids are the pods' own.
+func (w *nodeWorld) uids(t *testing.T) map[string]types.UID {
+	t.Helper()
+	pods := &corev1.PodList{}
+	if err := w.List(t.Context(), pods, client.MatchingLabels(naming.Selector(naming.Slurmd, w.set.Name))); err != nil {
+		t.Fatal(err)
+	}
+	uids := map[string]types.UID{}
+	for i := range pods.Items {
+		uids[pods.Items[i].Name] = pods.Items[i].UID
+	}
+	return uids
+}
+
+// hasPods waits until the set has these pods and no others.
+func (w *nodeWorld) hasPods(t *testing.T, want ...string) {
+	t.Helper()
+	w.until(t, fmt.Sprintf("pods %v", want), func(ctx context.Context) error {
+		got, err := w.pods(ctx)
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("there are pods %v", got)
+		}
+		return err
+	})
+}
+
+// until waits until a check finds nothing wrong.
+func (w *nodeWorld) until(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for %s: %v", what, last)
+	}
+}
+
+// node waits until Slurm's record of a node passes a check.
+func (w *nodeWorld) node(t *testing.T, name, what string, check func(*slurm.Node) bool) {
+	t.Helper()
+	w.until(t, name+" to be "+what, func(ctx context.Context) error {
+		node, err := w.admin.Node(ctx, name)
+		if err == nil && !check(&node) {
+			err = fmt.Errorf("it is %v, %q, comment %q", node.StateNames(), node.Reason, node.Comment)
+		}
+		return err
+	})
+}
+
+// runJob starts a job on a node, which runs until it is cancelled.
+func (w *nodeWorld) runJob(t *testing.T, node string, limit time.Duration) int64 {
+	t.Helper()
+	job, err := w.admin.SubmitJob(t.Context(), slurm.JobRequest{Name: "long", Script: "#!/bin/sh\nsleep 100000", Nodes: 1, RequiredNodes: []string{node}, TimeLimit: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.node(t, node, "busy", (*slurm.Node).Busy)
+	return job
+}
+
+func (w *nodeWorld) cancelJob(t *testing.T, job int64) {
+	t.Helper()
+	if err := w.admin.CancelJob(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNodeSetComesUp(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(3))
+	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2")
+	is := w.set.Status
+	if is.Desired != 3 || is.Replicas != 3 || is.ReadyReplicas != 3 || is.UpdatedReplicas != 3 || is.SlurmIdle != 3 || is.UnavailableReplicas != 0 {
+		t.Errorf("the status is %+v", is)
+	}
+	w.node(t, "gpu-1", "described", func(node *slurm.Node) bool {
+		owner, err := slurm.ParseOwner(node.Comment)
+		return err == nil && owner.PodName == "gpu-1" && owner.NodeSetUID == string(w.set.UID)
+	})
+	w.rests(t)
+}
+
+func TestScaleInWaitsForJobs(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(4))
+	short, middle := w.runJob(t, "gpu-1", time.Hour), w.runJob(t, "gpu-3", 2*time.Hour)
+	w.runJob(t, "gpu-2", 3*time.Hour)
+	w.scale(t, 1)
+	w.hasPods(t, "gpu-1", "gpu-2", "gpu-3") // the idle one goes at once
+	w.eventually(t, "gpu", w.set, func() error {
+		scaledIn := meta.FindStatusCondition(w.set.Status.Conditions, slinkyv1beta1.ConditionScaledIn)
+		if want := fmt.Sprintf("waiting for 2 nodes: gpu-1 runs job %d until ", short); !strings.HasPrefix(scaledIn.Message, want) {
+			return fmt.Errorf("the message is %q", scaledIn.Message)
+		}
+		return condition(w.set, w.set.Status.Conditions, slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining)
+	})
+	w.node(t, "gpu-3", "drained by us", (*slurm.Node).DrainedByUs)
+	w.cancelJob(t, middle)
+	w.hasPods(t, "gpu-1", "gpu-2")
+	w.cancelJob(t, short)
+	w.hasPods(t, "gpu-2")
+	w.ready(t)
+}
+
+func TestScaleInIsReversed(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(3))
+	for _, node := range []string{"gpu-0", "gpu-1", "gpu-2"} {
+		w.runJob(t, node, time.Hour)
+	}
+	w.scale(t, 1)
+	w.is(t, slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining)
+	w.scale(t, 3)
+	w.is(t, slinkyv1beta1.ConditionScaledIn, metav1.ConditionTrue, slinkyv1beta1.ReasonNoExcess)
+	for _, node := range []string{"gpu-0", "gpu-1", "gpu-2"} {
+		w.node(t, node, "open for jobs", func(node *slurm.Node) bool { return !node.Draining() })
+	}
+	w.ready(t)
+	w.rests(t)
+}
+
+func TestUpdateGoesThroughDrains(t *testing.T) {
+	set := newNodeSet(4)
+	set.Spec.UpdateStrategy.RollingUpdate = &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: new(intstr.FromInt32(1))}
+	w := newNodeWorld(t, set)
+	job := w.runJob(t, "gpu-3", time.Hour)
+	before := w.uids(t)
+	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
+	w.until(t, "three pods to be new", func(context.Context) error {
+		if w.get(t, "gpu", w.set); w.set.Status.UpdatedReplicas != 3 {
+			return fmt.Errorf("%d are", w.set.Status.UpdatedReplicas)
+		}
+		return nil
+	})
+	w.is(t, slinkyv1beta1.ConditionUpdateInProgress, metav1.ConditionTrue, slinkyv1beta1.ReasonUpdating)
+	if now := w.uids(t); now["gpu-3"] != before["gpu-3"] {
+		t.Fatal("the pod with a job was replaced")
+	}
+	w.cancelJob(t, job)
+	w.ready(t)
+	for name, uid := range w.uids(t) {
+		if before[name] == uid {
+			t.Errorf("%s is still the old pod", name)
+		}
+		w.node(t, name, "open for jobs", func(node *slurm.Node) bool { return !node.Draining() })
+	}
+	w.rests(t)
+}
+
+func TestBrokenRevisionStops(t *testing.T) {
+	set := newNodeSet(4)
+	set.Spec.RegistrationTimeout = metav1.Duration{Duration: 10 * time.Second}
+	w := newNodeWorld(t, set)
+	good := w.set.Status.NodeSetHash
+	w.kubelet.breakAllBut(good)
+	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
+	w.is(t, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonUpdateStopped)
+	old := &corev1.PodList{}
+	if err := w.List(t.Context(), old, client.MatchingLabels{appsv1.ControllerRevisionHashLabelKey: good}); err != nil || len(old.Items) != 3 {
+		t.Fatalf("%d pods of the old revision are left: %v", len(old.Items), err)
+	}
+	for i := range old.Items {
+		w.node(t, old.Items[i].Name, "open for jobs", func(node *slurm.Node) bool { return !node.Draining() })
+	}
+	w.patch(t, w.set, `{"spec":{"extraConf":null}}`)
+	w.ready(t)
+	if w.set.Status.NodeSetHash != good {
+		t.Errorf("the revision is %s instead of %s", w.set.Status.NodeSetHash, good)
+	}
+}
+
+func TestDrainsOfOthersStay(t *testing.T) {
+	set := newNodeSet(2)
+	set.Spec.UpdateStrategy.RollingUpdate = &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: new(intstr.FromInt32(2))}
+	w := newNodeWorld(t, set)
+	if err := w.admin.UpdateNodes(t.Context(), []string{"gpu-1"}, slurm.NodeUpdate{State: slurm.Drain, Reason: "bad disk"}); err != nil {
+		t.Fatal(err)
+	}
+	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
+	w.is(t, slinkyv1beta1.ConditionUpdateInProgress, metav1.ConditionFalse, slinkyv1beta1.ReasonUpToDate)
+	w.rests(t)
+	w.node(t, "gpu-1", "drained for the bad disk", func(node *slurm.Node) bool { return node.Draining() && node.Reason == "bad disk" })
+}
+
+func TestCordonsDrain(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(2))
+	pod := &corev1.Pod{}
+	w.get(t, "gpu-0", pod)
+	w.patch(t, pod, `{"metadata":{"annotations":{%q:"true"}}}`, slinkyv1beta1.AnnotationPodCordon)
+	w.node(t, "gpu-0", "drained", (*slurm.Node).DrainedByUs)
+	w.node(t, "gpu-1", "open", func(node *slurm.Node) bool { return !node.Draining() })
+	w.get(t, "gpu-0", pod)
+	w.patch(t, pod, `{"metadata":{"annotations":{%q:null}}}`, slinkyv1beta1.AnnotationPodCordon)
+	w.node(t, "gpu-0", "open", func(node *slurm.Node) bool { return !node.Draining() })
+
+	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.machine}}
+	w.patch(t, machine, `{"metadata":{"annotations":{%q:"new fans"}},"spec":{"unschedulable":true}}`, slinkyv1beta1.AnnotationNodeCordonReason)
+	for _, node := range []string{"gpu-0", "gpu-1"} {
+		w.node(t, node, "drained", func(node *slurm.Node) bool { return node.Reason == "slurm-operator: new fans" })
+	}
+	w.patch(t, machine, `{"spec":{"unschedulable":null}}`)
+	for _, node := range []string{"gpu-0", "gpu-1"} {
+		w.node(t, node, "open", func(node *slurm.Node) bool { return !node.Draining() })
+	}
+}
+
+func TestNothingGoesWhileSlurmIsSilent(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(2))
+	w.slurm.StopController()
+	w.is(t, slinkyv1beta1.ConditionSlurmReachable, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
+	w.scale(t, 0)
+	w.is(t, slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonWaitingForSlurm)
+	w.rests(t)
+	w.hasPods(t, "gpu-0", "gpu-1")
+	w.slurm.StartController()
+	w.hasPods(t)
+	w.ready(t)
+}
+
+func TestDeletionDrainsFirst(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(2))
+	job := w.runJob(t, "gpu-1", time.Hour)
+	if err := w.Delete(t.Context(), w.set); err != nil {
+		t.Fatal(err)
+	}
+	w.hasPods(t, "gpu-1")
+	w.is(t, slinkyv1beta1.ConditionReady, metav1.ConditionFalse, slinkyv1beta1.ReasonDeleting)
+	w.cancelJob(t, job)
+	w.gone(t, "gpu", w.set)
+	w.hasPods(t)
+}
+
+func TestDeletionIsWaived(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(2))
+	w.runJob(t, "gpu-1", time.Hour)
+	if err := w.Delete(t.Context(), w.set); err != nil {
+		t.Fatal(err)
+	}
+	w.hasPods(t, "gpu-1")
+	w.patch(t, w.set, `{"metadata":{"annotations":{%q:"true"}}}`, slinkyv1beta1.AnnotationDeleteWithoutDrain)
+	w.gone(t, "gpu", w.set)
+	w.hasPods(t)
+}
+
+func TestDeletionWithoutACluster(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(2))
+	w.runJob(t, "gpu-1", time.Hour)
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
+	if err := w.Delete(t.Context(), controller); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(t, "slurm", controller)
+	w.hasPods(t, "gpu-0", "gpu-1")
+	if err := w.Delete(t.Context(), w.set); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(t, "gpu", w.set)
+}
+
+func TestBusyPodsAreProtected(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(2))
+	job := w.runJob(t, "gpu-1", time.Hour)
+	pod := &corev1.Pod{}
+	w.eventually(t, "gpu-1", pod, func() error {
+		deadline, err := time.Parse(time.RFC3339, pod.Annotations[slinkyv1beta1.AnnotationPodDeadline])
+		if pod.Labels[slinkyv1beta1.LabelPodProtect] != "true" || err != nil || time.Until(deadline) > time.Hour {
+			return fmt.Errorf("labels %v, annotations %v", pod.Labels, pod.Annotations)
+		}
+		return hasState(pod, "Mixed")
+	})
+	budget := &policyv1.PodDisruptionBudget{}
+	w.get(t, "gpu", budget)
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	if err != nil || !selector.Matches(labels.Set(pod.Labels)) || budget.Spec.MaxUnavailable.IntValue() != 0 {
+		t.Errorf("the budget %+v does not protect the pod: %v", budget.Spec, err)
+	}
+	w.cancelJob(t, job)
+	w.eventually(t, "gpu-1", pod, func() error {
+		if _, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]; protected {
+			return errors.New("it is still protected")
+		}
+		return hasState(pod, "Idle")
+	})
+}
+
+// hasState tells whether a pod shows a state of its Slurm node, and no other.
+func hasState(pod *corev1.Pod, state string) error {
+	var found []string
+	for _, condition := range pod.Status.Conditions {
+		if name, ours := strings.CutPrefix(string(condition.Type), slinkyv1beta1.PodConditionPrefix); ours && name != "DynamicNorm" {
+			found = append(found, name)
+		}
+	}
+	if !slices.Equal(found, []string{state}) {
+		return fmt.Errorf("it shows the states %v", found)
+	}
+	return nil
+}
