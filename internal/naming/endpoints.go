@@ -7,8 +7,11 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
+// MaxControllerPods is how many slurmctlds Slurm takes.
+const MaxControllerPods = 10
+
 // ControllerPods names the slurmctld pods of a Controller: the primary, then its backups. Slurm knows its hosts by these
-// names. An external Controller has none.
+// names, and so does DNS: each pod has a Service of its name. An external Controller has none.
 func ControllerPods(controller *slinkyv1beta1.Controller) []string {
 	if controller.Spec.External {
 		return nil
@@ -19,18 +22,19 @@ func ControllerPods(controller *slinkyv1beta1.Controller) []string {
 	}
 	pods := make([]string, count)
 	for ordinal := range pods {
-		pods[ordinal] = Controller(controller.Name) + "-" + strconv.Itoa(ordinal)
+		pods[ordinal] = ControllerPod(controller.Name, ordinal)
 	}
 	return pods
 }
 
-// ControllerPodHost is the name in DNS of one of a Controller's slurmctld pods, good in every namespace.
-func ControllerPodHost(controller *slinkyv1beta1.Controller, pod string) string {
-	return pod + "." + ControllerHosts(controller.Name) + "." + controller.Namespace
+// ControllerPod names one of the slurmctld pods of a Controller, and the Service in front of it alone.
+func ControllerPod(controller string, ordinal int) string {
+	return Controller(controller) + "-" + strconv.Itoa(ordinal)
 }
 
 // ControllerEndpoints are where the slurmctlds of a Controller listen, as host:port, in the order in which to ask them. A
-// standby refuses what only the active one may answer, so whoever connects needs all of them.
+// standby refuses what only the active one may answer, so whoever connects needs all of them. They are good in the
+// namespace of the Controller.
 func ControllerEndpoints(controller *slinkyv1beta1.Controller) []string {
 	if external := controller.Spec.ExternalConfig; controller.Spec.External && external != nil {
 		port := int(external.Port)
@@ -41,7 +45,7 @@ func ControllerEndpoints(controller *slinkyv1beta1.Controller) []string {
 	}
 	var endpoints []string
 	for _, pod := range ControllerPods(controller) {
-		endpoints = append(endpoints, net.JoinHostPort(ControllerPodHost(controller, pod), strconv.Itoa(PortSlurmctld)))
+		endpoints = append(endpoints, net.JoinHostPort(pod, strconv.Itoa(PortSlurmctld)))
 	}
 	return endpoints
 }

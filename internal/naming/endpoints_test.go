@@ -17,13 +17,11 @@ func TestControllerEndpoints(t *testing.T) {
 	}{
 		"is one pod without backups": {
 			spec: slinkyv1beta1.ControllerSpec{HA: slinkyv1beta1.ControllerHA{Backups: 1}},
-			want: []string{"slurm-controller-0.slurm-slurmctld.hpc:6817"},
+			want: []string{"slurm-controller-0:6817"},
 		},
 		"begins with the primary": {
 			spec: slinkyv1beta1.ControllerSpec{HA: slinkyv1beta1.ControllerHA{Enabled: true, Backups: 2}},
-			want: []string{
-				"slurm-controller-0.slurm-slurmctld.hpc:6817", "slurm-controller-1.slurm-slurmctld.hpc:6817", "slurm-controller-2.slurm-slurmctld.hpc:6817",
-			},
+			want: []string{"slurm-controller-0:6817", "slurm-controller-1:6817", "slurm-controller-2:6817"},
 		},
 		"is where an external slurmctld is said to be": {
 			spec: slinkyv1beta1.ControllerSpec{External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "ctl.example.com", Port: 7000}},

@@ -91,9 +91,6 @@ func Merge(user map[string]slinkyv1beta1.LabelValue, own map[string]string) map[
 // Controller names the workload of a Controller, and the Service in front of it.
 func Controller(controller string) string { return controller + "-controller" }
 
-// ControllerHosts names the headless Service that gives each slurmctld pod of a Controller a name in DNS.
-func ControllerHosts(controller string) string { return controller + "-slurmctld" }
-
 // ControllerState names the claim for the saved state of a Controller.
 func ControllerState(controller string) string { return controller + "-controller-state" }
 

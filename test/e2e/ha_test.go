@@ -24,7 +24,7 @@ func TestBackupTakesOver(t *testing.T) {
 			cluster := &slurmCluster{namespace: kube.NewNamespace(t, "ha-"+strings.ReplaceAll(version, ".", "-")), operator: operator, version: version}
 			values := settings{
 				smokeSettings: smokeSettings{Version: version}, Nodes: 1,
-				ConfServer: "slurm-controller-0.slurm-slurmctld:6817,slurm-controller-1.slurm-slurmctld:6817",
+				ConfServer: "slurm-controller-0:6817,slurm-controller-1:6817",
 			}
 			cluster.namespace.ApplyTemplates(t, manifests, "ha/slurmctld.yaml", values)
 			var primary string
@@ -58,6 +58,7 @@ func TestBackupTakesOver(t *testing.T) {
 			})
 			t.Logf("%s: both slurmctlds answer %.1f s after the machine came back", version, time.Since(back).Seconds())
 			cluster.namespace.Eventually(t, time.Minute, "the job at the end", func(ctx context.Context) error { return cluster.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
+			cluster.endsTheJob(t, job)
 			becomesReady(t, cluster.namespace, 2*time.Minute, "controller.slinky.slurm.net/slurm")
 		})
 	}
@@ -86,15 +87,4 @@ func (c *slurmCluster) primaryAndThird(t *testing.T) (primary, third string) {
 		return nil
 	})
 	return primary, third
-}
-
-func (c *slurmCluster) startsAJob(t *testing.T) string {
-	t.Helper()
-	out, err := c.login(t.Context(), "sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 900")
-	if err != nil {
-		t.Fatal(err)
-	}
-	job := strings.TrimSpace(out)
-	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
-	return job
 }

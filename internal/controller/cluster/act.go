@@ -42,7 +42,10 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 		}
 		return nil
 	}
-	return r.hurry(ctx, scope, plan)
+	if err := r.hurry(ctx, scope, plan); err != nil {
+		return err
+	}
+	return r.removeHosts(ctx, scope, plan)
 }
 
 // actExternal writes the configuration for clients, and runs nothing.
@@ -113,13 +116,31 @@ func (r *Reconciler) applyServices(ctx context.Context, scope *scope) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Children.Apply(ctx, scope.controller, hostsService(scope.controller), &corev1.Service{}); err != nil {
-		return err
+	for _, pod := range naming.ControllerPods(scope.controller) {
+		if err := r.Children.Apply(ctx, scope.controller, hostService(scope.controller, pod), &corev1.Service{}); err != nil {
+			return err
+		}
 	}
 	if err := r.Children.Apply(ctx, scope.controller, service, &corev1.Service{}); err != nil {
 		return err
 	}
 	return r.Children.Apply(ctx, scope.controller, serviceAccount(scope.controller), &corev1.ServiceAccount{})
+}
+
+// removeHosts deletes the Services of slurmctlds that there are no more, once slurmctld runs with a configuration that does not
+// name them: a name that is configured must resolve.
+func (r *Reconciler) removeHosts(ctx context.Context, scope *scope, plan *plan) error {
+	controller := scope.controller
+	if done, _ := applied(scope, plan.candidate.hash); plan.stage != settled || !done {
+		return nil
+	}
+	for ordinal := len(naming.ControllerPods(controller)); ordinal < naming.MaxControllerPods; ordinal++ {
+		service := named(&corev1.Service{}, controller.Namespace, naming.ControllerPod(controller.Name, ordinal))
+		if err := r.Children.Delete(ctx, controller, service); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // applyWorkload makes the claim and the StatefulSet.

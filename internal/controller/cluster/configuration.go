@@ -160,11 +160,13 @@ func buildExternal(scope *scope) (candidate, *problem) {
 	return seal(slurmconf.Clients(document), map[string]string{})
 }
 
-// hosts are the slurmctlds, each under the name of its pod and with a name that DNS knows.
+// hosts are the slurmctlds, each under the name of its pod. In every other pod that is the name of the Service in front of it,
+// which has an address also while the pod has none; in the pod itself it is the pod's own address, so that a slurmctld and what
+// runs beside it need no way out and in again.
 func hosts(controller *slinkyv1beta1.Controller) []slurmconf.Host {
 	var hosts []slurmconf.Host
 	for _, pod := range naming.ControllerPods(controller) {
-		hosts = append(hosts, slurmconf.Host{Name: pod, Address: naming.ControllerPodHost(controller, pod)})
+		hosts = append(hosts, slurmconf.Host{Name: pod})
 	}
 	return hosts
 }

@@ -3,9 +3,11 @@ package cluster
 import (
 	"maps"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -43,12 +45,17 @@ func clientService(controller *slinkyv1beta1.Controller) (*applycorev1.ServiceAp
 	}.Merge(controller.Spec.Service.ServiceTemplate)
 }
 
-// hostsService gives each slurmctld a name in DNS.
-func hostsService(controller *slinkyv1beta1.Controller) *applycorev1.ServiceApplyConfiguration {
-	return podtemplate.Service{
-		Name: naming.ControllerHosts(controller.Name), Namespace: controller.Namespace, Labels: labels(controller),
-		Selector: naming.Selector(naming.Slurmctld, controller.Name), Port: naming.PortSlurmctld, PortName: portName,
-	}.Headless()
+// hostService gives one slurmctld an address that stays when its pod goes: Slurm's commands try for minutes to resolve a name
+// that is not there, and for seconds to reach an address that nobody answers at. A standby is not ready, and has one too. The
+// port has another name than that of the Service in front of all, so that nothing is scraped twice.
+func hostService(controller *slinkyv1beta1.Controller, pod string) *applycorev1.ServiceApplyConfiguration {
+	selector := naming.Selector(naming.Slurmctld, controller.Name)
+	selector[appsv1.StatefulSetPodNameLabel] = pod
+	return applycorev1.Service(pod, controller.Namespace).WithLabels(labels(controller)).WithSpec(applycorev1.ServiceSpec().
+		WithPublishNotReadyAddresses(true).
+		WithSelector(selector).
+		WithPorts(applycorev1.ServicePort().WithName("host").WithProtocol(corev1.ProtocolTCP).WithPort(naming.PortSlurmctld).
+			WithTargetPort(intstr.FromString(portName))))
 }
 
 // serviceAccount is an identity without any rights, for pod security and image pulls.

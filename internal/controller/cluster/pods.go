@@ -63,7 +63,7 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 		WithSpec(applyappsv1.StatefulSetSpec().
 			WithReplicas(int32(len(naming.ControllerPods(controller)))). //nolint:gosec // at most ten
 
-			WithServiceName(naming.ControllerHosts(controller.Name)).
+			WithServiceName(naming.Controller(controller.Name)).
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(strategy)).
 			WithRevisionHistoryLimit(2).

@@ -14,7 +14,7 @@ import (
 )
 
 const configuration = `ClusterName=slurm
-SlurmctldHost=slurm-controller-0(slurm-controller-0.slurm-slurmctld.hpc)
+SlurmctldHost=slurm-controller-0
 SlurmctldPort=6817
 SlurmUser=slurm
 StateSaveLocation=/var/spool/slurmctld

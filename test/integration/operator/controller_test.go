@@ -59,7 +59,7 @@ func TestControllerHasItsChildren(t *testing.T) {
 		owned  bool
 	}{
 		{object("slurm-controller", corev1.SchemeGroupVersion.WithKind("Service")), true},
-		{object("slurm-slurmctld", corev1.SchemeGroupVersion.WithKind("Service")), true},
+		{object("slurm-controller-0", corev1.SchemeGroupVersion.WithKind("Service")), true},
 		{object("slurm-controller", corev1.SchemeGroupVersion.WithKind("ServiceAccount")), true},
 		{object("slurm-config", corev1.SchemeGroupVersion.WithKind("ConfigMap")), true},
 		{object("slurm-controller-state", corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")), false},
@@ -92,6 +92,38 @@ func TestControllerRepairsItsChildrenAndKeepsForeignFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	world.eventually(t, "slurm-controller", &corev1.Service{}, func() error { return nil })
+}
+
+// Slurm's commands try for minutes to resolve a name that is configured and not there, so a slurmctld has its Service before
+// the configuration names it, and until slurmctld runs with one that does not.
+func TestEverySlurmctldThatIsConfiguredHasAService(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	names := func(count int) func() error {
+		live := &corev1.ConfigMap{}
+		return func() error {
+			world.get(t, "slurm-config", live)
+			if got := strings.Count(live.Data["slurm.conf"], "SlurmctldHost="); got != count {
+				return fmt.Errorf("%d slurmctlds are configured, not %d", got, count)
+			}
+			return nil
+		}
+	}
+	world.patch(t, controller, `{"spec":{"ha":{"enabled":true,"backups":1}}}`)
+	backup := &corev1.Service{}
+	world.eventually(t, "slurm-controller-1", backup, names(1))
+	stop := world.acceptEverything(t)
+	world.eventually(t, "slurm-controller-1", backup, names(2))
+	stop()
+
+	world.patch(t, controller, `{"spec":{"ha":{"enabled":false}}}`)
+	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	world.eventually(t, "slurm-controller-1", backup, names(1))
+	live := &corev1.ConfigMap{}
+	world.get(t, "slurm-config", live)
+	world.setAgent("10.0.0.1", agentWith(live))
+	world.gone(t, "slurm-controller-1", backup)
+	world.get(t, "slurm-controller-0", &corev1.Service{})
 }
 
 // I14: a configuration that slurmctld refuses never replaces one that works.
