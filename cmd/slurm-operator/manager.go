@@ -42,6 +42,7 @@ func managerCommand() *cobra.Command {
 	flags.StringVar(&options.Images.Operator, "image", options.Images.Operator, "the operator's own image, for its helpers in slurmctld's pods")
 	flags.StringVar(&options.ClusterDomain, "cluster-domain", options.ClusterDomain, "the DNS domain of the Kubernetes cluster, in which slurmd pods find each other by their bare names; none when empty")
 	flags.IntVar(&options.Workers, "workers", options.Workers, "how many objects of each kind are reconciled at the same time")
+	flags.StringToIntVar(&options.WorkersByKind, "workers-by-kind", nil, "how many of some kinds, such as NodeSet=16,Controller=8, which then do not follow --workers")
 	flags.BoolVar(&options.LeaderElection, "leader-elect", options.LeaderElection, "let only one of several replicas act")
 	flags.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "where the lease of the leader lies; the pod's own namespace by default")
 	return command

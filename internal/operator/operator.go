@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -60,8 +62,10 @@ type Options struct {
 	Agent func(ctx context.Context, address string) (cluster.AgentState, error)
 	// Registerer takes the metrics; nil for the one that is served.
 	Registerer prometheus.Registerer
-	// Workers is how many objects of each kind are reconciled at the same time.
-	Workers int
+	// Workers is how many objects of each kind are reconciled at the same time, and WorkersByKind how many of those kinds that
+	// are to have another number.
+	Workers       int
+	WorkersByKind map[string]int
 	// LeaderElection lets only one of several replicas act.
 	LeaderElection bool
 	// LeaderElectionNamespace is where the lease of the leader lies; empty for the pod's own namespace.
@@ -78,10 +82,14 @@ func Scheme() *runtime.Scheme {
 
 // Run runs the manager until the context ends.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
+	controllers, err := controllerOptions(options)
+	if err != nil {
+		return err
+	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  Scheme(),
 		Cache:                   cacheOptions(options.Namespaces),
-		Controller:              controllerOptions(options),
+		Controller:              controllers,
 		Metrics:                 metricsOptions(options),
 		PprofBindAddress:        options.PprofAddress,
 		HealthProbeBindAddress:  options.HealthAddress,
@@ -148,15 +156,26 @@ func (everywhere) NeedLeaderElection() bool { return false }
 // reconcileTimeout bounds each reconcile, whatever the API server or Slurm does.
 const reconcileTimeout = 30 * time.Second
 
-func controllerOptions(options Options) config.Controller {
+// kinds are those that have controllers.
+var kinds = []string{"Accounting", "Controller", "LoginSet", "NodeSet", "RestApi", "Token"}
+
+func controllerOptions(options Options) (config.Controller, error) {
+	byKind := map[string]int{}
+	for kind, workers := range options.WorkersByKind {
+		if !slices.Contains(kinds, kind) || workers < 1 {
+			return config.Controller{}, fmt.Errorf("%s=%d: the kinds are %s, and each has one worker or more", kind, workers, strings.Join(kinds, ", "))
+		}
+		byKind[slinkyv1beta1.SchemeGroupVersion.WithKind(kind).GroupKind().String()] = workers
+	}
 	return config.Controller{
 		MaxConcurrentReconciles: options.Workers,
+		GroupKindConcurrency:    byKind,
 		ReconciliationTimeout:   reconcileTimeout,
 		// Names are checked for the whole process, in which a test may run several managers.
 		SkipNameValidation: new(true),
 		// A replica that does not lead fills its caches, so that it takes over without a delay.
 		EnableWarmup: new(true),
-	}
+	}, nil
 }
 
 // cacheOptions keeps out of memory what nobody reads.
