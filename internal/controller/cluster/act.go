@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slurm-operator/slurm-operator/internal/keys"
@@ -170,8 +169,7 @@ func (r *Reconciler) hurry(ctx context.Context, scope *scope, plan *plan) error 
 		if !answers || state.FilesHash == plan.candidate.hash || !needsTouch(pod, scope.now) || plan.candidate.hash == "" {
 			continue
 		}
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+annotationTouched+`":"`+scope.now.UTC().Format(time.RFC3339)+`"}}}`))
-		if err := r.Client.Patch(ctx, pod, patch); err != nil && !apierrors.IsNotFound(err) {
+		if err := r.Children.Touch(ctx, pod, annotationTouched, scope.now.UTC().Format(time.RFC3339)); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ package loginset
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -26,6 +28,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
+
+// annotationKeys on a pod is the hash of the authorized keys for which it was last touched.
+const annotationKeys = "loginset." + slinkyv1beta1.GroupName + "/authorized-keys-hash"
 
 // A Reconciler reconciles LoginSets.
 type Reconciler struct {
@@ -48,8 +53,10 @@ type scope struct {
 	hostKeys *corev1.Secret
 	// deployment is nil until there is one.
 	deployment *appsv1.Deployment
-	pods       []corev1.Pod
-	now        time.Time
+	// authorizedKeys are those that the ConfigMap of the pods has.
+	authorizedKeys string
+	pods           []corev1.Pod
+	now            time.Time
 }
 
 // Reconcile brings the pods of one LoginSet, and what leads to them, in step with it.
@@ -78,6 +85,10 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err
 	}
 	if scope.deployment, err = reference.Object(ctx, r.Client, set.Namespace, naming.LoginSet(set.Name), &appsv1.Deployment{}); err != nil {
+		return nil, err
+	}
+	configuration := slinkyv1beta1.ConfigMapKeyReference{Name: naming.LoginConfiguration(set.Name), Key: authorizedKeysFile}
+	if scope.authorizedKeys, err = reference.ConfigMapValue(ctx, r.Client, set.Namespace, configuration); err != nil {
 		return nil, err
 	}
 	if ref := set.Spec.SSSDConfRef; ref != nil {
@@ -134,10 +145,32 @@ func (r *Reconciler) act(ctx context.Context, scope *scope) error {
 		r.Children.Apply(ctx, scope.set, desired.deployment, deployment),
 		r.actOnBudget(ctx, scope.set, desired.budget),
 	)
-	if err == nil {
-		scope.deployment = deployment
+	if err != nil {
+		return err
 	}
-	return err
+	scope.deployment = deployment
+	return r.hurry(ctx, scope)
+}
+
+// hurry makes kubelets bring changed authorized keys to the pods that run. It waits until the change has come back to us: by then
+// the kubelets have heard of it too.
+func (r *Reconciler) hurry(ctx context.Context, scope *scope) error {
+	keys := scope.set.Spec.RootSSHAuthorizedKeys
+	if scope.authorizedKeys != keys {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(keys))
+	current := hex.EncodeToString(sum[:8])
+	for i := range scope.pods {
+		pod := &scope.pods[i]
+		if pod.Status.Phase != corev1.PodRunning || pod.Annotations[annotationKeys] == current {
+			continue
+		}
+		if err := r.Children.Touch(ctx, pod, annotationKeys, current); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // actOnBudget applies the budget, or deletes what there may be of one.

@@ -20,7 +20,7 @@ const Name = "loginset"
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets/status,verbs=get;patch
 // +kubebuilder:rbac:groups=core,resources=configmaps;services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=core,resources=secrets,verbs=get;list;watch;create
-// +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 

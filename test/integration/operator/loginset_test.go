@@ -164,6 +164,31 @@ func TestLoginSetReplacesPodsOnlyForWhatTheyReadAtTheirStart(t *testing.T) {
 	changes("other host keys")
 }
 
+// A kubelet brings a changed ConfigMap within a minute and a half, and at once when it has to look at the pod.
+func TestLoginSetTouchesItsPodsForAnAuthorizedKey(t *testing.T) {
+	world := newWorld(t)
+	set, deployment := newLoginSet(), &appsv1.Deployment{}
+	world.create(t, loginController(), loginKeys(), set)
+	world.eventually(t, "login", deployment, func() error { return nil })
+	world.createPod(t, "login-1", "10.0.0.1", corev1.PodTemplateSpec{
+		ObjectMeta: deployment.Spec.Template.ObjectMeta,
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "login", Image: "none"}}, AutomountServiceAccountToken: new(false)},
+	})
+	pod, before := &corev1.Pod{}, ""
+	touched := func() error {
+		is := pod.Annotations["loginset.slinky.slurm.net/authorized-keys-hash"]
+		if is == before {
+			return fmt.Errorf("the annotation is %q", is)
+		}
+		before = is
+		return nil
+	}
+	world.eventually(t, "login-1", pod, touched)
+	world.patch(t, set, `{"spec":{"rootSshAuthorizedKeys":"ssh-ed25519 AAAA other"}}`)
+	world.eventually(t, "login-1", pod, touched)
+	world.rests(t)
+}
+
 func TestLoginSetChangesItsStrategy(t *testing.T) {
 	world := newWorld(t)
 	set := newLoginSet()
