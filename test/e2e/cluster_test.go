@@ -4,19 +4,15 @@ package e2e_test
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
@@ -33,9 +29,13 @@ func TestServicesOfACluster(t *testing.T) {
 			t.Run("a typo is held back", cluster.holdsBackATypo)
 			t.Run("a broken topology is held back", cluster.holdsBackABrokenTopology)
 			t.Run("slurmctld comes back with its state", cluster.survivesItsPod)
+			t.Run("a wrong database password is told", cluster.refusesAWrongPassword)
+			t.Run("jobs run without the database", cluster.servesWithoutItsDatabase)
 			t.Run("slurmctld is found while the operator is down", cluster.isFoundWithoutTheOperator)
 			t.Run("users log in by ssh", cluster.letsUsersIn)
 			t.Run("a token opens the REST API and is renewed", cluster.renewsTokens)
+			t.Run("tokens of others open the REST API", cluster.takesTokensOfOthers)
+			t.Run("daemons elsewhere are served", cluster.servesThoseOutside)
 			t.Run("the JWT key is rotated", cluster.rotatesTheKey)
 			t.Run("secrets stay secret", cluster.keepsSecrets)
 		})
@@ -71,17 +71,6 @@ func startCluster(t *testing.T, operator kube.Namespace, version string) *slurmC
 		return cluster.sinfoShows(ctx, "all* idle 2")
 	})
 	return cluster
-}
-
-func (c *slurmCluster) isRegisteredInAccounting(t *testing.T) {
-	t.Helper()
-	c.namespace.Eventually(t, time.Minute, "the cluster in the accounting database", func(ctx context.Context) error {
-		out, err := c.login(ctx, "sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster,controlhost")
-		if err == nil && !strings.HasPrefix(out, "e2e|") {
-			err = fmt.Errorf("sacctmgr shows %q", out)
-		}
-		return err
-	})
 }
 
 func (c *slurmCluster) takesAPartition(t *testing.T) {
@@ -183,30 +172,6 @@ func (c *slurmCluster) isFoundWithoutTheOperator(t *testing.T) {
 			err = errors.New("there is none")
 		}
 		return errors.Join(err, c.sinfoShows(ctx, "all* idle 2"))
-	})
-}
-
-func (c *slurmCluster) letsUsersIn(t *testing.T) {
-	c.namespace.CreateSecret(t, "ssh-client", map[string][]byte{"id": c.sshKey})
-	c.namespace.Apply(t, fmt.Appendf(nil, `
-apiVersion: v1
-kind: Pod
-metadata: {name: ssh-client}
-spec:
-  containers:
-  - name: ssh
-    image: %s/login:%s
-    command: [sleep, infinity]
-    volumeMounts: [{name: key, mountPath: /key}]
-  volumes: [{name: key, secret: {secretName: ssh-client, defaultMode: 0400}}]
-`, *imagePrefix, c.version))
-	c.namespace.Eventually(t, time.Minute, "srun through ssh", func(ctx context.Context) error {
-		out, err := c.namespace.Exec(ctx, "pod/ssh-client", "ssh", "-i", "/key/id", "-o", "StrictHostKeyChecking=accept-new", "-o", "ConnectTimeout=5",
-			"root@login", "sinfo --noheader --format=%D && srun --nodes=2 hostname")
-		if err == nil && len(strings.Fields(out)) != 3 {
-			err = fmt.Errorf("it printed %q", out)
-		}
-		return err
 	})
 }
 
@@ -358,15 +323,21 @@ func (c *slurmCluster) login(ctx context.Context, command ...string) (string, er
 
 func (c *slurmCluster) token(t *testing.T) string {
 	t.Helper()
-	out, err := c.namespace.Run(t.Context(), "get", "secret/root-jwt-root", "--output=jsonpath={.data.SLURM_JWT}")
+	return string(c.secret(t, "root-jwt-root", "SLURM_JWT"))
+}
+
+// secret is one value of a Secret.
+func (c *slurmCluster) secret(t *testing.T, name, key string) []byte {
+	t.Helper()
+	out, err := c.namespace.Run(t.Context(), "get", "secret/"+name, "--output=jsonpath={.data."+strings.ReplaceAll(key, ".", `\.`)+"}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := base64.StdEncoding.DecodeString(out)
+	value, err := base64.StdEncoding.DecodeString(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(token)
+	return value
 }
 
 // ping asks slurmrestd with a token, which only slurmctld can check.
@@ -376,22 +347,4 @@ func (c *slurmCluster) ping(ctx context.Context, token string) error {
 		return fmt.Errorf("%w: %s", err, body)
 	}
 	return nil
-}
-
-// sshKeyPair makes a private key, as ssh reads it, and the line that lets it in.
-func sshKeyPair(t *testing.T) (private []byte, authorized string) {
-	t.Helper()
-	public, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, err := ssh.MarshalPrivateKey(key, "e2e")
-	if err != nil {
-		t.Fatal(err)
-	}
-	converted, err := ssh.NewPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(block), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(converted)))
 }

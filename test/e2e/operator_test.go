@@ -17,7 +17,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-//go:embed operator/*.yaml cluster/*.yaml ha/*.yaml
+//go:embed operator/*.yaml cluster/*.yaml external/*.yaml ha/*.yaml
 var manifests embed.FS
 
 // settings fill in the manifests.
@@ -30,6 +30,8 @@ type settings struct {
 	// Nodes is how many slurmds there are, and Node where they run; empty for anywhere.
 	Nodes int
 	Node  string
+	// Elsewhere is the namespace of daemons that are external to another.
+	Elsewhere string
 }
 
 // Repository is where the images of Slurm's daemons are.

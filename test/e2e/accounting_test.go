@@ -1,0 +1,114 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// refusesAWrongPassword proves that slurmdbd with a wrong password says so, where an administrator looks, and recovers when
+// the password is mended.
+func (c *slurmCluster) refusesAWrongPassword(t *testing.T) {
+	c.setPassword(t, "wrong")
+	c.databaseIs(t, "False|DatabaseAccessDenied|", "Access denied for user", "the password in Secret mariadb")
+	c.namespace.Eventually(t, time.Minute, "the Accounting degraded", func(ctx context.Context) error {
+		return conditionIs(ctx, c.namespace, "accounting/slurm", "Degraded", "True|DatabaseAccessDenied")
+	})
+	c.setPassword(t, c.password)
+	mended := time.Now()
+	c.databaseIs(t, "True|AsExpected|")
+	becomesReady(t, c.namespace, time.Minute, "accounting/slurm")
+	t.Logf("%s: slurmdbd has its database %.1f s after its password was mended", c.version, time.Since(mended).Seconds())
+}
+
+// servesWithoutItsDatabase proves that jobs start and end while the database is away, and that accounting learns of them
+// when it is back.
+func (c *slurmCluster) servesWithoutItsDatabase(t *testing.T) {
+	c.scaleDatabase(t, "0")
+	gone := time.Now()
+	c.databaseIs(t, "False|DatabaseUnreachable|", "check that the server runs")
+	t.Logf("%s: the loss of the database is told after %.1f s", c.version, time.Since(gone).Seconds())
+	job := c.startsAJob(t)
+	c.endsTheJob(t, job)
+
+	c.scaleDatabase(t, "1")
+	back := time.Now()
+	c.databaseIs(t, "True|AsExpected|")
+	t.Logf("%s: slurmdbd has its database %.1f s after that was started", c.version, time.Since(back).Seconds())
+	c.namespace.Eventually(t, 2*time.Minute, "the job in accounting", func(ctx context.Context) error {
+		out, err := c.login(ctx, "sacct", "--noheader", "--parsable2", "--allocations", "--jobs="+job, "--format=state")
+		if err == nil && strings.TrimSpace(out) != "COMPLETED" {
+			err = fmt.Errorf("sacct shows %q", out)
+		}
+		return err
+	})
+	becomesReady(t, c.namespace, time.Minute, "accounting/slurm", "controller.slinky.slurm.net/slurm")
+}
+
+func (c *slurmCluster) isRegisteredInAccounting(t *testing.T) {
+	t.Helper()
+	c.namespace.Eventually(t, time.Minute, "the cluster in the accounting database", func(ctx context.Context) error {
+		return c.accountingKnows(ctx, "e2e")
+	})
+}
+
+// accountingKnows reports that a cluster is not registered, from an address of its own.
+func (c *slurmCluster) accountingKnows(ctx context.Context, name string) error {
+	out, err := c.login(ctx, "sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster,controlhost,controlport")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(out) {
+		fields := strings.Split(strings.TrimSpace(line), "|")
+		if len(fields) == 3 && fields[0] == name && fields[1] != "" && fields[2] == "6817" {
+			return nil
+		}
+	}
+	return fmt.Errorf("sacctmgr shows %q", out)
+}
+
+// databaseIs waits for the condition DatabaseReachable, with all of some words in it.
+func (c *slurmCluster) databaseIs(t *testing.T, want string, words ...string) {
+	t.Helper()
+	c.namespace.Eventually(t, 2*time.Minute, "DatabaseReachable "+want, func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", "accounting/slurm", "--output",
+			`jsonpath={range .status.conditions[?(@.type=="DatabaseReachable")]}{.status}|{.reason}|{.message}{end}`)
+		if err != nil {
+			return err
+		}
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				err = errors.Join(err, fmt.Errorf("%q is not in it", word))
+			}
+		}
+		if !strings.HasPrefix(out, want) || err != nil {
+			return errors.Join(fmt.Errorf("it is %q", out), err)
+		}
+		return nil
+	})
+}
+
+// setPassword changes what slurmdbd takes for its password. The database server read it when it started.
+func (c *slurmCluster) setPassword(t *testing.T, password string) {
+	t.Helper()
+	if _, err := c.namespace.Run(t.Context(), "patch", "secret/mariadb", "--type=merge", "--patch",
+		fmt.Sprintf(`{"data":{"password":%q}}`, base64.StdEncoding.EncodeToString([]byte(password)))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *slurmCluster) scaleDatabase(t *testing.T, replicas string) {
+	t.Helper()
+	if _, err := c.namespace.Run(t.Context(), "scale", "statefulset/mariadb", "--replicas="+replicas); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.namespace.Run(t.Context(), "rollout", "status", "statefulset/mariadb", "--timeout=2m"); err != nil {
+		t.Fatal(err)
+	}
+}
