@@ -51,14 +51,27 @@ type slurmCluster struct {
 	sshKey    []byte
 }
 
+// startCluster starts the services of a cluster, and two nodes of plain pods.
 func startCluster(t *testing.T, operator kube.Namespace, version string) *slurmCluster {
+	t.Helper()
+	cluster := startServices(t, operator, "cluster", version)
+	cluster.namespace.ApplyTemplates(t, manifests, "cluster/nodes.yaml",
+		settings{smokeSettings: smokeSettings{Version: version}, ConfServer: "slurm-controller-0:6817", Nodes: 2})
+	cluster.namespace.Eventually(t, 2*time.Minute, "two idle nodes", func(ctx context.Context) error {
+		return cluster.sinfoShows(ctx, "all* idle 2")
+	})
+	return cluster
+}
+
+// startServices starts all of a cluster but its nodes, in a namespace whose name begins as said.
+func startServices(t *testing.T, operator kube.Namespace, name, version string) *slurmCluster {
 	t.Helper()
 	private, authorized := sshKeyPair(t)
 	cluster := &slurmCluster{
-		namespace: kube.NewNamespace(t, "cluster-"+strings.ReplaceAll(version, ".", "-")), operator: operator, version: version,
+		namespace: kube.NewNamespace(t, name+"-"+strings.ReplaceAll(version, ".", "-")), operator: operator, version: version,
 		password: "canary-" + rand.Text(), sshKey: private,
 	}
-	values := settings{smokeSettings: smokeSettings{Version: version}, AuthorizedKey: authorized, ConfServer: "slurm-controller-0:6817", Nodes: 2}
+	values := settings{smokeSettings: smokeSettings{Version: version}, AuthorizedKey: authorized}
 	cluster.namespace.CreateSecret(t, "mariadb", map[string][]byte{"password": []byte(cluster.password)})
 	cluster.namespace.ApplyTemplates(t, manifests, "cluster/database.yaml", values)
 	started := time.Now()
@@ -66,10 +79,6 @@ func startCluster(t *testing.T, operator kube.Namespace, version string) *slurmC
 	becomesReady(t, cluster.namespace, 4*time.Minute,
 		"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login", "token/root")
 	t.Logf("%s: all services ready %.1f s after they were applied", version, time.Since(started).Seconds())
-	cluster.namespace.ApplyTemplates(t, manifests, "cluster/nodes.yaml", values)
-	cluster.namespace.Eventually(t, 2*time.Minute, "two idle nodes", func(ctx context.Context) error {
-		return cluster.sinfoShows(ctx, "all* idle 2")
-	})
 	return cluster
 }
 
@@ -278,9 +287,10 @@ func (c *slurmCluster) sinfoShows(ctx context.Context, line string) error {
 }
 
 // startsAJob starts a job that runs until endsTheJob ends it, and waits until it runs.
-func (c *slurmCluster) startsAJob(t *testing.T) string {
+func (c *slurmCluster) startsAJob(t *testing.T, options ...string) string {
 	t.Helper()
-	out, err := c.login(t.Context(), "sbatch", "--parsable", "--output=/dev/null", "--wrap=until [ -e /tmp/end-$SLURM_JOB_ID ]; do sleep 0.2; done")
+	command := append([]string{"sbatch", "--parsable", "--output=/dev/null", "--wrap=until [ -e /tmp/end-$SLURM_JOB_ID ]; do sleep 0.2; done"}, options...)
+	out, err := c.login(t.Context(), command...)
 	if err != nil {
 		t.Fatal(err)
 	}

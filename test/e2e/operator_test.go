@@ -17,7 +17,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-//go:embed operator/*.yaml cluster/*.yaml external/*.yaml ha/*.yaml
+//go:embed operator/*.yaml cluster/*.yaml external/*.yaml ha/*.yaml nodeset/*.yaml
 var manifests embed.FS
 
 // settings fill in the manifests.

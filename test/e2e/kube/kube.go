@@ -115,6 +115,16 @@ func (n Namespace) DeletePod(t *testing.T, name string) {
 	n.mustRun(t, "delete", "pod", name, "--timeout=2m")
 }
 
+// Evict asks that a pod be evicted, as kubectl drain does, or only whether it would be.
+func (n Namespace) Evict(ctx context.Context, pod string, dryRun bool) (string, error) {
+	eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, n.Name)
+	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", n.Name, pod)
+	if dryRun {
+		path += "?dryRun=All"
+	}
+	return n.runWith(ctx, []byte(eviction), "create", "--raw", path, "-f", "-")
+}
+
 // attempt is how long one look may take: a command that hangs must not use up the time of those that would be answered.
 const attempt = 20 * time.Second
 
