@@ -1,0 +1,4 @@
+package plan
+
+// Patience is known to tests.
+const Patience = patience

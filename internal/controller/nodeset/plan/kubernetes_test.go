@@ -1,0 +1,223 @@
+package plan_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+)
+
+// kubernetes is the API server with all versions of its objects, of which the operator's cache shows one each, and the
+// kubelets.
+type kubernetes struct {
+	set      history[plan.Set]
+	pods     map[string]*history[object]
+	machines map[string]*history[plan.Machine]
+	kubelets map[string]*container // by the pod's UID
+	// claims has the UID of the pod that last used the claim of a name.
+	claims map[string]string
+	faulty map[string]fault // by revision
+	uids   int
+}
+
+// A fault is how a revision does not work.
+type fault uint8
+
+const (
+	works fault = iota
+	neverStarts
+	crashes
+	neverRegisters
+)
+
+func (f fault) String() string {
+	return [...]string{"works", "has no image", "crashes", "never registers"}[f]
+}
+
+// A history is the versions of an object, nil where it did not exist.
+type history[T any] struct {
+	versions []*T
+	seen     int // the version that the operator's cache shows, counted from one
+}
+
+func (h *history[T]) put(version *T) { h.versions = append(h.versions, version) }
+
+func (h *history[T]) newest() *T { return at(h.versions, len(h.versions)) }
+
+func (h *history[T]) cached() *T { return at(h.versions, h.seen) }
+
+func at[T any](versions []*T, index int) *T {
+	if index == 0 {
+		return nil
+	}
+	return versions[index-1]
+}
+
+// An object is a pod as the API server has it.
+type object struct {
+	plan.Pod
+	resourceVersion int
+}
+
+// A container is what really is on a Kubernetes node.
+type container struct {
+	running, everRan, ended bool
+	started, ready          time.Time
+}
+
+// pod is the newest version of a pod; nil when there is none.
+func (w *world) pod(name string) *object {
+	if versions := w.kube.pods[name]; versions != nil {
+		return versions.newest()
+	}
+	return nil
+}
+
+// podsThat lists the pods that there are and that a condition holds for, sorted by name.
+func (w *world) podsThat(is func(*object, *container) bool) []*object {
+	var found []*object
+	for _, name := range sorted(w.kube.pods) {
+		if pod := w.pod(name); pod != nil && is(pod, w.kube.kubelets[pod.UID]) {
+			found = append(found, pod)
+		}
+	}
+	return found
+}
+
+// write stores a new version of a pod.
+func (w *world) write(pod *object, edit func(*object)) {
+	next := *pod
+	edit(&next)
+	next.resourceVersion = w.tickCount()
+	w.kube.pods[pod.Name].put(&next)
+}
+
+func (w *world) tickCount() int {
+	w.tick()
+	return w.count
+}
+
+// create is the API server's answer to the creation of a pod.
+func (w *world) create(pod plan.Pod) error {
+	if w.pod(pod.Name) != nil {
+		return fmt.Errorf("pod %s already exists", pod.Name)
+	}
+	if w.kube.pods[pod.Name] == nil {
+		w.kube.pods[pod.Name] = &history[object]{}
+	}
+	w.kube.uids++
+	pod.UID, pod.Created, pod.Unplaced = fmt.Sprintf("pod-%d", w.kube.uids), w.now, true
+	w.kube.kubelets[pod.UID] = &container{}
+	w.kube.pods[pod.Name].put(&object{pod, w.tickCount()})
+	w.kube.claims[pod.Name] = pod.UID
+	return nil
+}
+
+// remove is the API server's answer to the deletion of a pod, by whomever.
+func (w *world) remove(pod *object) {
+	w.write(pod, func(next *object) { next.Terminating = true })
+	if pod.Unplaced || pod.Ended {
+		w.gone(w.pod(pod.Name))
+	}
+}
+
+// gone ends a pod and its jobs.
+func (w *world) gone(pod *object) {
+	w.stop(pod.UID)
+	w.kube.pods[pod.Name].put(nil)
+	delete(w.kube.kubelets, pod.UID)
+}
+
+// stop ends what runs in a pod.
+func (w *world) stop(uid string) {
+	box := w.kube.kubelets[uid]
+	box.running, box.started, box.ready = false, time.Time{}, time.Time{}
+	for _, job := range w.slurm.jobs {
+		for node, on := range job.pods {
+			if on == uid {
+				job.pods[node] = "" // no process is left
+			}
+		}
+	}
+}
+
+// place gives a pod to a kubelet.
+func (w *world) place(pod *object, machine string) {
+	w.note("kubernetes: %s is placed on %s", pod.Name, machine)
+	w.write(pod, func(next *object) { next.Unplaced, next.Machine = false, machine })
+}
+
+// start starts the slurmd of a pod.
+func (w *world) start(pod *object) {
+	box := w.kube.kubelets[pod.UID]
+	w.note("kubernetes: %s starts", pod.Name)
+	box.everRan = true
+	if w.kube.faulty[pod.Revision] == crashes {
+		return
+	}
+	box.running, box.started, box.ready = true, w.now, w.now
+}
+
+// report makes the API server know what a kubelet knows.
+func (w *world) report(pod *object) {
+	box := w.kube.kubelets[pod.UID]
+	w.write(pod, func(next *object) {
+		next.EverRan, next.Started, next.ReadySince, next.Ended, next.Failing = box.everRan, box.started, box.ready, box.ended, ""
+		switch fault := w.kube.faulty[pod.Revision]; {
+		case fault == neverStarts:
+			next.Failing = "ImagePullBackOff"
+		case fault == crashes && box.everRan:
+			next.Failing = "CrashLoopBackOff"
+		}
+	})
+}
+
+// unreported tells whether a kubelet knows more than the API server.
+func unreported(pod *object, box *container) bool {
+	return !pod.Unplaced && (pod.EverRan != box.everRan || !pod.Started.Equal(box.started) || !pod.ReadySince.Equal(box.ready) || pod.Ended != box.ended)
+}
+
+// startable tells whether a kubelet can start a pod.
+func (w *world) startable(pod *object, box *container) bool {
+	fault := w.kube.faulty[pod.Revision]
+	return !pod.Unplaced && !pod.Terminating && !box.running && !box.ended && fault != neverStarts && (fault != crashes || !box.everRan)
+}
+
+// work lets the scheduler and the kubelets do all that there is to do.
+func (w *world) work() {
+	for _, pod := range w.podsThat(func(pod *object, _ *container) bool { return pod.Unplaced && !pod.Terminating }) {
+		w.place(pod, w.machineFor(pod))
+	}
+	for _, pod := range w.podsThat(w.startable) {
+		w.start(pod)
+	}
+	for _, pod := range w.podsThat(func(pod *object, _ *container) bool { return pod.Terminating }) {
+		w.note("kubernetes: %s is gone", pod.Name)
+		w.gone(pod)
+	}
+	for _, pod := range w.podsThat(unreported) {
+		w.report(pod)
+	}
+}
+
+func (w *world) machineFor(pod *object) string {
+	if pod.Machine != "" {
+		return pod.Machine
+	}
+	return fmt.Sprintf("m%d", 1+pod.Ordinal%3)
+}
+
+// see brings one object in the operator's cache up to date, or a step closer to it.
+func see[T any](h *history[T], steps int) { h.seen = min(h.seen+steps, len(h.versions)) }
+
+// seeAll brings the operator's cache up to date.
+func (w *world) seeAll() {
+	const all = 1 << 30
+	see(&w.kube.set, all)
+	for _, pod := range w.kube.pods {
+		see(pod, all)
+	}
+	for _, machine := range w.kube.machines {
+		see(machine, all)
+	}
+}

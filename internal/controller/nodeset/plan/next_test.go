@@ -1,0 +1,270 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// A row is a scene and the lines of the plan that are expected for it.
+type row struct {
+	scene *plan.Snapshot
+	want  []string
+}
+
+func check(t *testing.T, rows map[string]row) {
+	t.Helper()
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			got := slices.Collect(strings.Lines(plan.Next(row.scene).String()))
+			for i := range got {
+				got[i] = strings.TrimSpace(got[i])
+			}
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Errorf("plan differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func replicas(n int) edit { return set(func(set *plan.Set) { set.Replicas = n }) }
+
+// twoUnavailable lets two pods be unavailable.
+var twoUnavailable = set(func(set *plan.Set) { set.Update.MaxUnavailable = 2 })
+
+// TestWhoGoesFirst has one pod too many and tells which one it is.
+func TestWhoGoesFirst(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit edit
+		want string
+	}{
+		"the highest ordinal":                                  {many(), "gpu-3"},
+		"who is free before who is busy":                       {many(busy(3, time.Hour), busy(2, time.Hour)), "gpu-1"},
+		"whose jobs end first":                                 {many(busy(0, time.Hour), busy(1, time.Minute), busy(2, time.Hour), busy(3, time.Hour)), "gpu-1"},
+		"whose jobs end at all":                                {many(busy(0, time.Hour), busy(1, 0), busy(2, 0), busy(3, 0)), "gpu-0"},
+		"whose deletion costs least":                           {many(pod(3, func(p *plan.Pod) { p.DeletionCost = 1 }), pod(0, func(p *plan.Pod) { p.DeletionCost = -1 })), "gpu-0"},
+		"a low cost before being free":                         {many(pod(0, func(p *plan.Pod) { p.DeletionCost = -1 }), busy(0, time.Hour)), "gpu-0"},
+		"who is not ready before a low cost":                   {many(pod(0, func(p *plan.Pod) { p.DeletionCost = -1 }), unready(1)), "gpu-1"},
+		"who is not registered before who is not ready":        {many(unready(0), forgotten(1)), "gpu-1"},
+		"who has ended before who is not registered":           {many(forgotten(1), pod(0, func(p *plan.Pod) { p.Ended = true })), "gpu-0"},
+		"who was chosen before, whatever else":                 {many(drained(2, byUs("scale-in")), busy(2, 0), unready(0)), "gpu-2"},
+		"nobody by what an administrator calls a scale-in":     {drained(2, "scale-in"), "gpu-3"},
+		"nobody by the reason of a drain that is not there":    {record(2, func(n *slurm.Node) { n.Reason = byUs("scale-in") }), "gpu-3"},
+		"the highest ordinal when nothing is known from Slurm": {func(s *plan.Snapshot) { s.Slurm, s.Answers = nil, false }, "gpu-3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := plan.Next(scene(4, test.edit, replicas(3)))
+			var leaving []string
+			for _, wait := range next.Waits {
+				leaving = append(leaving, wait.Pod.Name)
+			}
+			for _, action := range next.Actions {
+				if action.Kind == plan.Delete {
+					leaving = append(leaving, action.Pod.Name)
+				}
+			}
+			if diff := cmp.Diff([]string{test.want}, leaving); diff != "" {
+				t.Errorf("who goes differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestScale(t *testing.T) {
+	daemon := set(func(set *plan.Set) { set.DaemonSet = true })
+	on := func(i int, machine string) edit {
+		return pod(i, func(p *plan.Pod) { p.Ordinal, p.Machine = -1, machine })
+	}
+	machine := func(name string, wanted bool) edit {
+		return func(s *plan.Snapshot) { s.Machines[name] = plan.Machine{Wanted: wanted, Node: "gpu-" + name} }
+	}
+	check(t, map[string]row{
+		"does nothing when all is well":                  {scene(3), nil},
+		"creates the lowest ordinals that are free":      {scene(2, replicas(4), pod(1, func(p *plan.Pod) { p.Ordinal = 2 })), []string{"create ordinal 1: it is missing", "create ordinal 3: it is missing"}},
+		"creates also when Slurm is away":                {scene(0, replicas(1), func(s *plan.Snapshot) { s.Slurm, s.Answers = nil, false }), []string{"create ordinal 0: it is missing"}},
+		"waits for a pod that is going to make room":     {scene(2, pod(1, func(p *plan.Pod) { p.Terminating = true })), nil},
+		"counts a pod that is going as gone":             {scene(2, replicas(1), pod(0, func(p *plan.Pod) { p.Terminating = true })), nil},
+		"drains what is too many":                        {scene(2, replicas(1)), []string{"drain node gpu-1: slurm-operator: scale-in", "keep gpu-1 (ScaleIn): gpu-1 is not drained yet"}},
+		"deletes what is too many and drained":           {scene(2, replicas(1), drained(1, byUs("scale-in"))), []string{"delete gpu-1: it is one too many"}},
+		"lifts the drains of a scale-in that is no more": {scene(2, drained(1, byUs("scale-in"))), []string{"undrain node gpu-1: it may take jobs again"}},
+		"deletes what has ended":                         {scene(1, pod(0, func(p *plan.Pod) { p.Ended, p.ReadySince = true, time.Time{} })), []string{"delete gpu-0: it has ended"}},
+		"creates nothing for a NodeSet that is going":    {scene(0, replicas(2), set(func(set *plan.Set) { set.Deleting = true })), nil},
+
+		"has a pod on every machine that wants one":    {scene(1, daemon, on(0, "m1"), machine("m3", true), machine("m2", true)), []string{"create on m2: the Kubernetes node has none", "create on m3: the Kubernetes node has none"}},
+		"has no pod on a machine that wants none":      {scene(1, daemon, on(0, "m1"), machine("m1", false)), []string{"drain node gpu-0: slurm-operator: scale-in", "keep gpu-0 (ScaleIn): gpu-0 is not drained yet"}},
+		"has no pod on a machine that is gone":         {scene(1, daemon, on(0, "m9"), drained(0, byUs("scale-in"))), []string{"delete gpu-0: it is one too many", "create on m1: the Kubernetes node has none"}},
+		"makes no second pod while the first is going": {scene(1, daemon, on(0, "m1"), pod(0, func(p *plan.Pod) { p.Terminating = true })), nil},
+		"takes no notice of replicas on machines":      {scene(1, daemon, on(0, "m1"), replicas(0)), nil},
+	})
+}
+
+func TestClaimsGoOnlyWithTheirOrdinal(t *testing.T) {
+	for name, test := range map[string]struct {
+		scene *plan.Snapshot
+		want  bool
+	}{
+		"with a scale-in":                                   {scene(2, replicas(1), drained(1, byUs("scale-in"))), true},
+		"not with an update":                                {scene(1, outdated(0), drained(0, byUs("update"))), false},
+		"not with a pod that has ended":                     {scene(1, pod(0, func(p *plan.Pod) { p.Ended = true })), false},
+		"not with the NodeSet, which has a rule of its own": {scene(1, set(func(set *plan.Set) { set.Deleting = true }), drained(0, byUs("update"))), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, action := range plan.Next(test.scene).Actions {
+				if action.Kind == plan.Delete && action.WithClaims == test.want {
+					return
+				}
+			}
+			t.Errorf("no delete with claims: %v in\n%s", test.want, plan.Next(test.scene))
+		})
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	cordoned := func(i int) edit { return pod(i, func(p *plan.Pod) { p.Cordoned = true }) }
+	failed := many(unready(0), pod(0, func(p *plan.Pod) { p.Failing = "CrashLoopBackOff" }))
+	check(t, map[string]row{
+		"replaces nothing that is not to be replaced": {scene(1, outdated(0), set(func(set *plan.Set) { set.Update.Replace = false })), nil},
+		"drains as many as may be unavailable, free ones first": {scene(4, outdated(0, 1, 2, 3), twoUnavailable, busy(0, time.Hour), busy(2, time.Hour)), []string{
+			"drain node gpu-1: slurm-operator: update", "drain node gpu-3: slurm-operator: update",
+			"keep gpu-1 (Update): gpu-1 is not drained yet", "keep gpu-3 (Update): gpu-3 is not drained yet",
+		}},
+		"drains none when another pod is missing":        {scene(2, outdated(0, 1), replicas(3)), []string{"create ordinal 2: it is missing"}},
+		"drains none when another pod is broken":         {scene(2, outdated(0, 1), unready(1)), []string{"drain node gpu-1: slurm-operator: update", "keep gpu-1 (Update): gpu-1 is not drained yet"}},
+		"drains none when others have drained another":   {scene(2, outdated(1), drained(0, "broken fan")), nil},
+		"keeps those that it has chosen":                 {scene(2, outdated(0, 1), drained(1, byUs("update")), busy(1, time.Hour)), []string{"keep gpu-1 (Update): gpu-1 runs job 101 until 2026-03-01 13:00 UTC"}},
+		"drains no more than that when all are shaky":    {scene(3, outdated(0, 1, 2), unready(0), unready(1), unready(2)), []string{"drain node gpu-0: slurm-operator: update", "keep gpu-0 (Update): gpu-0 is not drained yet"}},
+		"lifts the drain of a scale-in that is no more":  {scene(3, outdated(0, 1, 2), drained(0, byUs("update")), drained(1, byUs("scale-in")), busy(0, time.Hour)), []string{"undrain node gpu-1: it may take jobs again", "keep gpu-0 (Update): gpu-0 runs job 100 until 2026-03-01 13:00 UTC"}},
+		"replaces what an administrator has drained":     {scene(2, outdated(0, 1), drained(0, "broken fan")), []string{"delete gpu-0: its revision is out of date"}},
+		"keeps what a person has cordoned":               {scene(2, outdated(0), cordoned(0), drained(0, byUs("pod is cordoned"))), []string{"keep gpu-0 (Update): a person has cordoned it"}},
+		"leaves a pod that is too many to the scale-in":  {scene(2, outdated(0, 1), replicas(1), drained(1, byUs("update"))), []string{"drain node gpu-0: slurm-operator: update", "drain node gpu-1: slurm-operator: scale-in", "delete gpu-1: it is one too many", "keep gpu-0 (Update): gpu-0 is not drained yet"}},
+		"tries a new revision on one pod first":          {scene(2, outdated(0, 1), twoUnavailable, drained(0, byUs("update")), drained(1, byUs("update"))), []string{"delete gpu-0: its revision is out of date", "keep gpu-1 (Update): the new revision is tried on another pod first"}},
+		"goes on with all when one has come up":          {scene(3, outdated(0, 1), twoUnavailable, drained(0, byUs("update")), drained(1, byUs("update"))), []string{"delete gpu-0: its revision is out of date", "delete gpu-1: its revision is out of date"}},
+		"takes a pod that has come up drained for proof": {scene(2, outdated(1), twoUnavailable, drained(0, "broken fan"), drained(1, byUs("update"))), []string{"delete gpu-1: its revision is out of date"}},
+		"waits for the first while it may come up": {scene(2, outdated(1), twoUnavailable, newborn, forgotten(0), drainedSecond), []string{
+			"keep gpu-1 (Update): the new revision is tried on another pod first",
+		}},
+		"stops and lifts its drains when the first does not come up": {scene(2, outdated(1), twoUnavailable, failed, drained(1, byUs("update"))), []string{
+			"undrain node gpu-1: it may take jobs again",
+			"update stopped: 1 of 1 pods of the new revision do not come up, such as gpu-0: CrashLoopBackOff",
+		}},
+		"stops when as many fail as may be unavailable, although one works": {scene(4, outdated(3), twoUnavailable, failed, unready(1)), []string{
+			"update stopped: 2 of 3 pods of the new revision do not come up, such as gpu-0: CrashLoopBackOff",
+		}},
+		"goes on when fewer fail":                 {scene(4, outdated(3), twoUnavailable, failed), []string{"drain node gpu-3: slurm-operator: update", "keep gpu-3 (Update): gpu-3 is not drained yet"}},
+		"replaces a broken revision by a new one": {scene(2, outdated(0, 1), failed, drained(0, byUs("update"))), []string{"delete gpu-0: its revision is out of date"}},
+		"blames no revision for a slurmctld that has just started": {scene(2, outdated(1), drained(1, byUs("update")), busy(1, time.Hour),
+			record(0, func(n *slurm.Node) { n.Flags |= slurm.FlagNotResponding }), func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch.Add(-time.Second) },
+		), []string{"keep gpu-1 (Update): gpu-1 runs job 101 until 2026-03-01 13:00 UTC"}},
+		"replaces only what no machine has while Slurm is away": {scene(2, outdated(0, 1), newborn, func(s *plan.Snapshot) { s.Answers, s.Pods[0].Unplaced = false, true }), []string{"delete gpu-0: its revision is out of date"}},
+	})
+}
+
+// drainedSecond has the second node drained for the update, where the first is not known.
+func drainedSecond(s *plan.Snapshot) {
+	s.Slurm.Nodes[0].Flags, s.Slurm.Nodes[0].Reason = slurm.FlagDrain, byUs("update")
+	s.DrainedSince["gpu-1"] = epoch.Add(-time.Minute)
+}
+
+func TestDrain(t *testing.T) {
+	cordoned := pod(0, func(p *plan.Pod) { p.Cordoned = true })
+	machine := func(s *plan.Snapshot) { s.Machines["m1"] = plan.Machine{Drain: "Kubernetes node m1 is cordoned"} }
+	old := func(s *plan.Snapshot) { s.Slurm.NodesAsOf = epoch.Add(-plan.Patience) }
+	check(t, map[string]row{
+		"drains what a person has cordoned":               {scene(1, cordoned), []string{"drain node gpu-0: slurm-operator: pod is cordoned"}},
+		"drains what is on a cordoned machine":            {scene(1, machine), []string{"drain node gpu-0: slurm-operator: Kubernetes node m1 is cordoned"}},
+		"does so once":                                    {scene(1, machine, drained(0, byUs("Kubernetes node m1 is cordoned"))), nil},
+		"says what the reason is when it is another":      {scene(1, cordoned, drained(0, byUs("update"))), []string{"drain node gpu-0: slurm-operator: pod is cordoned"}},
+		"lifts a drain of ours without a cause":           {scene(1, drained(0, byUs("pod is cordoned"))), []string{"undrain node gpu-0: it may take jobs again"}},
+		"lifts none before the pod is ready":              {scene(1, drained(0, byUs("update")), unready(0)), nil},
+		"lifts none before Slurm has heard of it":         {scene(1, drained(0, byUs("update")), record(0, func(n *slurm.Node) { n.Flags |= slurm.FlagNotResponding })), nil},
+		"never lifts somebody else's":                     {scene(1, drained(0, "broken fan")), nil},
+		"never lifts one without a reason":                {scene(1, drained(0, "")), nil},
+		"never overwrites somebody else's":                {scene(1, cordoned, drained(0, "broken fan")), nil},
+		"never overwrites somebody else's for a scale-in": {scene(1, replicas(0), drained(0, "broken fan"), busy(0, time.Hour)), []string{"keep gpu-0 (ScaleIn): gpu-0 runs job 100 until 2026-03-01 13:00 UTC"}},
+		"drains nothing while Slurm is away":              {scene(1, cordoned, func(s *plan.Snapshot) { s.Answers = false }), nil},
+		"drains nothing after a look that is old":         {scene(1, cordoned, old), nil},
+		"lifts nothing after a look that is old":          {scene(1, drained(0, byUs("update")), old), nil},
+		"leaves the drain of a pod that is going":         {scene(1, drained(0, byUs("scale-in")), pod(0, func(p *plan.Pod) { p.Terminating = true })), nil},
+		"drains nothing that Slurm does not know":         {scene(1, cordoned, forgotten(0)), nil},
+		"says that all goes when the NodeSet is deleted":  {scene(1, set(func(set *plan.Set) { set.Deleting = true })), []string{"drain node gpu-0: slurm-operator: NodeSet is being deleted", "keep gpu-0 (Deletion): gpu-0 is not drained yet"}},
+		"deletes all at once when jobs are waived":        {scene(1, busy(0, 0), set(func(set *plan.Set) { set.Deleting, set.Waived = true, true })), []string{"drain node gpu-0: slurm-operator: NodeSet is being deleted", "delete gpu-0: its NodeSet is being deleted"}},
+	})
+}
+
+func TestPrune(t *testing.T) {
+	prune := set(func(set *plan.Set) { set.Prune = true })
+	// gone has a pod less than there are records.
+	gone := many(prune, func(s *plan.Snapshot) { s.Pods, s.Set.Replicas = s.Pods[:1], 1 })
+	down := record(1, func(n *slurm.Node) { n.State = slurm.StateDown })
+	pruned := []string{"prune node gpu-1: it has no pod any more"}
+	check(t, map[string]row{
+		"removes a record without a pod that is down": {scene(2, gone, down), pruned},
+		"removes one that we have drained":            {scene(2, gone, drained(1, byUs("scale-in"))), pruned},
+		"removes none when that is not asked for":     {scene(2, gone, down, set(func(set *plan.Set) { set.Prune = false })), nil},
+		"removes none that still responds":            {scene(2, gone), nil},
+		"removes none with jobs":                      {scene(2, down, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-1"] = slurm.Load{Running: 1} }, gone), nil},
+		"removes none that somebody else has drained": {scene(2, gone, down, drained(1, "broken fan")), nil},
+		"removes none of another NodeSet": {scene(2, gone, down, record(1, func(n *slurm.Node) {
+			n.Comment = slurm.Owner{Namespace: "default", PodName: "set-1", NodeSetUID: "set-2"}.Comment()
+		})), nil},
+		"removes none that a person has commented on": {scene(2, gone, down, record(1, func(n *slurm.Node) { n.Comment = "set-1" })), nil},
+		"removes none while a pod is missing":         {scene(2, gone, down, replicas(2)), []string{"create ordinal 1: it is missing"}},
+		"removes none after a look that is old":       {scene(2, gone, down, func(s *plan.Snapshot) { s.Slurm.JobsAsOf = epoch.Add(-plan.Patience) }), nil},
+		"removes none of a pod that is going":         {scene(2, prune, replicas(1), down, pod(1, func(p *plan.Pod) { p.Terminating = true })), nil},
+		"removes none while Slurm is away":            {scene(2, gone, down, func(s *plan.Snapshot) { s.Answers = false }), nil},
+	})
+}
+
+// TestProof has plans that need a newer look at Slurm, and plans that do not.
+func TestProof(t *testing.T) {
+	old := func(s *plan.Snapshot) {
+		s.Slurm.NodesAsOf, s.Slurm.JobsAsOf = epoch.Add(-time.Minute), epoch.Add(-time.Minute)
+	}
+	for name, test := range map[string]struct {
+		scene *plan.Snapshot
+		want  bool
+	}{
+		"none at rest, however old the look":  {scene(2, old), false},
+		"one before a drain":                  {scene(2, old, replicas(1)), true},
+		"one before a drain is lifted":        {scene(1, old, drained(0, byUs("update"))), true},
+		"one before a delete":                 {scene(1, old, replicas(0), drained(0, byUs("scale-in"))), true},
+		"one before a record is removed":      {scene(1, old, set(func(set *plan.Set) { set.Prune = true }), func(s *plan.Snapshot) { s.Pods, s.Set.Replicas = nil, 0 }), true},
+		"none while jobs are in the way":      {scene(1, replicas(0), drained(0, byUs("scale-in")), busy(0, time.Hour)), false},
+		"none while Slurm is away":            {scene(1, old, replicas(0), func(s *plan.Snapshot) { s.Answers = false }), false},
+		"none for a drain of somebody else's": {scene(1, old, drained(0, "broken fan")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if next := plan.Next(test.scene); next.Proof != test.want {
+				t.Errorf("proof needed: %v, want %v, in\n%s", next.Proof, test.want, next)
+			}
+		})
+	}
+}
+
+// TestWake has plans that something has to be done about later, although nothing happens.
+func TestWake(t *testing.T) {
+	for name, test := range map[string]struct {
+		scene *plan.Snapshot
+		want  time.Duration // zero for never
+	}{
+		"never at rest":                        {scene(2), 0},
+		"when a pod is ready for long enough":  {scene(1, set(func(set *plan.Set) { set.MinReady = 2 * time.Hour })), time.Hour},
+		"when a slurmd is late":                {scene(1, replicas(0), forgotten(0), pod(0, func(p *plan.Pod) { p.Started = epoch.Add(-time.Minute) })), time.Minute},
+		"when an ended pod may be replaced":    {scene(1, pod(0, func(p *plan.Pod) { p.Ended, p.ReadySince, p.Created = true, time.Time{}, epoch.Add(-time.Second) })), 9 * time.Second},
+		"when a new revision has had its time": {scene(2, outdated(1), newborn), 119 * time.Second},
+		"never for jobs, whose end is seen":    {scene(1, replicas(0), drained(0, byUs("scale-in")), busy(0, time.Hour)), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := plan.Next(test.scene)
+			if got := next.Wake; (test.want == 0) != got.IsZero() || (test.want > 0 && !got.Equal(epoch.Add(test.want))) {
+				t.Errorf("wakes after %v, want %v, in\n%s", got.Sub(epoch), test.want, next)
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package plan_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// An edit changes one thing of a scene.
+type edit func(*plan.Snapshot)
+
+// scene is a NodeSet of some pods that are up for an hour and idle, as seen a second ago, with edits to it.
+func scene(pods int, edits ...edit) *plan.Snapshot {
+	long, second := epoch.Add(-time.Hour), epoch.Add(-time.Second)
+	s := &plan.Snapshot{
+		Now: epoch, Answers: true, DrainedSince: map[string]time.Time{},
+		Set: plan.Set{
+			Name: setName, UID: "set-1", Replicas: pods, Revision: "r1", Registration: 2 * time.Minute,
+			Update: plan.Update{Replace: true, MaxUnavailable: 1},
+		},
+		Machines: map[string]plan.Machine{"m1": {Wanted: true, Node: "gpu-m1"}},
+		Slurm:    &slurm.Snapshot{NodesAsOf: second, JobsAsOf: second, ControllerSince: long, Loads: map[string]slurm.Load{}},
+	}
+	for i := range pods {
+		name := fmt.Sprintf("gpu-%d", i)
+		s.Pods = append(s.Pods, plan.Pod{
+			Name: name, UID: "uid-" + name, Node: name, Ordinal: i, Machine: "m1", Revision: "r1",
+			Created: long, EverRan: true, Started: long, ReadySince: long,
+		})
+		owner := slurm.Owner{Namespace: "default", PodName: name, NodeSetName: setName, NodeSetUID: "set-1"}
+		s.Slurm.Nodes = append(s.Slurm.Nodes, &slurm.Node{Name: name, State: slurm.StateIdle, Comment: owner.Comment()})
+	}
+	for _, edit := range edits {
+		edit(s)
+	}
+	return s
+}
+
+// many does several edits.
+func many(edits ...edit) edit {
+	return func(s *plan.Snapshot) {
+		for _, edit := range edits {
+			edit(s)
+		}
+	}
+}
+
+func set(change func(*plan.Set)) edit { return func(s *plan.Snapshot) { change(&s.Set) } }
+
+func pod(i int, change func(*plan.Pod)) edit { return func(s *plan.Snapshot) { change(&s.Pods[i]) } }
+
+func record(i int, change func(*slurm.Node)) edit {
+	return func(s *plan.Snapshot) { change(s.Slurm.Nodes[i]) }
+}
+
+// forgotten takes Slurm's record of a pod's node away, long before the last look.
+func forgotten(i int) edit {
+	return func(s *plan.Snapshot) {
+		s.Slurm.Nodes = append(s.Slurm.Nodes[:i:i], s.Slurm.Nodes[i+1:]...)
+		s.DrainedSince[s.Pods[i].Node] = epoch.Add(-time.Minute)
+	}
+}
+
+// drained has a node drained for a reason, long before the last look.
+func drained(i int, reason string) edit {
+	return func(s *plan.Snapshot) {
+		s.Slurm.Nodes[i].Flags |= slurm.FlagDrain
+		s.Slurm.Nodes[i].Reason = reason
+		s.DrainedSince[s.Slurm.Nodes[i].Name] = epoch.Add(-time.Minute)
+	}
+}
+
+// byUs is the reason of a drain of ours.
+func byUs(why string) string { return slurm.OurReason(why) }
+
+// busy has a job on a node for some time, or for ever.
+func busy(i int, length time.Duration) edit {
+	return func(s *plan.Snapshot) {
+		load := slurm.Load{Running: 1, Job: int64(100 + i), Unlimited: length == 0}
+		if length > 0 {
+			load.Until = epoch.Add(length)
+		}
+		s.Slurm.Loads[s.Pods[i].Node] = load
+		s.Slurm.Nodes[i].State, s.Slurm.Nodes[i].AllocatedCPUs = slurm.StateMixed, 1
+	}
+}
+
+// outdated gives a pod an older revision.
+func outdated(pods ...int) edit {
+	return func(s *plan.Snapshot) {
+		for _, i := range pods {
+			s.Pods[i].Revision = "r0"
+		}
+	}
+}
+
+// unready has a pod that came up before and is not ready now.
+func unready(i int) edit { return pod(i, func(pod *plan.Pod) { pod.ReadySince = time.Time{} }) }
+
+// newborn makes the first pod one that a kubelet has and that has not started.
+func newborn(s *plan.Snapshot) {
+	pod := &s.Pods[0]
+	pod.EverRan, pod.Started, pod.ReadySince, pod.Created = false, time.Time{}, time.Time{}, epoch.Add(-time.Second)
+}
