@@ -22,8 +22,9 @@ type seal struct {
 	at                   time.Time
 }
 
-// Acknowledged notes that a change to the drains of nodes was answered at a moment, by yes or by no: what was seen of the
-// nodes before proves nothing any more.
+// Acknowledged notes a change of ours to the drains of nodes, and when it was answered: what was seen of the nodes before
+// proves nothing any more. It is for drains that slurmctld has confirmed, and for drains that were to be lifted, whatever
+// the answer was: they may be.
 func (w *Witness) Acknowledged(nodes []string, at time.Time) {
 	for _, node := range nodes {
 		w.note(node, at, seal{acknowledged: true})
