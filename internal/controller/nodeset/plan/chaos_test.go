@@ -214,7 +214,7 @@ func (w *world) seeSome() {
 		return
 	}
 	see(&w.kube.set, w.rand.IntN(2))
-	for _, name := range sorted(w.kube.pods) {
+	for _, name := range w.kube.names {
 		see(w.kube.pods[name], w.rand.IntN(3))
 	}
 	for _, name := range sorted(w.kube.machines) {

@@ -45,8 +45,12 @@ type job struct {
 // jobsOn lists the jobs on a node that slurmctld knows, or with processes in a pod.
 func (w *world) jobsOn(node string, matches func(uid string) bool) []int64 {
 	var ids []int64
-	for _, id := range slices.Sorted(maps.Keys(w.slurm.jobs)) {
-		if uid, on := w.slurm.jobs[id].pods[node]; on && matches(uid) {
+	for id := int64(1); id <= w.slurm.lastJob && len(w.slurm.jobs) > 0; id++ {
+		job := w.slurm.jobs[id]
+		if job == nil {
+			continue
+		}
+		if uid, on := job.pods[node]; on && matches(uid) {
 			ids = append(ids, id)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 type kubernetes struct {
 	set      history[plan.Set]
 	pods     map[string]*history[object]
+	names    []string // of all pods that there ever were, sorted
 	machines map[string]*history[plan.Machine]
 	kubelets map[string]*container // by the pod's UID
 	// claims has the UID of the pod that last used the claim of a name.
@@ -76,7 +77,7 @@ func (w *world) pod(name string) *object {
 // podsThat lists the pods that there are and that a condition holds for, sorted by name.
 func (w *world) podsThat(is func(*object, *container) bool) []*object {
 	var found []*object
-	for _, name := range sorted(w.kube.pods) {
+	for _, name := range w.kube.names {
 		if pod := w.pod(name); pod != nil && is(pod, w.kube.kubelets[pod.UID]) {
 			found = append(found, pod)
 		}
@@ -104,6 +105,7 @@ func (w *world) create(pod plan.Pod) error {
 	}
 	if w.kube.pods[pod.Name] == nil {
 		w.kube.pods[pod.Name] = &history[object]{}
+		w.kube.names = sorted(w.kube.pods)
 	}
 	w.kube.uids++
 	pod.UID, pod.Created, pod.Unplaced = fmt.Sprintf("pod-%d", w.kube.uids), w.now, true

@@ -278,7 +278,7 @@ func (w *world) settleSlurm() {
 func (w *world) fingerprint() string {
 	var all strings.Builder
 	fmt.Fprint(&all, len(w.kube.set.versions), w.mirror.answers)
-	for _, name := range sorted(w.kube.pods) {
+	for _, name := range w.kube.names {
 		fmt.Fprint(&all, len(w.kube.pods[name].versions), " ")
 	}
 	for _, name := range sorted(w.kube.machines) {

@@ -60,7 +60,7 @@ func (w *world) reconcile() {
 // observe is all that the operator knows.
 func (w *world) observe() *plan.Snapshot {
 	snapshot := &plan.Snapshot{Set: *w.kube.set.cached(), Machines: map[string]plan.Machine{}}
-	for _, name := range sorted(w.kube.pods) {
+	for _, name := range w.kube.names {
 		if pod := w.kube.pods[name].cached(); pod != nil {
 			snapshot.Pods = append(snapshot.Pods, pod.Pod)
 			w.operator.versions[name] = pod.resourceVersion
