@@ -11,6 +11,10 @@ NODES ?= 3
 CYCLES ?= 20
 PODS ?= 1000,5000
 FUZZTIME ?= 10s
+# The sequences of the model test, the first of them, and the only one if SEED is given.
+N ?= 10000
+FROM ?= 1
+SEED ?= 0
 SCALE_FLAGS ?= -docs=baseline
 # The Slurm versions that tests run on.
 SLURM ?= 26.05,24.11
@@ -20,7 +24,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 TOOL := go tool -modfile=hack/tools/go.mod
 # Build tags of all tests, so that linters see every file.
-TAGS := integration,slurm,cluster,e2e,scale
+TAGS := integration,slurm,cluster,e2e,scale,mutation
 TEST := $(TOOL) gotestsum --format-hide-empty-pkg --format pkgname --
 DEVCLUSTER := bin/devcluster
 
@@ -87,6 +91,15 @@ test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME (10s)
 	hack/fuzz $(FUZZTIME)
+
+PLAN := ./internal/controller/nodeset/plan
+.PHONY: test-model
+test-model: ## Let N (10000) random sequences happen to a NodeSet, from FROM (1) on; SEED repeats one
+	$(TEST) -count=1 -timeout 12h -run '^TestModel$$' $(PLAN) -args -sequences=$(N) -first-seed=$(FROM) -seed=$(SEED)
+
+.PHONY: test-mutations
+test-mutations: ## Break the plan for NodeSets on purpose, and show which tests notice
+	$(TEST) -tags mutation -count=1 -v -timeout 1h -run '^TestMutations$$' $(PLAN)
 
 .PHONY: bench-slurm
 bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and 16,000 nodes (root)

@@ -40,6 +40,24 @@ var stories = map[string]struct {
 		w.become(job, "DONE")
 		w.settle()
 	}},
+	"scale-in-that-wavers": {plan.Set{Replicas: 2}, func(w *world) {
+		w.begin(0, "gpu-0")
+		job := w.begin(time.Hour, "gpu-1")
+		w.scale(1)
+		w.settle()
+		w.become(job, "DONE")
+		_ = w.look(true)
+		w.scale(2)
+		w.seeAll()
+		w.reconcile()
+		job = w.begin(time.Hour, "gpu-1") // at once
+		w.scale(1)
+		w.seeAll()
+		w.reconcile() // the last look was before
+		w.settle()
+		w.become(job, "DONE")
+		w.settle()
+	}},
 	"rolling-update": {plan.Set{Replicas: 8, Update: plan.Update{MaxUnavailable: 2}, MinReady: 10 * time.Second}, func(w *world) {
 		long, short := w.begin(0, "gpu-0"), w.begin(time.Hour, "gpu-5", "gpu-6", "gpu-7")
 		w.release(works)

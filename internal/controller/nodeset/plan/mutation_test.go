@@ -1,0 +1,139 @@
+//go:build mutation
+
+package plan_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"text/tabwriter"
+)
+
+// A mutation breaks the source on purpose. Tests that are worth something notice it.
+type mutation struct {
+	file     string // relative to this directory
+	old, new string
+}
+
+const (
+	slurmSnapshot = "../../../slurm/snapshot.go"
+	slurmNode     = "../../../slurm/node.go"
+	shell         = "operator_test.go"
+)
+
+var mutations = map[string]mutation{
+	// the deletion rule
+	"an old look proves something":                   {"release.go", "after := s.Now.Add(-patience)", "after := s.Now.Add(-240 * patience)"},
+	"a look from before the drain proves something":  {"release.go", "if since.After(after) {", "if false {"},
+	"a drain needs no witness":                       {"release.go", "&& !witnessed {", "&& !witnessed && false {"},
+	"a silent Slurm has no jobs":                     {"release.go", `return Hold{Why: "Slurm does not answer, so nobody knows whether it has jobs", Kind: Silent}, `, `return Hold{}, `},
+	"a node that is not found is drained":            {"release.go", "s.undrained, s.absent,", "s.undrained,"},
+	"a slurmctld that just started forgets nothing":  {"release.go", "if s.Slurm.ControllerSince.IsZero() {", "if false {"},
+	"a node without a drain is drained":              {"release.go", "s.occupied, s.undrained,", "s.occupied,"},
+	"what is not reported to run does not run":       {"release.go", "return Hold{}, pod.Unplaced && !pod.EverRan", "return Hold{}, !pod.EverRan"},
+	"the list of jobs is not looked at":              {slurmSnapshot, "case s.Loads[name].Jobs() > 0:", "case false:"},
+	"suspended jobs are none":                        {slurmSnapshot, "return l.Running + l.Completing + l.Other", "return l.Running + l.Completing"},
+	"completing jobs are none":                       {slurmSnapshot, "return l.Running + l.Completing + l.Other", "return l.Running + l.Other"},
+	"a node that is COMPLETING is drained":           {slurmNode, "&& !n.Flags.Has(FlagCompleting) &&", "&&"},
+	"only nodes are looked at for their age":         {slurmSnapshot, "s.NodesAsOf.After(moment) && s.JobsAsOf.After(moment)", "s.NodesAsOf.After(moment)"},
+	"a drain that was lifted in between is the same": {"witness.go", "case noted && before == closing:", "case noted:"},
+	"a node that is gone is not witnessed":           {"witness.go", "closing := seal{absent: !known}", "closing := seal{acknowledged: !known}"},
+	"what was acknowledged is what is seen next":     {"witness.go", "before.acknowledged && known && node.DrainedByUs()", "before.acknowledged"},
+	"the witness never forgets":                      {"witness.go", "delete(w.since, name)", "_ = name"},
+
+	// the rest of the plan
+	"a new revision needs no canary":                  {"update.go", "if pod.ReadySince.IsZero() || p.proven || p.trying == 0 {", "if true {"},
+	"a broken revision stops nothing":                 {"update.go", "if failed == 0 ||", "if true ||"},
+	"a drained pod proves no revision":                {"update.go", "p.proven = p.proven || p.up(pod)", "p.proven = p.proven || p.available(pod)"},
+	"shaky pods are updated without a budget":         {"update.go", "case known && p.mayReturn(pod):", "case false:"},
+	"pods that are missing use up no budget":          {"update.go", "unavailable, drained, p.trying = p.Desired,", "unavailable, drained, p.trying = len(p.Pods),"},
+	"a cordoned pod is updated":                       {"update.go", "case pod.Cordoned:", "case false:"},
+	"drains of others are lifted":                     {"drain.go", "pod.Terminating || record.DrainedByOthers() {", "pod.Terminating {"},
+	"drains are set after an old look":                {"drain.go", "case !current:", "case !current && false:"},
+	"our drains are never lifted":                     {"drain.go", "record.DrainedByUs() && up", "false && up"},
+	"claims go with an update":                        {"drain.go", "WithClaims: cause == ScaleIn", "WithClaims: cause != Ended"},
+	"records of nodes that others drained are pruned": {"drain.go", "taken[record.Name] || record.DrainedByOthers() ||", "taken[record.Name] ||"},
+	"records are pruned while a pod is missing":       {"drain.go", "|| len(p.Pods) < p.Desired {", "{"},
+	"who was chosen before is forgotten":              {"scale.go", "first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),", "0,"},
+	"a pod that is going has gone":                    {"scale.go", "for range p.Set.Replicas - len(p.Pods) {", "for range p.Set.Replicas - p.Updated - p.Outdated {"},
+
+	// the shell, as it is simulated
+	"deletes carry no resourceVersion":                {shell, "|| pod.resourceVersion != w.operator.versions[pod.Name] {", "{"},
+	"deletes carry no UID and no resourceVersion":     {shell, "|| pod.UID != action.Pod.UID || pod.resourceVersion != w.operator.versions[pod.Name] {", "{"},
+	"deletes do not ask the rule again":               {shell, "if snapshot.Release(action.Pod).Kind != plan.NotHeld {", "if false {"},
+	"the witness is not told that a drain was lifted": {shell, "w.operator.witness.Acknowledged(undrains, w.tick())", "w.tick()"},
+}
+
+// layers are the tests that could notice, from the quickest to the slowest.
+var layers = []struct{ name, run string }{
+	{"tables", "^Test(Release|ReleaseSays.*|Witness|Who.*|Scale|Claims.*|Update|Drain|Prune|Proof|Wake)$"},
+	{"stories", "^TestStories$"},
+	{"model", "^TestModel$"},
+}
+
+// TestMutations builds the tests with each mutation in place of the true source, and shows which tests fail.
+func TestMutations(t *testing.T) {
+	var table strings.Builder
+	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprint(out, "mutation\ttables\tstories\tmodel\n")
+	for _, name := range sorted(mutations) {
+		binary := build(t, name, mutations[name])
+		caught := 0
+		fmt.Fprintf(out, "%s", name)
+		for _, layer := range layers {
+			command := exec.CommandContext(t.Context(), binary, "-test.run", layer.run, "-test.timeout", "5m")
+			verdict := "-"
+			if command.Run() != nil {
+				verdict = "caught"
+				caught++
+			}
+			fmt.Fprintf(out, "\t%s", verdict)
+		}
+		fmt.Fprintln(out)
+		if caught == 0 {
+			t.Errorf("no test notices that %s", name)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d mutations\n%s", len(mutations), table.String())
+}
+
+// build makes a test binary of a source with a mutation.
+func build(t *testing.T, name string, mutation mutation) string {
+	t.Helper()
+	path, err := filepath.Abs(mutation.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if count := strings.Count(string(source), mutation.old); count != 1 {
+		t.Fatalf("%s: %q is %d times in %s", name, mutation.old, count, mutation.file)
+	}
+	directory := t.TempDir()
+	mutated, overlay, binary := filepath.Join(directory, "mutated.go"), filepath.Join(directory, "overlay.json"), filepath.Join(directory, "test")
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), mutation.old, mutation.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%s does not build: %s", name, output)
+	}
+	return binary
+}
