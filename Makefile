@@ -99,7 +99,7 @@ test-model: ## Let N (10000) random sequences happen to a NodeSet, from FROM (1)
 
 .PHONY: test-mutations
 test-mutations: ## Break the plan for NodeSets on purpose, and show which tests notice
-	$(TEST) -tags mutation -count=1 -v -timeout 1h -run '^TestMutations$$' $(PLAN)
+	go test -tags mutation -count=1 -v -timeout 1h -run '^TestMutations$$' $(PLAN)
 
 .PHONY: bench-slurm
 bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and 16,000 nodes (root)
