@@ -114,7 +114,9 @@ func (r *Reconciler) setState(ctx context.Context, scope *scope, next *plan.Plan
 			update = slurm.NodeUpdate{State: slurm.Drain, Reason: reason}
 		}
 		answered, err := scope.session.UpdateNodes(ctx, nodes, update)
-		r.witnesses.acknowledged(scope, nodes, answered)
+		if err == nil || kind == plan.Undrain {
+			r.witnesses.acknowledged(scope, nodes, answered)
+		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("making Slurm %s %d nodes: %w", kind, len(nodes), err))
 		}
@@ -143,6 +145,7 @@ func (r *Reconciler) delete(ctx context.Context, scope *scope, action plan.Actio
 	latest.Now = r.Clock.Now()
 	if scope.session != nil {
 		latest.Answers, latest.Slurm = scope.session.Status().Reachable, scope.session.Mirror.Snapshot()
+		latest.DrainedSince = r.witnesses.look(scope, latest.Slurm, action.Node)
 	}
 	if hold := latest.Release(action.Pod); hold.Kind != plan.NotHeld {
 		return fmt.Errorf("deleting pod %s: %w: %s", action.Pod.Name, errHeld, hold.Why)

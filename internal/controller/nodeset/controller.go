@@ -86,7 +86,11 @@ func (r *Reconciler) look(scope *scope) {
 	}
 	snapshot.Answers = scope.session.Status().Reachable
 	snapshot.Slurm = scope.session.Mirror.Snapshot()
-	snapshot.DrainedSince = r.witnesses.look(scope)
+	nodes := make([]string, len(snapshot.Pods))
+	for i := range snapshot.Pods {
+		nodes[i] = snapshot.Pods[i].Node
+	}
+	snapshot.DrainedSince = r.witnesses.look(scope, snapshot.Slurm, nodes...)
 }
 
 // result says when to reconcile again although nothing happens.

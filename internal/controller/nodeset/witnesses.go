@@ -1,7 +1,6 @@
 package nodeset
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -22,17 +21,19 @@ type testimony struct {
 	witness plan.Witness
 }
 
-// look shows a cluster to the witness of a set, and returns from when on the set's nodes are known to have been drained.
-func (w *witnesses) look(scope *scope) map[string]time.Time {
-	nodes := make([]string, len(scope.snapshot.Pods))
-	for i := range scope.snapshot.Pods {
-		nodes[i] = scope.snapshot.Pods[i].Node
-	}
+// look shows nodes to the witness of a set, and returns from when on they are known to have been closed to jobs.
+func (w *witnesses) look(scope *scope, snapshot *slurm.Snapshot, nodes ...string) map[string]time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	witness := w.of(scope)
-	witness.Look(scope.snapshot.Slurm, nodes)
-	return maps.Clone(witness.Since())
+	witness.Look(snapshot, nodes)
+	since := make(map[string]time.Time, len(nodes))
+	for _, node := range nodes {
+		if moment, known := witness.Since()[node]; known {
+			since[node] = moment
+		}
+	}
+	return since
 }
 
 func (w *witnesses) acknowledged(scope *scope, nodes []string, at time.Time) {

@@ -121,9 +121,11 @@ func (p *planner) prune() {
 		if owner, err := slurm.ParseOwner(record.Comment); err != nil || owner.NodeSetUID != p.Set.UID {
 			continue
 		}
-		if vacancy := p.Slurm.Vacancy(record.Name, p.Now.Add(-patience)); vacancy == slurm.Uncertain {
+		vacancy := p.Slurm.Vacancy(record.Name, p.Now.Add(-patience))
+		switch {
+		case vacancy == slurm.Uncertain || !p.Fresh:
 			p.Proof = true
-		} else if vacancy == slurm.Drained || (vacancy == slurm.Open && !record.Responding()) {
+		case vacancy == slurm.Drained, vacancy == slurm.Open && !record.Responding():
 			p.do(Action{Kind: Prune, Node: record.Name, Cause: NoPod, Why: "it has no pod any more"})
 		}
 	}

@@ -53,7 +53,9 @@ func TestWhoGoesFirst(t *testing.T) {
 		"who is not ready before a low cost":                   {many(pod(0, func(p *plan.Pod) { p.DeletionCost = -1 }), unready(1)), "gpu-1"},
 		"who is not registered before who is not ready":        {many(unready(0), forgotten(1)), "gpu-1"},
 		"who has ended before who is not registered":           {many(forgotten(1), pod(0, func(p *plan.Pod) { p.Ended = true })), "gpu-0"},
-		"who was chosen before, whatever else":                 {many(drained(2, byUs("scale-in")), busy(2, 0), unready(0)), "gpu-2"},
+		"who was chosen before, of those who are busy":         {many(drained(2, byUs("scale-in")), busy(0, 0), busy(1, 0), busy(2, 0), busy(3, 0)), "gpu-2"},
+		"who was chosen before, of those who are free":         {drained(2, byUs("scale-in")), "gpu-2"},
+		"who is free before who was chosen and is busy":        {many(drained(2, byUs("scale-in")), busy(2, 0)), "gpu-3"},
 		"nobody by what an administrator calls a scale-in":     {drained(2, "scale-in"), "gpu-3"},
 		"nobody by the reason of a drain that is not there":    {record(2, func(n *slurm.Node) { n.Reason = byUs("scale-in") }), "gpu-3"},
 		"the highest ordinal when nothing is known from Slurm": {func(s *plan.Snapshot) { s.Slurm, s.Answers = nil, false }, "gpu-3"},
@@ -137,9 +139,11 @@ func TestUpdate(t *testing.T) {
 		"drains none when another pod is missing":        {scene(2, outdated(0, 1), replicas(3)), []string{"create ordinal 2: it is missing"}},
 		"drains none when another pod is broken":         {scene(2, outdated(0, 1), unready(1)), []string{"drain node gpu-1: slurm-operator: update", "keep gpu-1 (Update): gpu-1 is not drained yet"}},
 		"drains none when others have drained another":   {scene(2, outdated(1), drained(0, "broken fan")), nil},
-		"keeps those that it has chosen":                 {scene(2, outdated(0, 1), drained(1, byUs("update")), busy(1, time.Hour)), []string{"keep gpu-1 (Update): gpu-1 runs job 101 until 2026-03-01 13:00 UTC"}},
+		"keeps those that it has chosen":                 {scene(2, outdated(0, 1), drained(1, byUs("update")), busy(0, time.Minute), busy(1, time.Hour)), []string{"keep gpu-1 (Update): gpu-1 runs job 101 until 2026-03-01 13:00 UTC"}},
+		"keeps them while others are unavailable":        {scene(3, outdated(0, 1), drained(1, byUs("update")), busy(0, time.Minute), busy(1, time.Hour), pod(2, func(p *plan.Pod) { p.ReadySince, p.Started, p.Created = time.Time{}, epoch, epoch })), []string{"keep gpu-1 (Update): gpu-1 runs job 101 until 2026-03-01 13:00 UTC"}},
+		"lets a free one go before a busy one":           {scene(2, outdated(0, 1), drained(1, byUs("update")), busy(1, time.Hour)), []string{"drain node gpu-0: slurm-operator: update", "undrain node gpu-1: it may take jobs again", "keep gpu-0 (Update): gpu-0 is not drained yet"}},
 		"drains no more than that when all are shaky":    {scene(3, outdated(0, 1, 2), unready(0), unready(1), unready(2)), []string{"drain node gpu-0: slurm-operator: update", "keep gpu-0 (Update): gpu-0 is not drained yet"}},
-		"lifts the drain of a scale-in that is no more":  {scene(3, outdated(0, 1, 2), drained(0, byUs("update")), drained(1, byUs("scale-in")), busy(0, time.Hour)), []string{"undrain node gpu-1: it may take jobs again", "keep gpu-0 (Update): gpu-0 runs job 100 until 2026-03-01 13:00 UTC"}},
+		"lifts the drain of a scale-in that is no more":  {scene(3, outdated(0, 1, 2), drained(0, byUs("update")), drained(1, byUs("scale-in")), busy(0, time.Hour), busy(1, time.Hour), busy(2, time.Hour)), []string{"undrain node gpu-1: it may take jobs again", "keep gpu-0 (Update): gpu-0 runs job 100 until 2026-03-01 13:00 UTC"}},
 		"replaces what an administrator has drained":     {scene(2, outdated(0, 1), drained(0, "broken fan")), []string{"delete gpu-0: its revision is out of date"}},
 		"keeps what a person has cordoned":               {scene(2, outdated(0), cordoned(0), drained(0, byUs("pod is cordoned"))), []string{"keep gpu-0 (Update): a person has cordoned it"}},
 		"leaves a pod that is too many to the scale-in":  {scene(2, outdated(0, 1), replicas(1), drained(1, byUs("update"))), []string{"drain node gpu-0: slurm-operator: update", "drain node gpu-1: slurm-operator: scale-in", "delete gpu-1: it is one too many", "keep gpu-0 (Update): gpu-0 is not drained yet"}},
@@ -174,7 +178,7 @@ func drainedSecond(s *plan.Snapshot) {
 func TestDrain(t *testing.T) {
 	cordoned := pod(0, func(p *plan.Pod) { p.Cordoned = true })
 	machine := func(s *plan.Snapshot) { s.Machines["m1"] = plan.Machine{Drain: "Kubernetes node m1 is cordoned"} }
-	old := func(s *plan.Snapshot) { s.Slurm.NodesAsOf = epoch.Add(-plan.Patience) }
+	old := func(s *plan.Snapshot) { s.Fresh = false }
 	check(t, map[string]row{
 		"drains what a person has cordoned":               {scene(1, cordoned), []string{"drain node gpu-0: slurm-operator: pod is cordoned"}},
 		"drains what is on a cordoned machine":            {scene(1, machine), []string{"drain node gpu-0: slurm-operator: Kubernetes node m1 is cordoned"}},
@@ -215,7 +219,7 @@ func TestPrune(t *testing.T) {
 		})), nil},
 		"removes none that a person has commented on": {scene(2, gone, down, record(1, func(n *slurm.Node) { n.Comment = "set-1" })), nil},
 		"removes none while a pod is missing":         {scene(2, gone, down, replicas(2)), []string{"create ordinal 1: it is missing"}},
-		"removes none after a look that is old":       {scene(2, gone, down, func(s *plan.Snapshot) { s.Slurm.JobsAsOf = epoch.Add(-plan.Patience) }), nil},
+		"removes none after a look that is old":       {scene(2, gone, down, func(s *plan.Snapshot) { s.Fresh = false }), nil},
 		"removes none of a pod that is going":         {scene(2, prune, replicas(1), down, pod(1, func(p *plan.Pod) { p.Terminating = true })), nil},
 		"removes none while Slurm is away":            {scene(2, gone, down, func(s *plan.Snapshot) { s.Answers = false }), nil},
 	})
@@ -224,7 +228,7 @@ func TestPrune(t *testing.T) {
 // TestProof has plans that need a newer look at Slurm, and plans that do not.
 func TestProof(t *testing.T) {
 	old := func(s *plan.Snapshot) {
-		s.Slurm.NodesAsOf, s.Slurm.JobsAsOf = epoch.Add(-time.Minute), epoch.Add(-time.Minute)
+		s.Fresh = false
 	}
 	for name, test := range map[string]struct {
 		scene *plan.Snapshot

@@ -46,6 +46,7 @@ func (w *world) reconcile() {
 	next := w.plan(snapshot)
 	if next.Proof && w.mirror.answers && w.look(true) == nil {
 		w.glance(snapshot)
+		snapshot.Fresh = true
 		next = w.plan(snapshot)
 	}
 	w.tell(next)

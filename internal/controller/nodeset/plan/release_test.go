@@ -43,6 +43,7 @@ func TestRelease(t *testing.T) {
 		"holds when the jobs are from before the drain":    {many(drained0, looked(3*time.Second, time.Second), drainedAt(-2*time.Second)), plan.Unproven},
 		"holds when the drain was just seen":               {many(drained0, drainedAt(-time.Second)), plan.Unproven},
 		"releases when all was listed after the drain":     {many(drained0, looked(2*time.Second, time.Second), drainedAt(-3*time.Second)), plan.NotHeld},
+		"holds when the look was not taken for it":         {many(drained0, func(s *plan.Snapshot) { s.Fresh = false }), plan.Unproven},
 		"says that an old look is old rather than a job":   {many(drained0, busy(0, time.Hour), looked(time.Hour, time.Hour)), plan.Unproven},
 		"holds when nobody knows since when it is drained": {many(drained0, func(s *plan.Snapshot) { s.DrainedSince = nil }), plan.Unproven},
 		"holds when nobody knows since when it is unknown": {many(forgotten(0), func(s *plan.Snapshot) { s.DrainedSince = nil }), plan.Unproven},

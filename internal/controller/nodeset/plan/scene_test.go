@@ -15,7 +15,7 @@ type edit func(*plan.Snapshot)
 func scene(pods int, edits ...edit) *plan.Snapshot {
 	long, second := epoch.Add(-time.Hour), epoch.Add(-time.Second)
 	s := &plan.Snapshot{
-		Now: epoch, Answers: true, DrainedSince: map[string]time.Time{},
+		Now: epoch, Fresh: true, Answers: true, DrainedSince: map[string]time.Time{},
 		Set: plan.Set{
 			Name: setName, UID: "set-1", Replicas: pods, Revision: "r1", Registration: 2 * time.Minute,
 			Update: plan.Update{Replace: true, MaxUnavailable: 1},

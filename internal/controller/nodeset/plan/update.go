@@ -24,6 +24,7 @@ func (p *planner) update() {
 		}
 	}
 	var candidates []*Pod
+	drained := 0
 	missing := max(p.Desired-len(p.Pods), 0)
 	p.trying = missing
 	budget := p.Set.Update.MaxUnavailable - missing
@@ -46,13 +47,17 @@ func (p *planner) update() {
 			budget--
 		case known && p.drainable(pod):
 			candidates = append(candidates, pod)
+			if p.drainedFor(Updating, pod) {
+				drained++
+			}
 		case known || pod.Unplaced:
 			p.leave(Updating, pod)
 			budget--
 		}
 	}
 	slices.SortStableFunc(candidates, p.updatedFirst)
-	p.leave(Updating, candidates[:min(max(budget, 0), len(candidates))]...)
+	// What becomes unavailable meanwhile, as all nodes do for a moment when slurmctld restarts, lifts no drains.
+	p.leave(Updating, candidates[:min(max(budget, drained), len(candidates))]...)
 }
 
 // drainable tells whether it is for us to say if a pod's node takes jobs.
