@@ -34,6 +34,10 @@ func TestBackupTakesOver(t *testing.T) {
 			becomesReady(t, cluster.namespace, 3*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login")
 			cluster.namespace.Eventually(t, time.Minute, "an idle node", func(ctx context.Context) error { return cluster.sinfoShows(ctx, "all* idle 1") })
 			job := cluster.startsAJob(t)
+			started := cluster.savesTheStart(t, job)
+			runsOn := func(ctx context.Context) error {
+				return cluster.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0", started)
+			}
 
 			node, err := own.Node(primary)
 			if err != nil {
@@ -43,7 +47,7 @@ func TestBackupTakesOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			cut := time.Now()
-			cluster.namespace.Eventually(t, 3*time.Minute, "the job under the backup", func(ctx context.Context) error { return cluster.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
+			cluster.namespace.Eventually(t, 3*time.Minute, "the job under the backup", runsOn)
 			t.Logf("%s: the backup answers %.1f s after the primary's machine was lost, and the job runs on", version, time.Since(cut).Seconds())
 			if err := node.On(); err != nil {
 				t.Fatal(err)
@@ -57,7 +61,7 @@ func TestBackupTakesOver(t *testing.T) {
 				return err
 			})
 			t.Logf("%s: both slurmctlds answer %.1f s after the machine came back", version, time.Since(back).Seconds())
-			cluster.namespace.Eventually(t, time.Minute, "the job at the end", func(ctx context.Context) error { return cluster.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
+			cluster.namespace.Eventually(t, time.Minute, "the job at the end", runsOn)
 			cluster.endsTheJob(t, job)
 			becomesReady(t, cluster.namespace, 2*time.Minute, "controller.slinky.slurm.net/slurm")
 		})
@@ -87,4 +91,29 @@ func (c *slurmCluster) primaryAndThird(t *testing.T) (primary, third string) {
 		return nil
 	})
 	return primary, third
+}
+
+// savesTheStart waits until slurmctld has saved that a job has started, and returns the field that says when. slurmctld saves
+// within seconds; a start that is not saved when the power goes is forgotten, and the backup starts the job again.
+func (c *slurmCluster) savesTheStart(t *testing.T, job string) string {
+	t.Helper()
+	if _, err := c.namespace.Exec(t.Context(), "pod/slurm-controller-0", "touch", "/tmp/before"); err != nil {
+		t.Fatal(err)
+	}
+	// A change has to be saved.
+	if _, err := c.login(t.Context(), "scontrol", "update", "JobId="+job, "Comment=started"); err != nil {
+		t.Fatal(err)
+	}
+	c.namespace.Eventually(t, time.Minute, "the job in the saved state", func(ctx context.Context) error {
+		out, err := c.namespace.Exec(ctx, "pod/slurm-controller-0", "find", "/var/spool/slurmctld", "-name", "job_state", "-newer", "/tmp/before")
+		if err == nil && out == "" {
+			err = errors.New("it was not saved since")
+		}
+		return err
+	})
+	started, err := c.login(t.Context(), "squeue", "--noheader", "--jobs="+job, "--format=StartTime=%S")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(started)
 }
