@@ -28,6 +28,9 @@ var (
 		[]string{"controller_namespace", "controller"}, nil)
 	nodesMetric = prometheus.NewDesc("slurm_operator_slurm_nodes",
 		"Nodes that slurmctld knows.", []string{"controller_namespace", "controller"}, nil)
+	nodeSetNodesMetric = prometheus.NewDesc("slurm_operator_nodeset_nodes",
+		"Slurm nodes of a NodeSet by state; one that is drained also counts as what it is besides.",
+		[]string{"nodeset_namespace", "nodeset", "state"}, nil)
 	conditionMetric = prometheus.NewDesc("slurm_operator_condition",
 		"Conditions of objects; the value is always 1, and status is True, False or Unknown.",
 		[]string{"kind", "object_namespace", "name", "condition", "status", "reason"}, nil)
@@ -35,7 +38,7 @@ var (
 
 // Describe lists the metrics.
 func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{reachableMetric, snapshotAgeMetric, nodesMetric, conditionMetric} {
+	for _, description := range []*prometheus.Desc{reachableMetric, snapshotAgeMetric, nodesMetric, nodeSetNodesMetric, conditionMetric} {
 		descriptions <- description
 	}
 }
@@ -43,7 +46,10 @@ func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 // Collect gives their values.
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	c.collectSessions(metrics)
-	c.collectConditions(metrics)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	c.collectNodeSets(ctx, metrics)
+	c.collectConditions(ctx, metrics)
 }
 
 func (c *collector) collectSessions(metrics chan<- prometheus.Metric) {
@@ -70,9 +76,22 @@ func (c *collector) collectSessions(metrics chan<- prometheus.Metric) {
 // scrapeTimeout bounds a scrape; the cache answers at once, unless it is not filled yet.
 const scrapeTimeout = 5 * time.Second
 
-func (c *collector) collectConditions(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-	defer cancel()
+func (c *collector) collectNodeSets(ctx context.Context, metrics chan<- prometheus.Metric) {
+	sets := &slinkyv1beta1.NodeSetList{}
+	if err := c.reader.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
+		return // the cache is not filled yet; the next scrape will see it
+	}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		for state, nodes := range map[string]int32{
+			"idle": set.Status.SlurmIdle, "allocated": set.Status.SlurmAllocated, "down": set.Status.SlurmDown, "drain": set.Status.SlurmDrain,
+		} {
+			metrics <- prometheus.MustNewConstMetric(nodeSetNodesMetric, prometheus.GaugeValue, float64(nodes), set.Namespace, set.Name, state)
+		}
+	}
+}
+
+func (c *collector) collectConditions(ctx context.Context, metrics chan<- prometheus.Metric) {
 	for kind, list := range map[string]client.ObjectList{
 		"Controller": &slinkyv1beta1.ControllerList{}, "Accounting": &slinkyv1beta1.AccountingList{},
 		"RestApi": &slinkyv1beta1.RestApiList{}, "LoginSet": &slinkyv1beta1.LoginSetList{},

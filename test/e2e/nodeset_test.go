@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
 // TestNodeSet proves that compute nodes come and go without costing a job, whatever happens meanwhile.
@@ -19,8 +21,7 @@ func TestNodeSet(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
-			set := &nodeSet{slurmCluster: startServices(t, operator, "nodeset", version)}
-			set.comesUp(t)
+			set := startNodeSet(t, operator, version)
 			t.Run("runs a job on four nodes", set.runsOnAllNodes)
 			t.Run("scales in around jobs", set.scalesInAroundJobs)
 			t.Run("is updated under a stream of jobs", set.isUpdatedUnderAStreamOfJobs)
@@ -36,7 +37,33 @@ func TestNodeSet(t *testing.T) {
 }
 
 // nodeSet is the NodeSet gpu of a cluster.
-type nodeSet struct{ *slurmCluster }
+type nodeSet struct {
+	*slurmCluster
+	// spare is a machine that none of the cluster's services is on.
+	spare string
+}
+
+// startNodeSet starts a cluster whose services leave a machine alone, and then its nodes.
+func startNodeSet(t *testing.T, operator kube.Namespace, version string) *nodeSet {
+	t.Helper()
+	machines, err := operator.Run(t.Context(), "get", "nodes", "--output=jsonpath={.items[*].metadata.name}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Fields(machines)
+	set := &nodeSet{spare: all[len(all)-1]}
+	kubectl := func(verb string) {
+		if _, err := operator.Run(t.Context(), verb, set.spare); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubectl("cordon")
+	defer kubectl("uncordon")
+	set.slurmCluster = startServices(t, operator, "nodeset", version)
+	kubectl("uncordon")
+	set.comesUp(t)
+	return set
+}
 
 // wanted is how many nodes it has while nothing else is said.
 const wanted = 4
@@ -89,10 +116,10 @@ func (n *nodeSet) scalesInAroundJobs(t *testing.T) {
 // A user who submits one job after another loses none, and none runs twice, while all nodes are replaced.
 func (n *nodeSet) isUpdatedUnderAStreamOfJobs(t *testing.T) {
 	before := n.uids(t)
-	stream, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := n.login(stream, "sh", "-c", `while :; do sbatch --quiet --job-name=stream --partition=gpu --output=/dev/null --wrap="sleep 3"; sleep 0.4; done`)
+		_, err := n.login(t.Context(), "sh", "-c",
+			`rm -f /tmp/enough; until [ -e /tmp/enough ]; do sbatch --quiet --job-name=stream --partition=gpu --output=/dev/null --wrap="sleep 3"; sleep 0.6; done`)
 		ended <- err
 	}()
 	n.namespace.Eventually(t, time.Minute, "jobs on all nodes", func(ctx context.Context) error {
@@ -113,8 +140,12 @@ func (n *nodeSet) isUpdatedUnderAStreamOfJobs(t *testing.T) {
 		return conditionIs(ctx, n.namespace, "nodeset/gpu", "Ready", "True")
 	})
 	t.Logf("%s: %d nodes replaced under a stream of jobs in %.1f s", n.version, wanted, time.Since(started).Seconds())
-	stop()
-	<-ended
+	if _, err := n.login(t.Context(), "touch", "/tmp/enough"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 	n.namespace.Eventually(t, 3*time.Minute, "the end of all jobs", func(ctx context.Context) error {
 		out, err := n.login(ctx, "squeue", "--noheader", "--name=stream", "--format=%i")
 		if err == nil && strings.TrimSpace(out) != "" {

@@ -28,6 +28,7 @@ func (r *Reconciler) createClaims(ctx context.Context, scope *scope, identity wo
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("reading claim %s: %w", claim.Name, err)
 		}
+		claim.OwnerReferences = setOwner(scope.set)
 		err := r.Client.Create(ctx, claim, client.FieldOwner(naming.ManagedBy))
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating claim %s: %w", claim.Name, err)
@@ -36,48 +37,60 @@ func (r *Reconciler) createClaims(ctx context.Context, scope *scope, identity wo
 	return nil
 }
 
-// settleClaims makes the claims of a pod go with it, or stay. Kubernetes itself deletes them after the pod that owns them, so
-// that nothing is left, and nothing goes, when the operator stops between the two.
+// settleClaims says who the claims of a pod go with: the NodeSet and the pod, as far as the policy wants it. Kubernetes itself
+// deletes them after their owners, so that nothing is left, and nothing goes, when the operator stops between the two.
 func (r *Reconciler) settleClaims(ctx context.Context, scope *scope, pod *corev1.Pod, withPod bool) error {
-	policy := scope.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled
-	goes := withPod && policy == slinkyv1beta1.DeletePVC
+	owners := setOwner(scope.set)
+	if withPod && scope.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled == slinkyv1beta1.DeletePVC {
+		owners = append(owners, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID})
+	}
 	for _, template := range scope.set.Spec.VolumeClaimTemplates {
 		claim := &corev1.PersistentVolumeClaim{}
 		name := template.Metadata.Name + "-" + pod.Name
-		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, claim); err != nil {
-			if apierrors.IsNotFound(err) {
-				continue
-			}
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, claim, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("reading claim %s: %w", name, err)
 		}
-		if err := r.settleClaim(ctx, claim, pod, goes); err != nil {
+		if err := r.settleClaim(ctx, claim, owners); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) settleClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, goes bool) error {
-	owners := slices.DeleteFunc(slices.Clone(claim.OwnerReferences), func(owner metav1.OwnerReference) bool { return owner.Kind == "Pod" })
-	if goes {
-		owners = append(owners, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID})
-	}
-	if slices.EqualFunc(owners, claim.OwnerReferences, func(a, b metav1.OwnerReference) bool { return a.UID == b.UID }) {
+// setOwner is the NodeSet as an owner of claims, where they are to go with it.
+func setOwner(set *slinkyv1beta1.NodeSet) []metav1.OwnerReference {
+	if set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted != slinkyv1beta1.DeletePVC {
 		return nil
 	}
-	before := claim.DeepCopy()
+	kind := slinkyv1beta1.SchemeGroupVersion.WithKind("NodeSet")
+	return []metav1.OwnerReference{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: set.Name, UID: set.UID}}
+}
+
+// settleClaim makes a claim go with these owners of our kinds, and leaves owners of other kinds alone.
+func (r *Reconciler) settleClaim(ctx context.Context, live *corev1.PersistentVolumeClaim, ours []metav1.OwnerReference) error {
+	owners := slices.DeleteFunc(slices.Clone(live.OwnerReferences), func(owner metav1.OwnerReference) bool {
+		return owner.Kind == "Pod" || owner.Kind == "NodeSet"
+	})
+	owners = append(owners, ours...)
+	if slices.EqualFunc(owners, live.OwnerReferences, func(a, b metav1.OwnerReference) bool { return a.UID == b.UID }) {
+		return nil
+	}
+	claim := live.DeepCopy()
 	claim.OwnerReferences = owners
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, claim, patch, client.FieldOwner(naming.ManagedBy)); err != nil {
 		return fmt.Errorf("saying who owns claim %s: %w", claim.Name, err)
 	}
 	return nil
 }
 
-// keepClaims takes claims back from pods that are not to go after all: what was to go with a scale-in stays with its pod when
-// the scale-in is reversed.
+// keepClaims takes claims back from pods that are not to go after all, and follows a changed policy.
 func (r *Reconciler) keepClaims(ctx context.Context, scope *scope, next *plan.Plan) error {
-	if len(scope.set.Spec.VolumeClaimTemplates) == 0 || scope.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled != slinkyv1beta1.DeletePVC {
+	if len(scope.set.Spec.VolumeClaimTemplates) == 0 {
 		return nil
 	}
 	leaving := map[string]bool{}

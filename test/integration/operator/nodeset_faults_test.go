@@ -186,6 +186,13 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 	if kinds := owners("gpu-1"); len(kinds) != 0 {
 		t.Errorf("the claim of a pod that stays goes with %v", kinds)
 	}
+	w.patch(t, w.set, `{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"}}}`)
+	w.until(t, "claims that go with the NodeSet", func(context.Context) error {
+		if kinds := owners("gpu-0"); !slices.Equal(kinds, []string{"NodeSet"}) {
+			return fmt.Errorf("they go with %v", kinds)
+		}
+		return nil
+	})
 }
 
 func TestDaemonSetModeFollowsTheMachines(t *testing.T) {

@@ -1,0 +1,45 @@
+package nodeset
+
+import (
+	"encoding/json"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+)
+
+func TestRevisionIsFoundAgain(t *testing.T) {
+	set := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
+	from := origin{Spec: originSpec{ExtraConf: "Weight=1"}, Image: "slurmd:26.05"}
+	var first revision
+	if err := first.find(set, from); err != nil || first.live != nil {
+		t.Fatalf("a new revision is %+v, %v", first.live, err)
+	}
+	kept := appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "gpu-" + first.hash}, Data: runtime.RawExtension{Raw: first.data}}
+	again := revision{history: []appsv1.ControllerRevision{kept}}
+	if err := again.find(set, from); err != nil || again.live == nil || again.hash != first.hash || again.collisions != nil {
+		t.Errorf("it is found as %+v, %v", again, err)
+	}
+	other := revision{history: []appsv1.ControllerRevision{kept}}
+	from.Spec.ExtraConf = "Weight=2"
+	if err := other.find(set, from); err != nil || other.live != nil || other.hash == first.hash {
+		t.Errorf("another one is %+v, %v", other, err)
+	}
+}
+
+func TestTwoRevisionsNeverShareAName(t *testing.T) {
+	set := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
+	from := origin{Image: "slurmd:26.05"}
+	data, err := json.Marshal(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "gpu-" + hash(data, nil)}, Data: runtime.RawExtension{Raw: []byte(`{"other":1}`)}}
+	is := revision{history: []appsv1.ControllerRevision{taken}}
+	if err := is.find(set, from); err != nil || is.live != nil || is.collisions == nil || *is.collisions != 1 || is.hash == hash(data, nil) {
+		t.Errorf("it is %+v, %v", is, err)
+	}
+}

@@ -1,0 +1,164 @@
+package nodeset
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+)
+
+func TestPlanUpdate(t *testing.T) {
+	rolling := func(most intstr.IntOrString) slinkyv1beta1.NodeSetUpdateStrategy {
+		return slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.RollingUpdate, RollingUpdate: &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: &most}}
+	}
+	scheduled := func(start time.Duration) slinkyv1beta1.NodeSetUpdateStrategy {
+		return slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate, ScheduledUpdate: &slinkyv1beta1.NodeSetScheduledUpdate{
+			StartTime: &metav1.Time{Time: noon.Add(start)}, Duration: metav1.Duration{Duration: 30 * time.Minute},
+		}}
+	}
+	tests := map[string]struct {
+		strategy slinkyv1beta1.NodeSetUpdateStrategy
+		want     plan.Update
+	}{
+		"rounds a percentage up":            {rolling(intstr.FromString("25%")), plan.Update{Replace: true, MaxUnavailable: 3}},
+		"takes a number":                    {rolling(intstr.FromInt32(4)), plan.Update{Replace: true, MaxUnavailable: 4}},
+		"has a quarter as its default":      {slinkyv1beta1.NodeSetUpdateStrategy{}, plan.Update{Replace: true, MaxUnavailable: 3}},
+		"replaces nothing on delete":        {slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.OnDelete}, plan.Update{}},
+		"waits for the window":              {scheduled(time.Minute), plan.Update{MaxUnavailable: 10}},
+		"replaces everything in the window": {scheduled(0), plan.Update{Replace: true, MaxUnavailable: 10}},
+		"replaces nothing after the window": {scheduled(-30 * time.Minute), plan.Update{MaxUnavailable: 10}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{UpdateStrategy: test.strategy}}
+			if diff := cmp.Diff(test.want, planUpdate(set, 10, noon)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPlanPod(t *testing.T) {
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon)}}
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
+	container := func(state corev1.ContainerState, restarts int32) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{Name: "sidecar", State: running}, {Name: "slurmd", State: state, RestartCount: restarts}}
+	}
+	pinned := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Values: []string{"m2"}}}}},
+	}}}
+	tests := map[string]struct {
+		edit func(*corev1.Pod)
+		want func(*plan.Pod)
+	}{
+		"has no machine before it is placed": {func(*corev1.Pod) {}, func(is *plan.Pod) { is.Unplaced = true }},
+		"has the machine that it has to be on": {
+			func(pod *corev1.Pod) { pod.Spec.Affinity = pinned }, func(is *plan.Pod) { is.Unplaced, is.Machine = true, "m2" },
+		},
+		"has not run while slurmd waits to start": {
+			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(waiting, 0) },
+			func(is *plan.Pod) { is.Machine = "m1" },
+		},
+		"has run before slurmd waits to start again": {
+			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(waiting, 1) },
+			func(is *plan.Pod) { is.Machine, is.EverRan = "m1", true },
+		},
+		"runs since slurmd does": {
+			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(running, 0) },
+			func(is *plan.Pod) { is.Machine, is.EverRan, is.Started = "m1", true, noon },
+		},
+		"is ready since it is": {
+			func(pod *corev1.Pod) {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)}}
+			},
+			func(is *plan.Pod) { is.Unplaced, is.ReadySince = true, noon },
+		},
+		"has ended when it has failed": {
+			func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" },
+			func(is *plan.Pod) { is.Unplaced, is.Ended, is.Failing = true, true, "Evicted" },
+		},
+		"takes a person's word": {
+			func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodDeletionCost: "-7"}
+			},
+			func(is *plan.Pod) { is.Unplaced, is.Cordoned, is.DeletionCost = true, true, -7 },
+		},
+		"does not take nonsense for a cost": {
+			func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{slinkyv1beta1.AnnotationPodDeletionCost: "cheap"}
+			},
+			func(is *plan.Pod) { is.Unplaced = true },
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Name: "gpu-3", UID: types.UID("u"), Labels: map[string]string{slinkyv1beta1.LabelPodIndex: "3", slinkyv1beta1.LabelPodHostname: "gpu-3"},
+			}}
+			want := plan.Pod{Name: "gpu-3", UID: "u", Ordinal: 3, Node: "gpu-3"}
+			test.edit(pod)
+			test.want(&want)
+			if diff := cmp.Diff(want, planPod(pod)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPlanMachine(t *testing.T) {
+	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: map[string]string{"gpu": "yes"}}}
+	tests := map[string]struct {
+		edit   func(*corev1.Node)
+		wanted bool
+		drain  string
+	}{
+		"wants a pod when it fits":           {func(*corev1.Node) {}, true, ""},
+		"wants none when a label is missing": {func(node *corev1.Node) { node.Labels = nil }, false, ""},
+		"wants none with a taint of somebody's": {func(node *corev1.Node) {
+			node.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
+		}, false, ""},
+		"keeps its pod while it is not ready": {
+			func(node *corev1.Node) {
+				node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute}}
+			}, true, "",
+		},
+		"drains while it is cordoned": {func(node *corev1.Node) { node.Spec.Unschedulable = true }, true, "Kubernetes node m1 is cordoned"},
+		"drains with the reason that is given": {func(node *corev1.Node) {
+			node.Spec.Unschedulable = true
+			node.Annotations = map[string]string{slinkyv1beta1.AnnotationNodeCordonReason: "new fans"}
+		}, true, "new fans"},
+		"drains with a condition of the rules": {
+			func(node *corev1.Node) {
+				node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUsWell", Status: corev1.ConditionFalse}}
+			}, true, "Kubernetes node m1 has condition GPUsWell=False",
+		},
+		"does not care about other conditions": {func(node *corev1.Node) {
+			node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUsWell", Status: corev1.ConditionTrue}}
+		}, true, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{
+				ScalingMode: slinkyv1beta1.ScalingModeDaemonSet, DrainOnNodeConditions: []slinkyv1beta1.NodeConditionRule{{Type: "GPUsWell", Status: corev1.ConditionFalse}},
+			}}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: map[string]string{"gpu": "yes"}}}
+			test.edit(node)
+			if diff := cmp.Diff(plan.Machine{Wanted: test.wanted, Node: "m1", Drain: test.drain}, planMachine(set, template, node)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("keeps its pod when nobody knows who fits", func(t *testing.T) {
+		set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{ScalingMode: slinkyv1beta1.ScalingModeDaemonSet}}
+		if !planMachine(set, nil, &corev1.Node{}).Wanted {
+			t.Error("its pod would have to go")
+		}
+	})
+}
