@@ -42,7 +42,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) err
 	if err := r.create(ctx, scope, next); err != nil {
 		return err
 	}
-	if err := errors.Join(r.markPods(ctx, scope), r.describeNodes(ctx, scope), r.keepPins(ctx, scope), r.keepClaims(ctx, scope, next)); err != nil {
+	if err := errors.Join(r.markPods(ctx, scope), r.describeNodes(ctx, scope), r.keepPins(ctx, scope), r.keepClaims(ctx, scope, next), r.reserve(ctx, scope, next)); err != nil {
 		return err
 	}
 	return r.finish(ctx, scope)
@@ -81,6 +81,7 @@ func (r *Reconciler) finish(ctx context.Context, scope *scope) error {
 	}
 	r.expectations.forget(scope.set.UID)
 	r.witnesses.forget(scope.set.UID)
+	r.reservations.forget(scope.set.UID)
 	r.Metrics.forget(scope.set)
 	return r.patchFinalizer(ctx, scope.set, controllerutil.RemoveFinalizer)
 }

@@ -37,6 +37,7 @@ type Reconciler struct {
 
 	expectations expectations
 	witnesses    witnesses
+	reservations reservations
 }
 
 // Reconcile takes one NodeSet a step further.
@@ -95,12 +96,15 @@ func (r *Reconciler) look(scope *scope) {
 
 // result says when to reconcile again although nothing happens.
 func result(scope *scope, next *plan.Plan) ctrl.Result {
-	switch {
-	case next.Proof && scope.snapshot.Answers:
+	if next.Proof && scope.snapshot.Answers {
 		return ctrl.Result{RequeueAfter: time.Second} // the newer look has not come
-	case next.Wake.IsZero():
-		return ctrl.Result{}
-	default:
-		return ctrl.Result{RequeueAfter: next.Wake.Sub(scope.now)}
 	}
+	wake := next.Wake
+	if edge := windowEdge(scope, next); wake.IsZero() || (!edge.IsZero() && edge.Before(wake)) {
+		wake = edge
+	}
+	if wake.IsZero() {
+		return ctrl.Result{}
+	}
+	return ctrl.Result{RequeueAfter: wake.Sub(scope.now)}
 }

@@ -256,8 +256,22 @@ func updating(scope *scope, next *plan.Plan, conditions *status.Conditions) {
 	case scope.snapshot.Set.Update.Replace:
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonUpdating, "%s", progress(next))
 	case strategy.Type == slinkyv1beta1.ScheduledUpdate && strategy.ScheduledUpdate != nil && strategy.ScheduledUpdate.StartTime != nil:
-		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled, "%d pods of an older revision are replaced from %s on", next.Outdated, strategy.ScheduledUpdate.StartTime.UTC().Format("2006-01-02 15:04 MST"))
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled, "%s", scheduled(scope, next))
 	default:
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateOnDelete, "%d pods of an older revision are replaced when somebody deletes them", next.Outdated)
 	}
+}
+
+// scheduled says when pods are replaced.
+func scheduled(scope *scope, next *plan.Plan) string {
+	window := scope.set.Spec.UpdateStrategy.ScheduledUpdate
+	start, end := window.StartTime.Time, window.StartTime.Add(window.Duration.Duration)
+	if !scope.now.Before(end) {
+		return fmt.Sprintf("%d pods of an older revision were not replaced before %s; set another startTime", next.Outdated, end.UTC().Format("2006-01-02 15:04 MST"))
+	}
+	text := fmt.Sprintf("%d pods of an older revision are replaced from %s on", next.Outdated, start.UTC().Format("2006-01-02 15:04 MST"))
+	if scope.unreserved != "" {
+		text += "; " + scope.unreserved
+	}
+	return text
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -394,4 +395,38 @@ func hasState(pod *corev1.Pod, state string) error {
 		return fmt.Errorf("it shows the states %v", found)
 	}
 	return nil
+}
+
+// A scheduled update reserves the nodes, waits for the window, replaces the pods in it, and gives the nodes back.
+func TestScheduledUpdateReservesItsNodes(t *testing.T) {
+	set := newNodeSet(2)
+	start := metav1.NewTime(time.Now().Add(10 * time.Second).Truncate(time.Second))
+	set.Spec.UpdateStrategy = slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate, ScheduledUpdate: &slinkyv1beta1.NodeSetScheduledUpdate{
+		StartTime: &start, Duration: metav1.Duration{Duration: time.Minute}, Flags: []string{"FLEX"},
+	}}
+	w := newNodeWorld(t, set)
+	before := w.uids(t)
+	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
+	w.is(t, slinkyv1beta1.ConditionUpdateInProgress, metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled)
+	w.until(t, "a reservation", func(ctx context.Context) error {
+		all, err := w.admin.Reservations(ctx)
+		if err != nil || len(all) != 1 || all[0].Nodes != "gpu-[0-1]" || !all[0].Start.Equal(start.Time) || !slices.Contains(all[0].Flags, "FLEX") {
+			return fmt.Errorf("there are %+v: %w", all, err)
+		}
+		return nil
+	})
+	if now := w.uids(t); !maps.Equal(now, before) {
+		t.Errorf("pods were replaced before the window: %v", now)
+	}
+	w.is(t, slinkyv1beta1.ConditionUpdateInProgress, metav1.ConditionFalse, slinkyv1beta1.ReasonUpToDate)
+	if time.Now().Before(start.Time) {
+		t.Error("it was done before the window")
+	}
+	w.until(t, "no reservation", func(ctx context.Context) error {
+		all, err := w.admin.Reservations(ctx)
+		if err == nil && len(all) != 0 {
+			err = fmt.Errorf("there are %+v", all)
+		}
+		return err
+	})
 }

@@ -23,11 +23,16 @@ func (p *planner) update() {
 			return
 		}
 	}
-	var candidates []*Pod
-	drained := 0
-	missing := max(p.Desired-len(p.Pods), 0)
+	candidates, budget := p.takeStock(known)
+	slices.SortStableFunc(candidates, p.updatedFirst)
+	p.leave(Updating, candidates[:min(budget, len(candidates))]...)
+}
+
+// takeStock finds the pods among which there is a choice, and how many of them may be chosen. Where there is none, it decides.
+func (p *planner) takeStock(known bool) (candidates []*Pod, budget int) {
+	drained, missing := 0, max(p.Desired-len(p.Pods), 0)
 	p.trying = missing
-	budget := p.Set.Update.MaxUnavailable - missing
+	budget = p.Set.Update.MaxUnavailable - missing
 	for i := range p.Pods {
 		pod := &p.Pods[i]
 		_, leaving := p.leaving[pod.Name]
@@ -55,9 +60,8 @@ func (p *planner) update() {
 			budget--
 		}
 	}
-	slices.SortStableFunc(candidates, p.updatedFirst)
 	// What becomes unavailable meanwhile, as all nodes do for a moment when slurmctld restarts, lifts no drains.
-	p.leave(Updating, candidates[:min(max(budget, drained), len(candidates))]...)
+	return candidates, max(budget, drained)
 }
 
 // drainable tells whether it is for us to say if a pod's node takes jobs.
