@@ -5,6 +5,7 @@ package scale_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -26,30 +27,22 @@ var (
 	sizes     = flag.String("pods", "1000,5000", "how many pods to measure with, one size after another")
 	kinds     = flag.String("workloads", "StatefulSet,Deployment", "what to measure")
 	nodes     = flag.Int("nodes", 110, "how many nodes the simulated clusters have")
-	out       = flag.String("out", "", "the file for the results (default scale.json in the cache directory)")
-	docsTable = flag.String("docs", "", "the section of docs/scale.md to rewrite with the results")
+	out       = flag.String("out", "", "the directory for the results (default the cache directory)")
+	docsTable = flag.String("docs", "", "the section of docs/scale.md to rewrite with the baseline; the other results then have theirs too")
 )
 
 func TestBaseline(t *testing.T) {
 	makers := map[string]func(kubernetes.Interface, int) scale.Workload{"StatefulSet": statefulSet, "Deployment": deployment}
 	report := scale.Report{Cores: runtime.NumCPU(), Nodes: *nodes}
-	for size := range strings.SplitSeq(*sizes, ",") {
-		pods, err := strconv.Atoi(size)
-		if err != nil {
-			t.Fatalf("-pods: %v", err)
-		}
+	for _, pods := range podCounts(t) {
 		for kind := range strings.SplitSeq(*kinds, ",") {
 			maker, known := makers[kind]
 			if !known {
 				t.Fatalf("-workloads: no workload %q", kind)
 			}
-			passed := t.Run(kind+" of "+size, func(t *testing.T) {
+			passed := t.Run(fmt.Sprintf("%s of %d", kind, pods), func(t *testing.T) {
 				cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
-				version, err := cluster.Client.Discovery().ServerVersion()
-				if err != nil {
-					t.Fatal(err)
-				}
-				report.Kubernetes = version.GitVersion
+				report.Kubernetes = versionOf(t, cluster)
 				result := scale.Measure(t, cluster, maker(cluster.Client, pods))
 				checkWrites(t, result)
 				report.Results = append(report.Results, result)
@@ -59,7 +52,30 @@ func TestBaseline(t *testing.T) {
 			}
 		}
 	}
-	publish(t, report)
+	publish(t, report, "scale.json", *docsTable)
+}
+
+// podCounts are the sizes to measure with.
+func podCounts(t *testing.T) []int {
+	t.Helper()
+	var counts []int
+	for size := range strings.SplitSeq(*sizes, ",") {
+		pods, err := strconv.Atoi(size)
+		if err != nil {
+			t.Fatalf("-pods: %v", err)
+		}
+		counts = append(counts, pods)
+	}
+	return counts
+}
+
+func versionOf(t *testing.T, cluster *simulated.Cluster) string {
+	t.Helper()
+	version, err := cluster.Client.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version.GitVersion
 }
 
 // checkWrites doubts figures that cannot be: every pod takes at least one write to be created, to be bound and to be Ready, and
@@ -75,29 +91,30 @@ func checkWrites(t *testing.T, result scale.Result) {
 	}
 }
 
-func publish(t *testing.T, report scale.Report) {
+// publish logs a report, writes it to a file, and into a section of the documentation if there is to be one.
+func publish(t *testing.T, report interface{ Markdown() string }, name, section string) {
 	t.Helper()
 	t.Logf("\n%s", report.Markdown())
-	file := *out
-	if file == "" {
-		dir, err := cache.Dir()
-		if err != nil {
+	dir := *out
+	if dir == "" {
+		var err error
+		if dir, err = cache.Dir(); err != nil {
 			t.Fatal(err)
 		}
-		file = filepath.Join(dir, "scale.json")
 	}
-	if err := report.WriteJSON(file); err != nil {
+	file := filepath.Join(dir, name)
+	if err := scale.WriteJSON(file, report); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("wrote %s", file)
-	if *docsTable == "" {
+	if section == "" {
 		return
 	}
 	root, err := repo.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := scale.RewriteSection(filepath.Join(root, "docs", "scale.md"), *docsTable, report.Markdown()); err != nil {
+	if err := scale.RewriteSection(filepath.Join(root, "docs", "scale.md"), section, report.Markdown()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -32,7 +32,9 @@ type Workload struct {
 	Create func(ctx context.Context) error
 	// Settled reports whether its controllers have nothing left to write about it while all its pods are Ready.
 	Settled func(ctx context.Context) (bool, error)
-	Delete  func(ctx context.Context) error
+	// While is what else is measured while it is there and has settled; nil for nothing.
+	While  func()
+	Delete func(ctx context.Context) error
 }
 
 // patience is how long any one step of a measurement may take: enough for a machine that is busy with other things.
@@ -66,20 +68,26 @@ func Measure(t *testing.T, cluster *simulated.Cluster, workload Workload) Result
 	step("until the controllers have settled", func(ctx context.Context) error {
 		return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, workload.Settled)
 	})
-	result.Settled = time.Since(started).Seconds()
+	settled := time.Now()
+	result.Settled = settled.Sub(started).Seconds()
+	if workload.While != nil {
+		workload.While()
+	}
 
 	deleted := time.Now()
 	step("deleting", workload.Delete)
 	step("until all pods are gone", until(func(c simulated.PodCount) bool { return c.Present == 0 }))
 	result.Gone = time.Since(deleted).Seconds()
-	if made := pods.Count().Created; made != workload.Pods {
+	if made := pods.Count().Created; made != workload.Pods && workload.While == nil {
 		t.Errorf("%d pods were created for %d", made, workload.Pods)
 	}
 
 	writes := cluster.Writes(t, started)
-	result.Refused = len(pick(writes, isRefused))
+	result.Refused = len(pick(writes, func(r audit.Request) bool {
+		return isRefused(r) && (r.At.Before(settled) || !r.At.Before(deleted))
+	}))
 	writes = pick(writes, func(r audit.Request) bool { return !isRefused(r) })
-	result.Creation = summarize(pick(writes, func(r audit.Request) bool { return r.At.Before(deleted) }))
+	result.Creation = summarize(pick(writes, func(r audit.Request) bool { return r.At.Before(settled) }))
 	result.Deletion = summarize(pick(writes, func(r audit.Request) bool { return !r.At.Before(deleted) }))
 	result.Daemons = map[string]Usage{}
 	for name, used := range cluster.Usage(t) {

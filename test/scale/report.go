@@ -117,9 +117,9 @@ func (r Report) Markdown() string {
 // String is a usage as one cell of a table.
 func (u Usage) String() string { return fmt.Sprintf("%d, %.0f s", u.PeakMemory>>20, u.CPU) }
 
-// WriteJSON writes the report to a file.
-func (r Report) WriteJSON(path string) error {
-	content, err := json.MarshalIndent(r, "", "  ")
+// WriteJSON writes a report to a file.
+func WriteJSON(path string, report any) error {
+	content, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -139,4 +139,9 @@ func RewriteSection(path, section, text string) error {
 		return fmt.Errorf("%s has no section between %q and %q", path, begin, end)
 	}
 	return os.WriteFile(path, slices.Concat(before, begin, []byte(text), end, after), 0o644)
+}
+
+// WritesOf counts the requests of a user.
+func WritesOf(requests []audit.Request, user string) []Writes {
+	return summarize(pick(requests, func(r audit.Request) bool { return r.User == user && !isRefused(r) }))
 }

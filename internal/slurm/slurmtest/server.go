@@ -154,6 +154,13 @@ func (s *Server) Requests() []string {
 	return slices.Clone(s.requests)
 }
 
+// Sent is how many bytes were sent in answers so far.
+func (s *Server) Sent() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent
+}
+
 // serve routes a request: first to a fault, then to slurmrestd's own answers.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	// The metrics of slurmctld have another port in a real cluster.

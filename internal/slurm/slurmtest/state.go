@@ -95,6 +95,18 @@ func (s *Server) SetFlag(name, flag string, set bool) {
 	s.touchNodes()
 }
 
+// StopNodes makes the slurmds of nodes end, as when their pods go: they no longer answer. Nodes without a record do not mind.
+func (s *Server) StopNodes(names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if node := s.nodes[name]; node != nil {
+			node.setFlag("NOT_RESPONDING", true)
+		}
+	}
+	s.touchNodes()
+}
+
 // Heartbeat is the answer of all nodes to slurmctld's ping. It changes nothing, and moves the time of the last change.
 func (s *Server) Heartbeat() {
 	s.mu.Lock()

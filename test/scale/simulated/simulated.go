@@ -138,10 +138,18 @@ func (c *Cluster) startKwok() error {
 	}})
 }
 
-// ConfigFor is the configuration of a client that may do everything and writes under the user name given, so that Writes
-// can tell it from all others. The API server treats it as the service account of a workload, neither more patiently nor
-// less: administrators, by contrast, never wait for others.
+// ConfigFor is the configuration of a client with the KubeconfigFor the user, which does not throttle itself.
 func (c *Cluster) ConfigFor(t *testing.T, user string) *rest.Config {
+	t.Helper()
+	config, err := unthrottled(c.KubeconfigFor(t, user))
+	must(t, "reading the kubeconfig of "+user, err)
+	return config
+}
+
+// KubeconfigFor is the file for a client that may do everything and writes under the user name given, so that Writes can
+// tell it from all others. The API server treats it as the service account of a workload, neither more patiently nor
+// less: administrators, by contrast, never wait for others.
+func (c *Cluster) KubeconfigFor(t *testing.T, user string) string {
 	t.Helper()
 	_, err := c.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
@@ -151,9 +159,7 @@ func (c *Cluster) ConfigFor(t *testing.T, user string) *rest.Config {
 	must(t, "giving rights to "+user, err)
 	kubeconfig, err := c.issue(pki.Subject{CommonName: user, Organization: "system:serviceaccounts"})
 	must(t, "issuing a certificate for "+user, err)
-	config, err := unthrottled(kubeconfig)
-	must(t, "reading the kubeconfig of "+user, err)
-	return config
+	return kubeconfig
 }
 
 func (c *Cluster) issue(subject pki.Subject) (kubeconfig string, err error) {

@@ -27,11 +27,18 @@ func (c *Cluster) Usage(t *testing.T) map[string]Usage {
 	t.Helper()
 	usage := map[string]Usage{}
 	for _, name := range Daemons {
-		pid, err := c.Plane.Processes.Pid(name)
-		must(t, "finding "+name, err)
-		usage[name], err = readUsage(filepath.Join("/proc", strconv.Itoa(pid)))
-		must(t, "reading the usage of "+name, err)
+		usage[name] = c.UsageOf(t, name)
 	}
+	return usage
+}
+
+// UsageOf is what one process of the cluster's has used.
+func (c *Cluster) UsageOf(t *testing.T, name string) Usage {
+	t.Helper()
+	pid, err := c.Plane.Processes.Pid(name)
+	must(t, "finding "+name, err)
+	usage, err := readUsage(filepath.Join("/proc", strconv.Itoa(pid)))
+	must(t, "reading the usage of "+name, err)
 	return usage
 }
 

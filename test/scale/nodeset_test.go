@@ -1,0 +1,298 @@
+//go:build scale
+
+package scale_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/operator"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
+	"github.com/slurm-operator/slurm-operator/test/scale"
+	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
+)
+
+var (
+	restFor = flag.Duration("rest", time.Minute, "how long a NodeSet is watched at rest")
+	changes = flag.Int("changes", 100, "how many nodes change in Slurm, one after another")
+)
+
+const (
+	clusterName = "slurm"
+	setName     = "worker"
+	namespace   = corev1.NamespaceDefault
+)
+
+func TestNodeSet(t *testing.T) {
+	report := scale.NodeSetReport{Cores: runtime.NumCPU(), Nodes: *nodes}
+	for _, pods := range podCounts(t) {
+		var result scale.NodeSetResult
+		passed := t.Run(fmt.Sprintf("StatefulSet of %d", pods), func(t *testing.T) {
+			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
+			result.StatefulSet = scale.Measure(t, cluster, statefulSet(cluster.Client, pods))
+		}) && t.Run(fmt.Sprintf("NodeSet of %d", pods), func(t *testing.T) {
+			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
+			report.Kubernetes = versionOf(t, cluster)
+			newBench(t, cluster, pods).measure(t, &result)
+		})
+		if !passed {
+			t.FailNow()
+		}
+		report.Results = append(report.Results, result)
+	}
+	section := ""
+	if *docsTable != "" {
+		section = "nodeset"
+	}
+	publish(t, report, "scale-nodeset.json", section)
+}
+
+// A bench is a simulated cluster with the operator, and a Slurm in memory whose slurmctld is outside of it.
+type bench struct {
+	client.Client
+	cluster  *simulated.Cluster
+	operator *scale.Operator
+	slurm    *slurmtest.Server
+	slurmds  *scale.Slurmds
+	admin    slurm.Client
+	pods     int
+}
+
+func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
+	t.Helper()
+	b := &bench{cluster: cluster, slurm: slurmtest.New(t, slurmtest.Release2605), pods: pods}
+	key := []byte("everybody may know this key of a cluster that does not exist")
+	b.slurm.SetKey(key)
+	b.operator = scale.StartOperator(t, cluster, b.slurm.URL)
+	b.slurmds = scale.PlaySlurmds(t, cluster, b.slurm)
+	var err error
+	if b.Client, err = client.New(cluster.Config, client.Options{Scheme: operator.Scheme()}); err != nil {
+		t.Fatal(err)
+	}
+	if b.admin, err = rest.New(rest.Options{URL: b.slurm.URL, Token: func(context.Context) (string, error) { return b.slurm.Token("root"), nil }}); err != nil {
+		t.Fatal(err)
+	}
+	keys := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys"},
+		Data:       map[string][]byte{slinkyv1beta1.SlurmKeyFile: key, slinkyv1beta1.JWTKeyFile: key},
+	}
+	controller := &slinkyv1beta1.Controller{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName},
+		Spec: slinkyv1beta1.ControllerSpec{
+			External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "slurmctld.example.com"},
+			SlurmKeyRef: &slinkyv1beta1.SecretKeyReference{Name: keys.Name, Key: slinkyv1beta1.SlurmKeyFile},
+			JWTKeyRef:   &slinkyv1beta1.SecretKeyReference{Name: keys.Name, Key: slinkyv1beta1.JWTKeyFile},
+		},
+	}
+	restAPI := &slinkyv1beta1.RestApi{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName},
+		Spec:       slinkyv1beta1.RestApiSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: clusterName}},
+	}
+	for _, object := range []client.Object{keys, controller, restAPI} {
+		if err := b.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.until(t, "Slurm is reachable", func(ctx context.Context) (bool, error) {
+		err := b.Get(ctx, client.ObjectKeyFromObject(controller), controller)
+		return err == nil && meta.IsStatusConditionTrue(controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable), err
+	})
+	return b
+}
+
+func (b *bench) until(t *testing.T, what string, is wait.ConditionWithContextFunc) {
+	t.Helper()
+	timeout := time.Minute + time.Duration(b.pods)*100*time.Millisecond
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, timeout, true, is); err != nil {
+		t.Fatalf("waiting until %s: %v", what, err)
+	}
+}
+
+// measure takes a NodeSet through its life.
+func (b *bench) measure(t *testing.T, result *scale.NodeSetResult) {
+	t.Helper()
+	result.Empty = b.rest(t)
+	begin := b.meter(t)
+	result.NodeSet = scale.Measure(t, b.cluster, scale.Workload{
+		Kind: "NodeSet", Pods: b.pods, Selector: slinkyv1beta1.LabelPodHostname, Users: []string{scale.OperatorUser},
+		Create:  func(ctx context.Context) error { return b.Create(ctx, newNodeSet(b.pods)) },
+		Settled: func(ctx context.Context) (bool, error) { return b.settled(ctx, b.pods) },
+		While: func() {
+			result.Creation = begin.step(t)
+			result.Rest = b.rest(t)
+			result.Reaction = b.reactions(t)
+			result.Update = b.update(t)
+			b.quiet(t)
+			begin = b.meter(t)
+		},
+		Delete: func(ctx context.Context) error { return b.patchSet(ctx, `{"spec":{"replicas":0}}`) },
+	})
+	result.ScaleIn = begin.step(t)
+	b.until(t, "the NodeSet has settled", func(ctx context.Context) (bool, error) { return b.settled(ctx, 0) })
+}
+
+func newNodeSet(pods int) *slinkyv1beta1.NodeSet {
+	return &slinkyv1beta1.NodeSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName},
+		Spec: slinkyv1beta1.NodeSetSpec{
+			ControllerRef: slinkyv1beta1.ObjectReference{Name: clusterName}, Replicas: new(int32(pods)), OversubscribeNode: true,
+		},
+	}
+}
+
+func (b *bench) patchSet(ctx context.Context, patch string) error {
+	set := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName}}
+	return b.Patch(ctx, set, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+func (b *bench) set(ctx context.Context) (*slinkyv1beta1.NodeSet, error) {
+	set := &slinkyv1beta1.NodeSet{}
+	return set, b.Get(ctx, client.ObjectKey{Namespace: namespace, Name: setName}, set)
+}
+
+// settled tells whether a NodeSet is as it is to be, with so many idle nodes.
+func (b *bench) settled(ctx context.Context, pods int) (bool, error) {
+	set, err := b.set(ctx)
+	if err != nil {
+		return false, err
+	}
+	ready := meta.FindStatusCondition(set.Status.Conditions, slinkyv1beta1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == set.Generation &&
+		int(set.Status.SlurmIdle) == pods && int(set.Status.UpdatedReplicas) == pods, nil
+}
+
+// A meter is how much had been used of everything at a moment.
+type meter struct {
+	bench    *bench
+	at       time.Time
+	requests int
+	bytes    int64
+	cpu      time.Duration
+}
+
+func (b *bench) meter(t *testing.T) meter {
+	t.Helper()
+	return meter{bench: b, at: time.Now(), requests: len(b.slurm.Requests()), bytes: b.slurm.Sent(), cpu: b.operator.CPU(t)}
+}
+
+// step is what was used since.
+func (m meter) step(t *testing.T) scale.Step {
+	t.Helper()
+	now := m.bench.meter(t)
+	return scale.Step{
+		Seconds: now.at.Sub(m.at).Seconds(), SlurmRequests: now.requests - m.requests, SlurmBytes: now.bytes - m.bytes,
+		CPU: (now.cpu - m.cpu).Seconds(), Writes: scale.WritesOf(m.bench.cluster.Writes(t, m.at), scale.OperatorUser),
+	}
+}
+
+// quiet waits until the operator has seen all that has happened, and lists no nodes for a while.
+func (b *bench) quiet(t *testing.T) {
+	t.Helper()
+	lists, since := -1, time.Now()
+	b.until(t, "the operator rests", func(context.Context) (bool, error) {
+		if now := b.lists(); now != lists {
+			lists, since = now, time.Now()
+		}
+		return time.Since(since) > min(20*time.Second, 2**restFor), nil
+	})
+}
+
+// lists is how often nodes were listed so far.
+func (b *bench) lists() int {
+	count := 0
+	for _, request := range b.slurm.Requests() {
+		if len(request) >= 9 && request[:9] == "GET nodes" {
+			count++
+		}
+	}
+	return count
+}
+
+// rest watches the operator while nothing happens, but that slurmds answer slurmctld's pings.
+func (b *bench) rest(t *testing.T) scale.Rest {
+	t.Helper()
+	b.quiet(t)
+	begin := b.meter(t)
+	heartbeat := time.NewTicker(10 * time.Second)
+	defer heartbeat.Stop()
+	for end := time.After(*restFor); end != nil; {
+		select {
+		case <-heartbeat.C:
+			b.slurm.Heartbeat()
+		case <-end:
+			end = nil
+		}
+	}
+	step := begin.step(t)
+	minutes := step.Seconds / 60
+	writes := 0
+	for _, write := range step.Writes {
+		writes += write.Requests
+		t.Logf("at rest: %+v", write)
+	}
+	return scale.Rest{
+		Writes: float64(writes) / minutes, SlurmRequests: float64(step.SlurmRequests) / minutes,
+		SlurmBytes: float64(step.SlurmBytes) / minutes, CPU: step.CPU / minutes, Heap: b.operator.Heap(t),
+	}
+}
+
+// reactions measures how long it takes until Kubernetes knows that an administrator has drained a node.
+func (b *bench) reactions(t *testing.T) scale.Reaction {
+	t.Helper()
+	var reaction scale.Reaction
+	var drained []string
+	condition := slinkyv1beta1.PodConditionType("Drain")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*changes)*20*time.Second)
+	defer cancel()
+	fail := func(doing string, err error) {
+		if err != nil {
+			t.Fatalf("%s: %v", doing, err)
+		}
+	}
+	for i := range *changes {
+		ordinal := i * b.pods / *changes
+		node := naming.WorkerHost(newNodeSet(b.pods), ordinal)
+		drained = append(drained, node)
+		begin := time.Now()
+		fail("draining a node", b.admin.UpdateNodes(ctx, []string{node}, slurm.NodeUpdate{State: slurm.Drain, Reason: "maintenance"}))
+		fail("waiting for the pod's condition", b.slurmds.WaitForCondition(ctx, naming.WorkerPod(newNodeSet(b.pods), ordinal), condition, true))
+		reaction.Pods = append(reaction.Pods, time.Since(begin).Seconds())
+		fail("waiting for the status", wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			set, err := b.set(ctx)
+			return err == nil && int(set.Status.SlurmDrain) == len(drained), err
+		}))
+		reaction.Status = append(reaction.Status, time.Since(begin).Seconds())
+	}
+	fail("lifting the drains", b.admin.UpdateNodes(ctx, drained, slurm.NodeUpdate{State: slurm.Undrain}))
+	b.until(t, "all drains are lifted", func(ctx context.Context) (bool, error) {
+		set, err := b.set(ctx)
+		return err == nil && set.Status.SlurmDrain == 0, err
+	})
+	return reaction
+}
+
+// update replaces all pods.
+func (b *bench) update(t *testing.T) scale.Step {
+	t.Helper()
+	begin := b.meter(t)
+	if err := b.patchSet(t.Context(), `{"spec":{"slurmd":{"env":[{"name":"REVISION","value":"2"}]}}}`); err != nil {
+		t.Fatal(err)
+	}
+	b.until(t, "all pods are updated", func(ctx context.Context) (bool, error) { return b.settled(ctx, b.pods) })
+	return begin.step(t)
+}
