@@ -39,10 +39,15 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) err
 	if err != nil {
 		return err
 	}
-	if err := r.create(ctx, scope, next); err != nil {
-		return err
-	}
-	if err := errors.Join(r.markPods(ctx, scope), r.describeNodes(ctx, scope), r.keepPins(ctx, scope), r.keepClaims(ctx, scope, next), r.reserve(ctx, scope, next)); err != nil {
+	err = errors.Join(
+		r.create(ctx, scope, next),
+		r.markPods(ctx, scope, next),
+		r.describeNodes(ctx, scope),
+		r.keepPins(ctx, scope),
+		r.keepClaims(ctx, scope, next),
+		r.reserve(ctx, scope, next),
+	)
+	if err != nil {
 		return err
 	}
 	return r.finish(ctx, scope)
@@ -125,15 +130,16 @@ func (r *Reconciler) setState(ctx context.Context, scope *scope, next *plan.Plan
 	return errors.Join(failures...)
 }
 
-// remove deletes pods.
+// remove deletes pods. Those that the cache shows as they were before we wrote to them wait for their event: the API server
+// would refuse.
 func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan) error {
 	var removals []plan.Action
 	for _, action := range next.Actions {
-		if action.Kind == plan.Delete && len(removals) < most {
+		if action.Kind == plan.Delete && len(removals) < most && !r.expectations.outrun(scope.set.UID, scope.byName[action.Pod.Name]) {
 			removals = append(removals, action)
 		}
 	}
-	return evenly(len(removals), func(index int) error { return r.delete(ctx, scope, removals[index]) })
+	return evenly(len(removals), podsAtOnce, func(index int) error { return r.delete(ctx, scope, removals[index]) })
 }
 
 // errHeld says that a pod that was to be deleted may not be any more.

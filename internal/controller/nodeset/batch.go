@@ -6,35 +6,48 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A few limits keep one NodeSet from holding up others, or the API server.
+// A few limits keep one NodeSet from holding up others, the API server or slurmctld.
 const (
-	// widest is how many requests are under way at once.
-	widest = 64
-	// most is how many pods are created or deleted in one reconcile.
-	most = 1000
+	// most is how many pods are created or deleted in one reconcile; mostMarks is how many are marked or described, which is
+	// less urgent.
+	most, mostMarks = 1000, 250
+	// podsAtOnce is how many pods are created or deleted at once: so many that a busy API server lets them come and go as
+	// fast as those of Kubernetes' own controllers.
+	podsAtOnce = 256
+	// marksAtOnce is how many pods are marked at once.
+	marksAtOnce = 16
+	// nodesAtOnce is how many nodes are described to Slurm at once: so few that slurmctld has time for its jobs.
+	nodesAtOnce = 8
 )
 
-// slowly does something for each index below n: one, then twice as many after each batch in which all went well. What is wrong
-// with one pod is usually wrong with all, so it stops after a batch with an error.
+// slowly does something for each index below n: one, then twice as many after each batch in which all went well, then as many
+// at a time as are allowed. What is wrong with one pod is usually wrong with all, so it begins nothing more after an error.
 func slowly(ctx context.Context, n int, do func(index int) error) error {
-	for done, size := 0, 1; done < n; size *= 2 {
-		size = min(size, widest, n-done)
-		if err := evenly(size, func(index int) error { return do(done + index) }); err != nil {
+	done := 0
+	for size := 1; size < podsAtOnce && done < n; size *= 2 {
+		begin := done
+		done = min(begin+size, n)
+		if err := evenly(done-begin, podsAtOnce, func(index int) error { return do(begin + index) }); err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		done += size
 	}
-	return nil
+	group, unfailed := errgroup.WithContext(ctx)
+	group.SetLimit(podsAtOnce)
+	for ; done < n && unfailed.Err() == nil; done++ {
+		index := done
+		group.Go(func() error { return do(index) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // evenly does something for each index below n, some at a time, and returns one of the errors. One that fails does not stop
 // the others.
-func evenly(n int, do func(index int) error) error {
+func evenly(n, atOnce int, do func(index int) error) error {
 	var group errgroup.Group
-	group.SetLimit(widest)
+	group.SetLimit(atOnce)
 	for index := range n {
 		group.Go(func() error { return do(index) })
 	}

@@ -99,7 +99,7 @@ func (r *Reconciler) keepClaims(ctx context.Context, scope *scope, next *plan.Pl
 			leaving[action.Pod.Name] = true
 		}
 	}
-	return evenly(len(scope.pods), func(index int) error {
+	return evenly(len(scope.pods), marksAtOnce, func(index int) error {
 		pod := &scope.pods[index]
 		if leaving[pod.Name] || pod.DeletionTimestamp != nil {
 			return nil

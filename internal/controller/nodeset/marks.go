@@ -3,8 +3,10 @@ package nodeset
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,36 +16,78 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// markPods writes onto the pods what Slurm says of their nodes, where that has changed.
-func (r *Reconciler) markPods(ctx context.Context, scope *scope) error {
+// markPods writes onto the pods what Slurm says of their nodes, where that has changed. Pods that may go are spared: they are
+// gone before anybody reads it.
+func (r *Reconciler) markPods(ctx context.Context, scope *scope, next *plan.Plan) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil // what is known may be wrong by now
 	}
-	return evenly(len(scope.pods), func(index int) error {
-		pod := &scope.pods[index]
-		if pod.DeletionTimestamp != nil {
-			return nil
+	going := map[string]bool{}
+	for _, action := range next.Actions {
+		if action.Kind == plan.Delete {
+			going[action.Pod.Name] = true
+		}
+	}
+	var labels, conditions []func() error
+	limit := paceOfMarks(scope, next)
+	for i := range scope.pods {
+		pod := &scope.pods[i]
+		if pod.DeletionTimestamp != nil || going[pod.Name] || r.expectations.outrun(scope.set.UID, pod) {
+			continue
 		}
 		node := worker.SlurmName(pod)
 		record, _ := scope.snapshot.Slurm.Node(node)
 		marks := marksOf(record, scope.snapshot.Slurm.Loads[node])
-		if patch := marks.metadataPatch(pod); patch != nil {
-			if err := r.Client.Patch(ctx, podOnly(pod), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(naming.ManagedBy)); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("marking pod %s: %w", pod.Name, err)
+		if patch := marks.metadataPatch(pod); patch != nil && len(labels) < most {
+			labels = append(labels, func() error { return r.patchMetadata(ctx, scope.set, pod, patch) })
+		}
+		if len(conditions) < limit {
+			if patch := marks.statusPatch(pod, scope.now); patch != nil {
+				conditions = append(conditions, func() error { return r.patchConditions(ctx, scope.set, pod, patch) })
 			}
 		}
-		if patch := marks.statusPatch(pod, scope.now); patch != nil {
-			if err := r.Client.Status().Patch(ctx, podOnly(pod), client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(naming.ManagedBy)); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("writing the conditions of pod %s: %w", pod.Name, err)
-			}
-		}
-		return nil
-	})
+	}
+	return errors.Join(
+		evenly(len(labels), marksAtOnce, func(index int) error { return labels[index]() }), // they protect jobs, so they come first
+		evenly(len(conditions), marksAtOnce, func(index int) error { return conditions[index]() }),
+	)
+}
+
+// paceOfMarks is how many pods get their conditions in one reconcile: few while others are yet to come up, which is more urgent.
+// The event of a pod that was written to leads to the next reconcile.
+func paceOfMarks(scope *scope, next *plan.Plan) int {
+	coming := slices.ContainsFunc(next.Actions, func(action plan.Action) bool { return action.Kind == plan.Create })
+	for i := range scope.snapshot.Pods {
+		coming = coming || scope.snapshot.Pods[i].ReadySince.IsZero()
+	}
+	if coming {
+		return marksAtOnce
+	}
+	return mostMarks
+}
+
+func (r *Reconciler) patchMetadata(ctx context.Context, set *slinkyv1beta1.NodeSet, pod *corev1.Pod, patch []byte) error {
+	written := podOnly(pod)
+	if err := r.Client.Patch(ctx, written, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(naming.ManagedBy)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("marking pod %s: %w", pod.Name, err))
+	}
+	r.expectations.expectWritten(set.UID, written)
+	return nil
+}
+
+func (r *Reconciler) patchConditions(ctx context.Context, set *slinkyv1beta1.NodeSet, pod *corev1.Pod, patch []byte) error {
+	written := podOnly(pod)
+	if err := r.Client.Status().Patch(ctx, written, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(naming.ManagedBy)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("writing the conditions of pod %s: %w", pod.Name, err))
+	}
+	r.expectations.expectWritten(set.UID, written)
+	return nil
 }
 
 // podOnly is a pod to be patched: the cache's own must not be written to.

@@ -28,7 +28,7 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope) error {
 		pod := &scope.pods[i]
 		node := worker.SlurmName(pod)
 		record, known := scope.snapshot.Slurm.Node(node)
-		if !known || pod.DeletionTimestamp != nil || len(updates) == most {
+		if !known || pod.DeletionTimestamp != nil || len(updates) == mostMarks {
 			continue
 		}
 		change := describe(scope.set, pod, scope.nodes[pod.Spec.NodeName], record)
@@ -36,7 +36,7 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope) error {
 			updates = append(updates, update{node, change})
 		}
 	}
-	return evenly(len(updates), func(index int) error {
+	return evenly(len(updates), nodesAtOnce, func(index int) error {
 		if _, err := scope.session.UpdateNodes(ctx, []string{updates[index].node}, updates[index].update); err != nil {
 			return fmt.Errorf("describing node %s to Slurm: %w", updates[index].node, err)
 		}
