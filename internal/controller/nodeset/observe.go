@@ -101,13 +101,24 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 	if err != nil {
 		return err
 	}
-	scope.pods = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, scope.set) })
-	slices.SortFunc(scope.pods, func(a, b corev1.Pod) int {
-		return cmp.Or(cmp.Compare(ordinal(&a), ordinal(&b)), cmp.Compare(a.Name, b.Name))
+	type numbered struct {
+		ordinal int
+		pod     *corev1.Pod
+	}
+	own := make([]numbered, 0, len(list.Items)) // pods are large, and sorting copies
+	for i := range list.Items {
+		if pod := &list.Items[i]; metav1.IsControlledBy(pod, scope.set) {
+			own = append(own, numbered{ordinal(pod), pod})
+		}
+	}
+	slices.SortFunc(own, func(a, b numbered) int {
+		return cmp.Or(cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
-	scope.byName = make(map[string]*corev1.Pod, len(scope.pods))
-	for i := range scope.pods {
-		scope.byName[scope.pods[i].Name] = &scope.pods[i]
+	scope.pods = make([]corev1.Pod, len(own))
+	scope.byName = make(map[string]*corev1.Pod, len(own))
+	for i := range own {
+		scope.pods[i] = *own[i].pod
+		scope.byName[own[i].pod.Name] = &scope.pods[i]
 	}
 	return nil
 }

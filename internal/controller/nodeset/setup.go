@@ -4,11 +4,13 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,7 +47,13 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
 		For(&slinkyv1beta1.NodeSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Owns(&corev1.Pod{}).
+		Watches(&corev1.Pod{}, handler.Funcs{
+			CreateFunc: func(_ context.Context, event event.CreateEvent, queue workQueue) { podChanged(queue, event.Object) },
+			UpdateFunc: func(_ context.Context, event event.UpdateEvent, queue workQueue) {
+				podChanged(queue, event.ObjectOld, event.ObjectNew)
+			},
+			DeleteFunc: func(_ context.Context, event event.DeleteEvent, queue workQueue) { podChanged(queue, event.Object) },
+		}).
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
 		Owns(&appsv1.ControllerRevision{}).
@@ -54,6 +62,20 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.NodeSetsByController), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(r.watchPool)).
 		Complete(r)
+}
+
+type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// settle is how long changes of pods are collected: they come by the hundred, and each reconcile looks at all pods.
+const settle = 200 * time.Millisecond
+
+// podChanged enqueues the NodeSets that pods belong to, a little later.
+func podChanged(queue workQueue, pods ...client.Object) {
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "NodeSet" {
+			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: owner.Name}}, settle)
+		}
+	}
 }
 
 // machineChanged lets through what a NodeSet has a use for, and keeps out heartbeats.
@@ -102,7 +124,7 @@ func (r *Reconciler) setsOfPods(ctx context.Context, reference index.Reference, 
 }
 
 // watchPool enqueues the NodeSets whose Slurm nodes have changed, or whose cluster has come or gone.
-func (r *Reconciler) watchPool(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
 	subscription := r.Pool.Subscribe()
 	go func() {
 		defer subscription.Close()
