@@ -124,6 +124,11 @@ const name = "baseline"
 var labels = map[string]string{"app": name}
 
 func statefulSet(client kubernetes.Interface, pods int) scale.Workload {
+	return statefulSetOf(client, pods, podTemplate())
+}
+
+// statefulSetOf is a StatefulSet whose pods carry the labels.
+func statefulSetOf(client kubernetes.Interface, pods int, template corev1.PodTemplateSpec) scale.Workload {
 	sets := client.AppsV1().StatefulSets(corev1.NamespaceDefault)
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -131,7 +136,7 @@ func statefulSet(client kubernetes.Interface, pods int) scale.Workload {
 			Replicas:            new(int32(pods)),
 			PodManagementPolicy: appsv1.ParallelPodManagement,
 			Selector:            &metav1.LabelSelector{MatchLabels: labels},
-			Template:            podTemplate(),
+			Template:            template,
 		},
 	}
 	return scale.Workload{

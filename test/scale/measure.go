@@ -70,6 +70,10 @@ func Measure(t *testing.T, cluster *simulated.Cluster, workload Workload) Result
 	})
 	settled := time.Now()
 	result.Settled = settled.Sub(started).Seconds()
+	result.CreationCPU = map[string]float64{}
+	for name, used := range cluster.Usage(t) {
+		result.CreationCPU[name] = used.CPU.Seconds()
+	}
 	if workload.While != nil {
 		workload.While()
 	}

@@ -6,7 +6,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/operator"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
@@ -32,8 +35,12 @@ var (
 	changes = flag.Int("changes", 100, "how many nodes change in Slurm, one after another")
 )
 
+// mostUpdated is the largest size whose rolling update is measured: it takes several times as long as all else.
+const mostUpdated = 1000
+
 const (
 	clusterName = "slurm"
+	keysName    = "keys"
 	setName     = "worker"
 	namespace   = corev1.NamespaceDefault
 )
@@ -44,7 +51,7 @@ func TestNodeSet(t *testing.T) {
 		var result scale.NodeSetResult
 		passed := t.Run(fmt.Sprintf("StatefulSet of %d", pods), func(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
-			result.StatefulSet = scale.Measure(t, cluster, statefulSet(cluster.Client, pods))
+			result.StatefulSet = scale.Measure(t, cluster, statefulSetOf(cluster.Client, pods, slurmdTemplate(t)))
 		}) && t.Run(fmt.Sprintf("NodeSet of %d", pods), func(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
 			report.Kubernetes = versionOf(t, cluster)
@@ -60,6 +67,32 @@ func TestNodeSet(t *testing.T) {
 		section = "nodeset"
 	}
 	publish(t, report, "scale-nodeset.json", section)
+}
+
+// slurmdTemplate is what the pods of the NodeSet are made from.
+func slurmdTemplate(t *testing.T) corev1.PodTemplateSpec {
+	t.Helper()
+	template, err := worker.Template(worker.Set{
+		NodeSet: newNodeSet(1), Controller: newController(), Images: naming.Images{Repository: "slurm-operator", Tag: "26.05"},
+		SlurmKey: *newController().Spec.SlurmKeyRef, ClusterDomain: "cluster.local",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(template.Labels, labels)
+	return template
+}
+
+// newController is a Slurm cluster that runs elsewhere.
+func newController() *slinkyv1beta1.Controller {
+	return &slinkyv1beta1.Controller{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName},
+		Spec: slinkyv1beta1.ControllerSpec{
+			External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "slurmctld.example.com"},
+			SlurmKeyRef: &slinkyv1beta1.SecretKeyReference{Name: keysName, Key: slinkyv1beta1.SlurmKeyFile},
+			JWTKeyRef:   &slinkyv1beta1.SecretKeyReference{Name: keysName, Key: slinkyv1beta1.JWTKeyFile},
+		},
+	}
 }
 
 // A bench is a simulated cluster with the operator, and a Slurm in memory whose slurmctld is outside of it.
@@ -88,17 +121,10 @@ func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
 		t.Fatal(err)
 	}
 	keys := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keysName},
 		Data:       map[string][]byte{slinkyv1beta1.SlurmKeyFile: key, slinkyv1beta1.JWTKeyFile: key},
 	}
-	controller := &slinkyv1beta1.Controller{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName},
-		Spec: slinkyv1beta1.ControllerSpec{
-			External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "slurmctld.example.com"},
-			SlurmKeyRef: &slinkyv1beta1.SecretKeyReference{Name: keys.Name, Key: slinkyv1beta1.SlurmKeyFile},
-			JWTKeyRef:   &slinkyv1beta1.SecretKeyReference{Name: keys.Name, Key: slinkyv1beta1.JWTKeyFile},
-		},
-	}
+	controller := newController()
 	restAPI := &slinkyv1beta1.RestApi{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName},
 		Spec:       slinkyv1beta1.RestApiSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: clusterName}},
@@ -136,13 +162,16 @@ func (b *bench) measure(t *testing.T, result *scale.NodeSetResult) {
 			result.Creation = begin.step(t)
 			result.Rest = b.rest(t)
 			result.Reaction = b.reactions(t)
-			result.Update = b.update(t)
+			if b.pods <= mostUpdated {
+				result.Update = b.update(t)
+			}
 			b.quiet(t)
 			begin = b.meter(t)
 		},
 		Delete: func(ctx context.Context) error { return b.patchSet(ctx, `{"spec":{"replicas":0}}`) },
 	})
 	result.ScaleIn = begin.step(t)
+	t.Logf("requests to Slurm while scaling in: %v", requestKinds(b.slurm.Requests()[begin.requests:]))
 	b.until(t, "the NodeSet has settled", func(ctx context.Context) (bool, error) { return b.settled(ctx, 0) })
 }
 
@@ -165,7 +194,7 @@ func (b *bench) set(ctx context.Context) (*slinkyv1beta1.NodeSet, error) {
 	return set, b.Get(ctx, client.ObjectKey{Namespace: namespace, Name: setName}, set)
 }
 
-// settled tells whether a NodeSet is as it is to be, with so many idle nodes.
+// settled tells whether a NodeSet is as it is to be, with so many idle nodes, and says so on every pod.
 func (b *bench) settled(ctx context.Context, pods int) (bool, error) {
 	set, err := b.set(ctx)
 	if err != nil {
@@ -173,7 +202,7 @@ func (b *bench) settled(ctx context.Context, pods int) (bool, error) {
 	}
 	ready := meta.FindStatusCondition(set.Status.Conditions, slinkyv1beta1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == set.Generation &&
-		int(set.Status.SlurmIdle) == pods && int(set.Status.UpdatedReplicas) == pods, nil
+		int(set.Status.SlurmIdle) == pods && int(set.Status.UpdatedReplicas) == pods && b.slurmds.With(slinkyv1beta1.PodConditionType("Idle")) == pods, nil
 }
 
 // A meter is how much had been used of everything at a moment.
@@ -200,6 +229,16 @@ func (m meter) step(t *testing.T) scale.Step {
 	}
 }
 
+// requestKinds counts requests by what they ask for.
+func requestKinds(requests []string) map[string]int {
+	counts := map[string]int{}
+	for _, request := range requests {
+		kind, _, _ := strings.Cut(request, "?")
+		counts[kind]++
+	}
+	return counts
+}
+
 // quiet waits until the operator has seen all that has happened, and lists no nodes for a while.
 func (b *bench) quiet(t *testing.T) {
 	t.Helper()
@@ -214,13 +253,7 @@ func (b *bench) quiet(t *testing.T) {
 
 // lists is how often nodes were listed so far.
 func (b *bench) lists() int {
-	count := 0
-	for _, request := range b.slurm.Requests() {
-		if len(request) >= 9 && request[:9] == "GET nodes" {
-			count++
-		}
-	}
-	return count
+	return requestKinds(b.slurm.Requests())["GET nodes/"]
 }
 
 // rest watches the operator while nothing happens, but that slurmds answer slurmctld's pings.
@@ -270,7 +303,7 @@ func (b *bench) reactions(t *testing.T) scale.Reaction {
 		drained = append(drained, node)
 		begin := time.Now()
 		fail("draining a node", b.admin.UpdateNodes(ctx, []string{node}, slurm.NodeUpdate{State: slurm.Drain, Reason: "maintenance"}))
-		fail("waiting for the pod's condition", b.slurmds.WaitForCondition(ctx, naming.WorkerPod(newNodeSet(b.pods), ordinal), condition, true))
+		fail("waiting for the pod's condition", b.slurmds.WaitForCondition(ctx, naming.WorkerPod(newNodeSet(b.pods), ordinal), condition))
 		reaction.Pods = append(reaction.Pods, time.Since(begin).Seconds())
 		fail("waiting for the status", wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			set, err := b.set(ctx)

@@ -117,6 +117,9 @@ func (r NodeSetReport) Markdown() string {
 			name string
 			Step
 		}{{"create", result.Creation}, {"rolling update", result.Update}, {"scale in to 0", result.ScaleIn}} {
+			if step.Seconds == 0 {
+				continue // not measured
+			}
 			pods, apart := result.perPod(step.Writes)
 			fmt.Fprintf(&b, "| %s | %d | %.1f | %.2f | %.2f | %d | %.1f | %.1f |\n", step.name, result.NodeSet.Pods,
 				step.Seconds, pods, apart, step.SlurmRequests, float64(step.SlurmBytes)/1e6, step.CPU)

@@ -3,6 +3,7 @@ package scale
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -98,7 +99,7 @@ func (o *Operator) heap(ctx context.Context) (int64, error) {
 	_, rest, found := bytes.Cut(profile, []byte("\n# HeapAlloc = "))
 	number, _, _ := bytes.Cut(rest, []byte("\n"))
 	if !found {
-		return 0, fmt.Errorf("the profile says nothing of HeapAlloc")
+		return 0, errors.New("the profile says nothing of HeapAlloc")
 	}
 	return strconv.ParseInt(strings.TrimSpace(string(number)), 10, 64)
 }

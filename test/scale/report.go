@@ -38,6 +38,8 @@ type Result struct {
 	// Refused is how many writes the API server was too busy for. They are not among the writes.
 	Refused int `json:"refusedWrites"`
 
+	// CreationCPU is the seconds that each daemon had spent on a processor by the time the workload had settled.
+	CreationCPU map[string]float64 `json:"creationCPUSeconds"`
 	// Daemons are the daemons of the control plane, and kwok.
 	Daemons map[string]Usage `json:"daemons"`
 }

@@ -26,7 +26,7 @@ type Slurmds struct {
 	slurm *slurmtest.Server
 
 	mutex      sync.Mutex
-	conditions map[string][]corev1.PodConditionType // of each pod, those of Slurm's
+	conditions map[string][]corev1.PodConditionType // of each pod
 	changed    chan struct{}
 	nodes      map[string]bool // whether each runs; those that have changed
 }
@@ -124,13 +124,26 @@ func (s *Slurmds) register(ctx context.Context) {
 	}
 }
 
-// WaitForCondition waits until a pod has a condition, or has it no more.
-func (s *Slurmds) WaitForCondition(ctx context.Context, pod string, condition corev1.PodConditionType, has bool) error {
+// With is how many pods have a condition.
+func (s *Slurmds) With(condition corev1.PodConditionType) int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	count := 0
+	for _, conditions := range s.conditions {
+		if slices.Contains(conditions, condition) {
+			count++
+		}
+	}
+	return count
+}
+
+// WaitForCondition waits until a pod has a condition.
+func (s *Slurmds) WaitForCondition(ctx context.Context, pod string, condition corev1.PodConditionType) error {
 	for {
 		s.mutex.Lock()
 		found, changed := slices.Contains(s.conditions[pod], condition), s.changed
 		s.mutex.Unlock()
-		if found == has {
+		if found {
 			return nil
 		}
 		select {
