@@ -139,7 +139,12 @@ func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan) 
 			removals = append(removals, action)
 		}
 	}
-	return evenly(len(removals), podsAtOnce, func(index int) error { return r.delete(ctx, scope, removals[index]) })
+	err := evenly(len(removals), podsAtOnce, func(index int) error { return r.delete(ctx, scope, removals[index]) })
+	if errors.Is(err, errHeld) || apierrors.IsConflict(err) {
+		scope.again = true // nothing is wrong: what was decided no longer holds
+		return nil
+	}
+	return err
 }
 
 // errHeld says that a pod that was to be deleted may not be any more.

@@ -96,8 +96,8 @@ func (r *Reconciler) look(scope *scope) {
 
 // result says when to reconcile again although nothing happens.
 func result(scope *scope, next *plan.Plan) ctrl.Result {
-	if next.Proof && scope.snapshot.Answers {
-		return ctrl.Result{RequeueAfter: time.Second} // the newer look has not come
+	if scope.again || (next.Proof && scope.snapshot.Answers) { // or the newer look has not come
+		return ctrl.Result{RequeueAfter: time.Second}
 	}
 	wake := next.Wake
 	if edge := windowEdge(scope, next); wake.IsZero() || (!edge.IsZero() && edge.Before(wake)) {

@@ -40,6 +40,8 @@ type scope struct {
 	now      time.Time
 	// refusal is what the API server said against a pod, or another child.
 	refusal *status.Verdict
+	// again says that something was overtaken by events, and is to be decided anew.
+	again bool
 	// unreserved is why there is no reservation for a scheduled update.
 	unreserved string
 }

@@ -1,0 +1,109 @@
+package nodeset
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
+
+// twoNodes is a set of two pods that do their work.
+func twoNodes() *scope {
+	is := &scope{
+		set: &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, controller: &slinkyv1beta1.Controller{}, now: noon,
+		pods: make([]corev1.Pod, 2),
+	}
+	is.snapshot = plan.Snapshot{
+		Now: noon, Answers: true, Slurm: &slurm.Snapshot{},
+		Set: plan.Set{Replicas: 2, Registration: 5 * time.Minute, Update: plan.Update{Replace: true, MaxUnavailable: 1}},
+	}
+	for _, name := range []string{"gpu-0", "gpu-1"} {
+		is.snapshot.Pods = append(is.snapshot.Pods, plan.Pod{Name: name, Node: name, Started: noon.Add(-time.Hour), ReadySince: noon.Add(-time.Hour)})
+		is.snapshot.Slurm.Nodes = append(is.snapshot.Slurm.Nodes, &slurm.Node{Name: name, State: slurm.StateIdle})
+	}
+	return is
+}
+
+func TestJudge(t *testing.T) {
+	jobs := plan.Wait{Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Jobs, Why: "gpu-1 runs job 7 until 2026-03-01 13:00 UTC"}}
+	silence := plan.Wait{Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Silent, Why: "Slurm does not answer"}}
+	going := plan.Wait{Cause: plan.Deletion, Hold: jobs.Hold}
+	tests := map[string]struct {
+		edit func(*scope, *plan.Plan)
+		want status.Verdict
+	}{
+		"all is well": {func(*scope, *plan.Plan) {}, status.Well("2 nodes: 2 idle, 0 allocated, 0 drained")},
+		"no pods are wanted": {
+			func(is *scope, next *plan.Plan) { is.pods, is.snapshot.Pods, next.Desired = nil, nil, 0 }, status.Well("there are to be no pods"),
+		},
+		"nobody can make pods": {
+			func(is *scope, _ *plan.Plan) {
+				is.problem = &problem{slinkyv1beta1.ReasonControllerNotFound, "there is none; create it"}
+			},
+			status.Broken(slinkyv1beta1.ReasonControllerNotFound, "there is none; create it"),
+		},
+		"a scale-in waits for a job": {
+			func(_ *scope, next *plan.Plan) { next.Waits = []plan.Wait{jobs} },
+			status.Working(slinkyv1beta1.ReasonDraining, "waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC"),
+		},
+		"a scale-in waits for many jobs": {
+			func(_ *scope, next *plan.Plan) { next.Waits = []plan.Wait{jobs, jobs, jobs, jobs, jobs} },
+			status.Working(slinkyv1beta1.ReasonDraining, "waiting for 5 nodes: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; gpu-1 runs job 7 until 2026-03-01 13:00 UTC; gpu-1 runs job 7 until 2026-03-01 13:00 UTC; and 2 more"),
+		},
+		"a scale-in waits for Slurm": {
+			func(is *scope, next *plan.Plan) { is.snapshot.Answers, next.Waits = false, []plan.Wait{silence} },
+			status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "waiting for 1 node: Slurm does not answer"),
+		},
+		"a deletion waits, and says how to waive": {
+			func(is *scope, next *plan.Plan) {
+				is.set.DeletionTimestamp, next.Waits = &metav1.Time{Time: noon}, []plan.Wait{going}
+			},
+			status.Working(slinkyv1beta1.ReasonDeleting, "waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; to delete them nevertheless, and lose their jobs, annotate the NodeSet with nodeset.slinky.slurm.net/delete-without-drain=true"),
+		},
+		"an update has stopped": {
+			func(_ *scope, next *plan.Plan) { next.Stopped = "1 of 1 pods do not come up" },
+			status.Broken(slinkyv1beta1.ReasonUpdateStopped, "1 of 1 pods do not come up; correct the spec, or put back what it was"),
+		},
+		"an update goes on": {
+			func(_ *scope, next *plan.Plan) { next.Updated, next.Outdated = 1, 1 },
+			status.Working(slinkyv1beta1.ReasonUpdating, "1 of 2 pods are up to date"),
+		},
+		"pods are missing": {
+			func(_ *scope, next *plan.Plan) { next.Desired = 5 },
+			status.Working(slinkyv1beta1.ReasonScalingOut, "2 of 5 pods exist, 2 are ready"),
+		},
+		"a slurmd is about to register": {
+			func(is *scope, _ *plan.Plan) {
+				is.snapshot.Slurm.Nodes, is.snapshot.Pods[1].Started = is.snapshot.Slurm.Nodes[:1], noon
+			},
+			status.Working(slinkyv1beta1.ReasonPodsNotReady, "1 slurmds have not registered with Slurm yet"),
+		},
+		"a slurmd never registered": {
+			func(is *scope, _ *plan.Plan) { is.snapshot.Slurm.Nodes = is.snapshot.Slurm.Nodes[:1] },
+			status.Broken(slinkyv1beta1.ReasonNotRegistered, "1 slurmds run and have not registered with Slurm within 5m0s, such as gpu-1; see the log of its pod"),
+		},
+		"nodes are down": {
+			func(is *scope, _ *plan.Plan) { is.snapshot.Slurm.Nodes[0].State = slurm.StateDown },
+			status.Broken(slinkyv1beta1.ReasonNodesDown, "1 Slurm nodes are down although their pods run; see sinfo -R for the reasons"),
+		},
+		"Slurm is silent": {
+			func(is *scope, _ *plan.Plan) { is.snapshot.Answers = false },
+			status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so nobody knows how its nodes do; nothing is disturbed meanwhile"),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			is, next := twoNodes(), &plan.Plan{Desired: 2, Updated: 2}
+			test.edit(is, next)
+			if got := judge(is, next, count(is, next), nil); got != test.want {
+				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
