@@ -239,22 +239,24 @@ func requestKinds(requests []string) map[string]int {
 	return counts
 }
 
-// quiet waits until the operator has seen all that has happened, and lists no nodes for a while.
+// quiet waits until the operator has seen all that has happened, and looks at Slurm no more often than at rest.
 func (b *bench) quiet(t *testing.T) {
 	t.Helper()
-	lists, since := -1, time.Now()
+	const interval = 10 * time.Second // of its looks at rest
+	window := min(2*interval, 2**restFor)
+	looks, since := b.looks(), time.Now()
 	b.until(t, "the operator rests", func(context.Context) (bool, error) {
-		if now := b.lists(); now != lists {
-			lists, since = now, time.Now()
+		if time.Since(since) < window {
+			return false, nil
 		}
-		return time.Since(since) > min(20*time.Second, 2**restFor), nil
+		before := looks
+		looks, since = b.looks(), time.Now()
+		return looks-before <= int(window/interval)+1, nil
 	})
 }
 
-// lists is how often nodes were listed so far.
-func (b *bench) lists() int {
-	return requestKinds(b.slurm.Requests())["GET nodes/"]
-}
+// looks is how often the operator has looked at Slurm so far.
+func (b *bench) looks() int { return requestKinds(b.slurm.Requests())["GET diag/"] }
 
 // rest watches the operator while nothing happens, but that slurmds answer slurmctld's pings.
 func (b *bench) rest(t *testing.T) scale.Rest {

@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 	"github.com/slurm-operator/slurm-operator/test/cluster/process"
@@ -42,6 +44,7 @@ func StartOperator(t *testing.T, cluster *simulated.Cluster, slurmURL string) *O
 	t.Helper()
 	root, err := repo.Root()
 	must(t, "finding the repository", err)
+	log.SetLogger(logr.Discard()) // envtest insists on one
 	_, err = envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(root, "config", "crd", "bases")}})
 	must(t, "installing the CRDs", err)
 	program := filepath.Join(t.TempDir(), "slurm-operator")

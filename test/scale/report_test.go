@@ -36,9 +36,35 @@ func TestMarkdown(t *testing.T) {
 			"kube-apiserver": {PeakMemory: 300 << 20, CPU: 9.6},
 		},
 	}}}
-	golden := filepath.Join("testdata", "report.md")
+	compare(t, "report.md", report.Markdown())
+}
+
+func TestNodeSetMarkdown(t *testing.T) {
+	writes := []scale.Writes{
+		{User: scale.OperatorUser, Verb: "create", Resource: "pods", Requests: 100},
+		{User: scale.OperatorUser, Verb: "patch", Resource: "pods/status", Requests: 150},
+		{User: "kwok", Verb: "patch", Resource: "pods/status", Requests: 100},
+	}
+	report := scale.NodeSetReport{Kubernetes: "v1.2.3", Cores: 2, Nodes: 10, Results: []scale.NodeSetResult{{
+		StatefulSet: scale.Result{Pods: 100, Created: 1, Ready: 2, Settled: 2, Gone: 4, Controllers: []string{"statefulsets"}, Creation: []scale.Writes{
+			{User: "statefulsets", Verb: "create", Resource: "pods", Requests: 100},
+		}},
+		NodeSet:  scale.Result{Pods: 100, Created: 1.1, Ready: 2.2, Settled: 3, Gone: 3, Creation: writes},
+		Creation: scale.Step{Seconds: 3, Writes: writes, SlurmRequests: 120, SlurmBytes: 2_500_000, CPU: 0.5},
+		ScaleIn:  scale.Step{Seconds: 3.5, SlurmRequests: 12},
+		Empty:    scale.Rest{CPU: 0.1, SlurmRequests: 12, SlurmBytes: 4000, Heap: 5_000_000},
+		Rest:     scale.Rest{CPU: 0.11, SlurmRequests: 12, SlurmBytes: 4000, Heap: 6_000_000},
+		Reaction: scale.Reaction{Pods: []float64{1, 3, 2}, Status: []float64{1.5}},
+	}}}
+	compare(t, "nodeset.md", report.Markdown())
+}
+
+// compare compares with a golden file.
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	golden := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(golden, []byte(report.Markdown()), 0o644); err != nil {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,7 +72,7 @@ func TestMarkdown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), report.Markdown()); diff != "" {
+	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -45,3 +45,35 @@ func TestExpectations(t *testing.T) {
 		})
 	}
 }
+
+func TestAPodIsOutrunUntilTheCacheShowsWhatWasWritten(t *testing.T) {
+	pod := func(version string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "pod", ResourceVersion: version}}
+	}
+	var expectations expectations
+	if expectations.outrun("set", pod("9")) {
+		t.Error("a pod is outrun to which nothing was written")
+	}
+	expectations.expectWritten("set", pod("12"))
+	now := time.Unix(1000, 0)
+	for version, outrun := range map[string]bool{"9": true, "11": true, "12": false, "13": false, "100": false, "": false} {
+		if expectations.outrun("set", pod(version)) != outrun {
+			t.Errorf("version %q: outrun is %t", version, !outrun)
+		}
+	}
+	if until := expectations.open("set", []corev1.Pod{*pod("11")}, now); !until.IsZero() {
+		t.Error("the whole set waits for what was written to one pod")
+	}
+	if !expectations.outrun("set", pod("11")) {
+		t.Error("what was written is forgotten before it shows")
+	}
+	expectations.open("set", []corev1.Pod{*pod("12")}, now)
+	if expectations.outrun("set", pod("11")) || len(expectations.sets) > 0 {
+		t.Error("what was written is remembered although it shows")
+	}
+	expectations.expectWritten("set", pod("20"))
+	expectations.open("set", nil, now)
+	if len(expectations.sets) > 0 {
+		t.Error("a pod that is gone is remembered")
+	}
+}

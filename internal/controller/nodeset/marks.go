@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,15 +58,22 @@ func (r *Reconciler) markPods(ctx context.Context, scope *scope, next *plan.Plan
 	)
 }
 
-// paceOfMarks is how many pods get their conditions in one reconcile: few while others are yet to come up, which is more urgent.
-// The event of a pod that was written to leads to the next reconcile.
+// paceOfMarks is how many pods get their conditions in one reconcile: few while many others are yet to come up, which is more
+// urgent, and needs the same API server. The event of a pod that was written to leads to the next reconcile.
 func paceOfMarks(scope *scope, next *plan.Plan) int {
-	coming := slices.ContainsFunc(next.Actions, func(action plan.Action) bool { return action.Kind == plan.Create })
-	for i := range scope.snapshot.Pods {
-		coming = coming || scope.snapshot.Pods[i].ReadySince.IsZero()
+	coming := 0
+	for _, action := range next.Actions {
+		if action.Kind == plan.Create {
+			coming++
+		}
 	}
-	if coming {
-		return marksAtOnce
+	for i := range scope.snapshot.Pods {
+		if scope.snapshot.Pods[i].ReadySince.IsZero() {
+			coming++
+		}
+	}
+	if coming > marksAtOnce && coming > len(scope.pods)/50 {
+		return fewMarks
 	}
 	return mostMarks
 }

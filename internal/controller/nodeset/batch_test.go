@@ -1,0 +1,61 @@
+package nodeset
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+)
+
+func TestSlowlyDoesAllOnce(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 100, podsAtOnce, 3*podsAtOnce + 7} {
+		done := make([]atomic.Int32, n)
+		if err := slowly(t.Context(), n, func(index int) error { done[index].Add(1); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for i := range done {
+			if times := done[i].Load(); times != 1 {
+				t.Errorf("of %d, number %d was done %d times", n, i, times)
+			}
+		}
+	}
+}
+
+func TestSlowlyStopsSoonAfterAnError(t *testing.T) {
+	tests := map[string]struct{ fails, most int32 }{
+		"the first":         {fails: 0, most: 1},
+		"one in a batch":    {fails: 5, most: 7},
+		"one in the stream": {fails: 300, most: 300 + podsAtOnce},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			refusal := errors.New("no")
+			var begun atomic.Int32
+			err := slowly(t.Context(), 5000, func(index int) error {
+				begun.Add(1)
+				if int32(index) >= test.fails {
+					return refusal
+				}
+				return nil
+			})
+			if !errors.Is(err, refusal) || begun.Load() > test.most {
+				t.Errorf("%d were begun, and the error is %v", begun.Load(), err)
+			}
+		})
+	}
+}
+
+func TestSlowlyEndsWithItsContext(t *testing.T) {
+	late := errors.New("late")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var begun atomic.Int32
+	err := slowly(ctx, 5000, func(int) error {
+		if begun.Add(1) == 1000 {
+			cancel(late)
+		}
+		return nil
+	})
+	if !errors.Is(err, late) || begun.Load() > 1000+podsAtOnce {
+		t.Errorf("%d were begun, and the error is %v", begun.Load(), err)
+	}
+}
