@@ -42,7 +42,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) err
 	err = errors.Join(
 		r.create(ctx, scope, next),
 		r.markPods(ctx, scope, next),
-		r.describeNodes(ctx, scope),
+		r.describeNodes(ctx, scope, next),
 		r.keepPins(ctx, scope),
 		r.keepClaims(ctx, scope, next),
 		r.reserve(ctx, scope, next),

@@ -58,8 +58,9 @@ func (r *Reconciler) markPods(ctx context.Context, scope *scope, next *plan.Plan
 	)
 }
 
-// paceOfMarks is how many pods get their conditions in one reconcile: few while many others are yet to come up, which is more
-// urgent, and needs the same API server. The event of a pod that was written to leads to the next reconcile.
+// paceOfMarks is how many pods get their conditions, and how many nodes are described to Slurm, in one reconcile: few while many
+// others are yet to come up, which is more urgent and needs the same servers. The event of what was written leads to the next
+// reconcile.
 func paceOfMarks(scope *scope, next *plan.Plan) int {
 	coming := 0
 	for _, action := range next.Actions {

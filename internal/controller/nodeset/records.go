@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // describeNodes tells Slurm which pod is behind each node, and gives it the features that its Kubernetes node calls for.
 // slurmctld keeps a dynamic node through a crash only after it was told something about it.
-func (r *Reconciler) describeNodes(ctx context.Context, scope *scope) error {
+func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan.Plan) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil
 	}
@@ -24,11 +25,12 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope) error {
 		update slurm.NodeUpdate
 	}
 	var updates []update
+	limit := paceOfMarks(scope, next) // each makes the mirror look at all nodes again
 	for i := range scope.pods {
 		pod := &scope.pods[i]
 		node := worker.SlurmName(pod)
 		record, known := scope.snapshot.Slurm.Node(node)
-		if !known || pod.DeletionTimestamp != nil || len(updates) == mostMarks {
+		if !known || pod.DeletionTimestamp != nil || len(updates) == limit {
 			continue
 		}
 		change := describe(scope.set, pod, scope.nodes[pod.Spec.NodeName], record)
