@@ -86,9 +86,6 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
-	config = rest.CopyConfig(config)
-	// The API server's priority and fairness keeps us from harming others, and lets us be fast where nobody minds.
-	config.QPS = -1
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  Scheme(),
 		Cache:                   cacheOptions(options.Namespaces),
