@@ -33,7 +33,7 @@ const Name = "nodeset"
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets/status,verbs=get;patch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets/finalizers,verbs=update
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;accountings,verbs=get;list;watch
 // +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=core,resources=pods/status,verbs=get;patch
 // +kubebuilder:rbac:groups=core,resources=services;configmaps,verbs=get;list;watch;create;patch;delete
@@ -42,7 +42,8 @@ const Name = "nodeset"
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 
-// SetupWithManager watches NodeSets, what they own, the Kubernetes nodes, the Controllers, and Slurm itself.
+// SetupWithManager watches NodeSets, what they own, the Kubernetes nodes, the Controllers with their Accountings, and Slurm
+// itself.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
@@ -60,6 +61,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.setsOnMachine), builder.WithPredicates(machineChanged)).
 		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.NodeSetsByController), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting, index.NodeSetsByController), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(r.watchPool)).
 		Complete(r)
 }

@@ -430,3 +430,29 @@ func TestScheduledUpdateReservesItsNodes(t *testing.T) {
 		return err
 	})
 }
+
+// The cluster's key comes from its Accounting. While that is away no pod is made with another one, and none is replaced.
+func TestNodeSetFollowsTheAccounting(t *testing.T) {
+	w := &nodeWorld{world: newWorld(t), set: newNodeSet(1)}
+	books := func() *slinkyv1beta1.Accounting {
+		made := newAccounting()
+		made.Name = "books"
+		return made
+	}
+	first := books()
+	w.create(t, first)
+	w.kubelet = w.startKubelet(t)
+	w.readyControllerWith(t, slinkyv1beta1.ControllerSpec{AccountingRef: &slinkyv1beta1.ObjectReference{Name: "books"}}, "books-auth-jwt")
+	w.create(t, w.set)
+	w.ready(t)
+	before := w.uids(t)
+	if err := w.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	w.is(t, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonAccountingNotReady)
+	w.create(t, books())
+	w.ready(t)
+	if after := w.uids(t); !maps.Equal(before, after) {
+		t.Errorf("the pods were %v and are %v", before, after)
+	}
+}
