@@ -107,11 +107,9 @@ func (r *Reconciler) patchFinalizer(ctx context.Context, set *slinkyv1beta1.Node
 // setState drains or undrains nodes, with one request for each reason.
 func (r *Reconciler) setState(ctx context.Context, scope *scope, next *plan.Plan, kind plan.Kind) error {
 	byReason := map[string][]string{}
-	for _, action := range next.Actions {
-		if action.Kind == kind {
-			byReason[action.Why] = append(byReason[action.Why], action.Node)
-			r.Metrics.did(action)
-		}
+	for _, action := range next.Of(kind) {
+		byReason[action.Why] = append(byReason[action.Why], action.Node)
+		r.Metrics.did(action)
 	}
 	var failures []error
 	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
@@ -134,8 +132,8 @@ func (r *Reconciler) setState(ctx context.Context, scope *scope, next *plan.Plan
 // would refuse.
 func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan) error {
 	var removals []plan.Action
-	for _, action := range next.Actions {
-		if action.Kind == plan.Delete && len(removals) < most && !r.expectations.outrun(scope.set.UID, scope.byName[action.Pod.Name]) {
+	for _, action := range next.Of(plan.Delete) {
+		if len(removals) < most && !r.expectations.outrun(scope.set.UID, scope.byName[action.Pod.Name]) {
 			removals = append(removals, action)
 		}
 	}
@@ -181,10 +179,8 @@ func (r *Reconciler) delete(ctx context.Context, scope *scope, action plan.Actio
 // prune removes records from Slurm.
 func (r *Reconciler) prune(ctx context.Context, scope *scope, next *plan.Plan) error {
 	var nodes []string
-	for _, action := range next.Actions {
-		if action.Kind == plan.Prune {
-			nodes = append(nodes, action.Node)
-		}
+	for _, action := range next.Of(plan.Prune) {
+		nodes = append(nodes, action.Node)
 	}
 	if len(nodes) == 0 {
 		return nil
@@ -200,12 +196,8 @@ func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan) 
 	if scope.template == nil {
 		return nil
 	}
-	var additions []plan.Action
-	for _, action := range next.Actions {
-		if action.Kind == plan.Create && len(additions) < most {
-			additions = append(additions, action)
-		}
-	}
+	additions := next.Of(plan.Create)
+	additions = additions[:min(most, len(additions))]
 	return slowly(ctx, len(additions), func(index int) error {
 		missing := additions[index].Pod
 		identity := worker.Numbered(scope.set, missing.Ordinal, scope.pins[missing.Ordinal])

@@ -93,12 +93,7 @@ func (r *Reconciler) keepClaims(ctx context.Context, scope *scope, next *plan.Pl
 	if len(scope.set.Spec.VolumeClaimTemplates) == 0 {
 		return nil
 	}
-	leaving := map[string]bool{}
-	for _, action := range next.Actions {
-		if action.Kind == plan.Delete {
-			leaving[action.Pod.Name] = true
-		}
-	}
+	leaving := next.Goes()
 	return evenly(len(scope.pods), marksAtOnce, func(index int) error {
 		pod := &scope.pods[index]
 		if leaving[pod.Name] || pod.DeletionTimestamp != nil {

@@ -27,12 +27,7 @@ func (r *Reconciler) markPods(ctx context.Context, scope *scope, next *plan.Plan
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil // what is known may be wrong by now
 	}
-	going := map[string]bool{}
-	for _, action := range next.Actions {
-		if action.Kind == plan.Delete {
-			going[action.Pod.Name] = true
-		}
-	}
+	going := next.Goes()
 	var labels, conditions []func() error
 	limit := paceOfMarks(scope, next)
 	for i := range scope.pods {
@@ -62,12 +57,7 @@ func (r *Reconciler) markPods(ctx context.Context, scope *scope, next *plan.Plan
 // others are yet to come up, which is more urgent and needs the same servers. The event of what was written leads to the next
 // reconcile.
 func paceOfMarks(scope *scope, next *plan.Plan) int {
-	coming := 0
-	for _, action := range next.Actions {
-		if action.Kind == plan.Create {
-			coming++
-		}
-	}
+	coming := len(next.Of(plan.Create))
 	for i := range scope.snapshot.Pods {
 		if scope.snapshot.Pods[i].ReadySince.IsZero() {
 			coming++

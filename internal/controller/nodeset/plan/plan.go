@@ -88,6 +88,26 @@ type Plan struct {
 	Wake time.Time
 }
 
+// Of are the actions of a kind, in their order.
+func (p *Plan) Of(kind Kind) []Action {
+	var found []Action
+	for _, action := range p.Actions {
+		if action.Kind == kind {
+			found = append(found, action)
+		}
+	}
+	return found
+}
+
+// Goes tells which pods are deleted, by their names.
+func (p *Plan) Goes() map[string]bool {
+	going := map[string]bool{}
+	for _, action := range p.Of(Delete) {
+		going[action.Pod.Name] = true
+	}
+	return going
+}
+
 // Next makes a plan.
 func Next(snapshot *Snapshot) Plan {
 	plan := &planner{Snapshot: snapshot, leaving: map[string]Cause{}}
