@@ -10,7 +10,7 @@ export GOLANGCI_LINT_CACHE ?= $(CURDIR)/bin/lint-cache
 NODES ?= 3
 CYCLES ?= 20
 PODS ?= 1000,5000
-FUZZTIME ?= 10s
+INPUTS ?= 100000
 # The sequences of the model test, the first of them, and the only one if SEED is given.
 N ?= 10000
 FROM ?= 1
@@ -89,8 +89,8 @@ test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
 	$(TEST) -tags slurm -count=1 -p 1 -timeout 30m ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker
 
 .PHONY: fuzz
-fuzz: ## Fuzz every target for FUZZTIME (10s)
-	hack/fuzz $(FUZZTIME)
+fuzz: ## Fuzz every target with INPUTS (100000) inputs
+	hack/fuzz $(INPUTS)
 
 PLAN := ./internal/controller/nodeset/plan
 .PHONY: test-model
