@@ -81,6 +81,8 @@ type Mirror struct {
 	fastUntil             time.Time
 	quietUntil            time.Time // no list of nodes before this without a sign
 	jobsQuietUntil        time.Time // no list of jobs before this without a demand
+	began                 time.Time // when the last look began
+	took                  time.Duration
 }
 
 // NewMirror makes a mirror that knows nothing until Run.
@@ -94,7 +96,7 @@ func NewMirror(client Reader, options MirrorOptions) *Mirror {
 // Snapshot is what is known; nil when nothing is.
 func (m *Mirror) Snapshot() *Snapshot { return m.current.Load() }
 
-// Nudge makes the mirror look soon, and often for a while: something is about to change. It never waits.
+// Nudge makes the mirror look as soon as its pace allows, and often for a while: something is about to change. It never waits.
 func (m *Mirror) Nudge() {
 	select {
 	case m.nudges <- struct{}{}:
@@ -175,7 +177,6 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 	failures := 0
 	var last Poll
 	for ctx.Err() == nil {
-		demanded := false
 		select {
 		case <-ctx.Done():
 			continue
@@ -185,12 +186,15 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 				continue
 			}
 			waiting = append(waiting, done)
-			demanded = true
 		case <-m.nudges:
 			if failures > 0 {
 				continue
 			}
-			demanded = true
+			m.fastUntil = time.Now().Add(m.options.FastFor)
+			if early := m.pace() - time.Since(m.began); early > 0 {
+				timer.Reset(early)
+				continue
+			}
 		case <-m.retries:
 			if failures == 0 {
 				continue
@@ -198,13 +202,14 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 		case <-timer.C:
 		}
 		waiting = append(waiting, m.pause(ctx, shortest)...)
-		start := time.Now()
-		last = m.poll(ctx, demanded || len(waiting) > 0)
+		m.began = time.Now()
+		last = m.poll(ctx, len(waiting) > 0)
+		m.took = time.Since(m.began)
 		for _, done := range waiting {
 			done <- last.Err
 		}
 		waiting = nil
-		wait := max(m.interval()-time.Since(start), 0) // a long answer does not make the interval longer
+		wait := max(m.interval()-m.took, 0)
 		if last.Err != nil {
 			failures++
 			wait = backoff(failures, last.Err)
@@ -234,12 +239,20 @@ func (m *Mirror) pause(ctx context.Context, length time.Duration) []chan<- error
 	}
 }
 
+// interval is the time from the beginning of one look to that of the next one, unless that is demanded.
 func (m *Mirror) interval() time.Duration {
 	if time.Now().Before(m.fastUntil) {
-		return m.options.Fast
+		return max(m.options.Fast, m.pace())
 	}
 	return m.options.Slow
 }
+
+// pace is the least time from the beginning of one look to that of the next one, unless that is demanded. The more nodes there
+// are, the longer slurmctld is busy with each look, and it has jobs to start meanwhile.
+func (m *Mirror) pace() time.Duration { return min(share*m.took, m.options.Slow) }
+
+// share is which share of the time may be spent on looking while things change: one in so many.
+const share = 4
 
 // poll asks for what may have changed, and publishes it. When it is demanded, both lists are asked for.
 func (m *Mirror) poll(ctx context.Context, demanded bool) Poll {

@@ -31,7 +31,8 @@ type scripted struct {
 	nodesAt, jobsAt int64
 	err             error
 	nodesErr        error
-	size            int64 // bytes of a list of nodes
+	size            int64         // bytes of a list of nodes
+	slow            time.Duration // how long a list of nodes takes
 	asked           map[string]int
 	sent            int64
 }
@@ -60,6 +61,7 @@ func (s *scripted) Diag(context.Context) (Diag, error) {
 }
 
 func (s *scripted) Nodes(_ context.Context, since Cursor) (NodeList, error) {
+	time.Sleep(s.slow)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked["nodes"]++
@@ -227,6 +229,29 @@ func TestMirrorIsCheapWhileOnlyHeartbeatsChange(t *testing.T) {
 		})
 		if diff := cmp.Diff([]string{"n8"}, take(t, changes)); diff != "" || time.Since(start) > 31*time.Minute {
 			t.Errorf("after %s: %s", time.Since(start), diff)
+		}
+	})
+}
+
+func TestMirrorLeavesSlurmctldTimeForItsJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		cluster.slow = time.Second
+		mirror := runMirror(t, cluster)
+		changes := mirror.Subscribe()
+		take(t, changes)
+		before := cluster.polls()
+		for i := range 600 {
+			cluster.change("a", func(n *Node) { n.Comment = strconv.Itoa(i) })
+			mirror.Nudge()
+			time.Sleep(100 * time.Millisecond)
+		}
+		if looks := cluster.polls() - before; looks < 13 || looks > 16 {
+			t.Errorf("it looked %d times in a minute at a cluster that needs a second for each look, want one in 4 seconds", looks)
+		}
+		begin := time.Now()
+		if _, err := mirror.Refresh(t.Context()); err != nil || time.Since(begin) > 2500*time.Millisecond {
+			t.Errorf("a look that was demanded came after %s: %v", time.Since(begin), err)
 		}
 	})
 }

@@ -17,19 +17,23 @@ func PodTrouble(pods []corev1.Pod) string {
 		others                int
 	}
 	var kinds []*kind
-	for _, pod := range slices.SortedFunc(slices.Values(pods), func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) }) {
-		trouble, message := podTrouble(&pod)
+	for i := range pods {
+		trouble, message := podTrouble(&pods[i])
 		if trouble == "" {
 			continue
 		}
 		// Messages name the pod, so that they cannot tell whether two pods fail in the same way.
 		same := slices.IndexFunc(kinds, func(known *kind) bool { return known.trouble == trouble })
-		if same >= 0 {
-			kinds[same].others++
+		if same < 0 {
+			kinds = append(kinds, &kind{pods[i].Name, trouble, message, 0})
 			continue
 		}
-		kinds = append(kinds, &kind{pod: pod.Name, trouble: trouble, message: message})
+		kinds[same].others++
+		if pods[i].Name < kinds[same].pod { // whatever the order, the words are the same
+			kinds[same].pod, kinds[same].message = pods[i].Name, message
+		}
 	}
+	slices.SortFunc(kinds, func(a, b *kind) int { return cmp.Compare(a.pod, b.pod) })
 	texts := make([]string, len(kinds))
 	for i, kind := range kinds {
 		who := "pod " + kind.pod

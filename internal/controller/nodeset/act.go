@@ -133,7 +133,7 @@ func (r *Reconciler) setState(ctx context.Context, scope *scope, next *plan.Plan
 func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan) error {
 	var removals []plan.Action
 	for _, action := range next.Of(plan.Delete) {
-		if len(removals) < most && !r.expectations.outrun(scope.set.UID, scope.byName[action.Pod.Name]) {
+		if !r.expectations.outrun(scope.set.UID, scope.byName[action.Pod.Name]) {
 			removals = append(removals, action)
 		}
 	}
@@ -197,7 +197,6 @@ func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan) 
 		return nil
 	}
 	additions := next.Of(plan.Create)
-	additions = additions[:min(most, len(additions))]
 	return slowly(ctx, len(additions), func(index int) error {
 		missing := additions[index].Pod
 		identity := worker.Numbered(scope.set, missing.Ordinal, scope.pins[missing.Ordinal])

@@ -8,9 +8,10 @@ import (
 
 // A few limits keep one NodeSet from holding up others, the API server or slurmctld.
 const (
-	// most is how many pods are created or deleted in one reconcile; mostMarks is how many are marked or described, which is
-	// less urgent, and fewMarks is how many are marked while many are yet to come up.
-	most, mostMarks, fewMarks = 1000, 250, 4
+	// mostMarks is how many pods are marked or nodes described in one reconcile, and fewMarks is how many while many are yet to
+	// come up, which is more urgent. How many are created or deleted has no limit, as with Kubernetes' own controllers: to begin
+	// again slowly, after the cache has shown all that was done, takes longer than a thousand pods do.
+	mostMarks, fewMarks = 250, 4
 	// podsAtOnce is how many pods are created or deleted at once: so many that a busy API server lets them come and go as
 	// fast as those of Kubernetes' own controllers.
 	podsAtOnce = 256

@@ -38,7 +38,7 @@ func (r *Reconciler) markPods(ctx context.Context, scope *scope, next *plan.Plan
 		node := worker.SlurmName(pod)
 		record, _ := scope.snapshot.Slurm.Node(node)
 		marks := marksOf(record, scope.snapshot.Slurm.Loads[node])
-		if patch := marks.metadataPatch(pod); patch != nil && len(labels) < most {
+		if patch := marks.metadataPatch(pod); patch != nil {
 			labels = append(labels, func() error { return r.patchMetadata(ctx, scope.set, pod, patch) })
 		}
 		if len(conditions) < limit {

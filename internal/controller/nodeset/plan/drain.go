@@ -112,6 +112,9 @@ func (p *planner) prune() {
 	}
 	taken := make(map[string]bool, len(p.Pods))
 	for i := range p.Pods {
+		if p.Pods[i].Terminating {
+			return // pods go by the hundred, and their records with one look at Slurm and one request
+		}
 		taken[p.Pods[i].Node] = true
 	}
 	for _, record := range p.Slurm.Nodes {

@@ -221,7 +221,11 @@ func TestPrune(t *testing.T) {
 		"removes none while a pod is missing":         {scene(2, gone, down, replicas(2)), []string{"create ordinal 1: it is missing"}},
 		"removes none after a look that is old":       {scene(2, gone, down, func(s *plan.Snapshot) { s.Fresh = false }), nil},
 		"removes none of a pod that is going":         {scene(2, prune, replicas(1), down, pod(1, func(p *plan.Pod) { p.Terminating = true })), nil},
-		"removes none while Slurm is away":            {scene(2, gone, down, func(s *plan.Snapshot) { s.Answers = false }), nil},
+		"removes none while another pod is going": {scene(3, prune, record(1, func(n *slurm.Node) { n.State = slurm.StateDown }), func(s *plan.Snapshot) {
+			s.Pods, s.Set.Replicas = []plan.Pod{s.Pods[0], s.Pods[2]}, 1
+			s.Pods[1].Terminating = true
+		}), nil},
+		"removes none while Slurm is away": {scene(2, gone, down, func(s *plan.Snapshot) { s.Answers = false }), nil},
 	})
 }
 
