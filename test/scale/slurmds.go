@@ -17,8 +17,12 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
 )
 
-// registration is how long slurmds that start at about the same time take to register together.
-const registration = 100 * time.Millisecond
+const (
+	// registration is how long slurmds that start at about the same time take to register together.
+	registration = 100 * time.Millisecond
+	// silence is after how long slurmctld notices that a slurmd has ended, which does not tell it: the operator's SlurmdTimeout.
+	silence = 300 * time.Second
+)
 
 // Slurmds play the slurmds in the pods of NodeSets: each registers its node when its pod is Ready, and no longer answers when
 // its pod goes.
@@ -28,14 +32,15 @@ type Slurmds struct {
 	mutex      sync.Mutex
 	conditions map[string][]corev1.PodConditionType // of each pod
 	changed    chan struct{}
-	nodes      map[string]bool // whether each runs; those that have changed
+	started    []string             // nodes that are about to register
+	ended      map[string]time.Time // nodes whose slurmds have ended, and when
 }
 
 // PlaySlurmds plays the slurmds of a cluster until the test ends.
 func PlaySlurmds(t *testing.T, cluster *simulated.Cluster, slurm *slurmtest.Server) *Slurmds {
 	t.Helper()
 	slurmds := &Slurmds{
-		slurm: slurm, conditions: map[string][]corev1.PodConditionType{}, changed: make(chan struct{}), nodes: map[string]bool{},
+		slurm: slurm, conditions: map[string][]corev1.PodConditionType{}, changed: make(chan struct{}), ended: map[string]time.Time{},
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(cluster.Client, 0,
 		informers.WithNamespace(corev1.NamespaceDefault),
@@ -68,14 +73,16 @@ func (s *Slurmds) see(before, after *corev1.Pod) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if before != nil && runs(before) && (after == nil || after.UID != before.UID || !runs(after)) {
-		s.nodes[before.Labels[slinkyv1beta1.LabelPodHostname]] = false
+		s.ended[before.Labels[slinkyv1beta1.LabelPodHostname]] = time.Now()
 	}
 	if after == nil {
 		delete(s.conditions, before.Name)
 		return
 	}
 	if runs(after) && (before == nil || before.UID != after.UID || !runs(before)) {
-		s.nodes[after.Labels[slinkyv1beta1.LabelPodHostname]] = true
+		node := after.Labels[slinkyv1beta1.LabelPodHostname]
+		s.started = append(s.started, node)
+		delete(s.ended, node)
 	}
 	var conditions []corev1.PodConditionType
 	for _, condition := range after.Status.Conditions {
@@ -93,7 +100,7 @@ func runs(pod *corev1.Pod) bool {
 	})
 }
 
-// register tells Slurm of the slurmds that have started and ended.
+// register tells Slurm of the slurmds that have started, and lets it notice which have ended.
 func (s *Slurmds) register(ctx context.Context) {
 	ticker := time.NewTicker(registration)
 	defer ticker.Stop()
@@ -103,25 +110,28 @@ func (s *Slurmds) register(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		s.mutex.Lock()
-		nodes := s.nodes
-		s.nodes = map[string]bool{}
-		s.mutex.Unlock()
-		var started, ended []string
-		for node, runs := range nodes {
-			if runs {
-				started = append(started, node)
-			} else {
-				ended = append(ended, node)
-			}
-		}
+		started, silent := s.take(time.Now())
 		if len(started) > 0 {
 			s.slurm.AddNodes(started...)
 		}
-		if len(ended) > 0 {
-			s.slurm.StopNodes(ended...)
+		if len(silent) > 0 {
+			s.slurm.StopNodes(silent...)
 		}
 	}
+}
+
+// take takes the nodes that slurmctld learns of now: those that have started, and those that have been silent for long.
+func (s *Slurmds) take(now time.Time) (started, silent []string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	started, s.started = s.started, nil
+	for node, since := range s.ended {
+		if now.Sub(since) >= silence {
+			silent = append(silent, node)
+			delete(s.ended, node)
+		}
+	}
+	return started, silent
 }
 
 // With is how many pods have a condition.

@@ -8,6 +8,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 )
 
 // Name is the controller's name, in logs, metrics and events.
@@ -23,6 +24,7 @@ const Name = "accounting"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
+		WithOptions(retry.Options()).
 		For(&slinkyv1beta1.Accounting{}).
 		Owns(&appsv1.StatefulSet{}).
 		Owns(&corev1.Service{}).

@@ -11,6 +11,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 )
 
 // Name is the controller's name, in logs, metrics and events.
@@ -29,6 +30,7 @@ const Name = "controller"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
+		WithOptions(retry.Options()).
 		For(&slinkyv1beta1.Controller{}).
 		Owns(&appsv1.StatefulSet{}).
 		Owns(&corev1.Service{}).

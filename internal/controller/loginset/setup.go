@@ -11,6 +11,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 )
 
 // Name is the controller's name, in logs, metrics and events.
@@ -30,6 +31,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
+		WithOptions(retry.Options()).
 		For(&slinkyv1beta1.LoginSet{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).

@@ -50,6 +50,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) err
 	if err != nil {
 		return err
 	}
+	scope.again = scope.again || !timely(ctx)
 	return r.finish(ctx, scope)
 }
 
@@ -137,7 +138,7 @@ func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan) 
 			removals = append(removals, action)
 		}
 	}
-	err := evenly(len(removals), podsAtOnce, func(index int) error { return r.delete(ctx, scope, removals[index]) })
+	err := evenly(ctx, len(removals), podsAtOnce, func(index int) error { return r.delete(ctx, scope, removals[index]) })
 	if errors.Is(err, errHeld) || apierrors.IsConflict(err) {
 		scope.again = true // nothing is wrong: what was decided no longer holds
 		return nil

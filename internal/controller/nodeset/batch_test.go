@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestSlowlyDoesAllOnce(t *testing.T) {
@@ -18,6 +20,26 @@ func TestSlowlyDoesAllOnce(t *testing.T) {
 				t.Errorf("of %d, number %d was done %d times", n, i, times)
 			}
 		}
+	}
+}
+
+func TestNothingIsBegunWhenTimeRunsOut(t *testing.T) {
+	batches := map[string]func(context.Context, func(int) error) error{
+		"slowly": func(ctx context.Context, do func(int) error) error { return slowly(ctx, 100000, do) },
+		"evenly": func(ctx context.Context, do func(int) error) error { return evenly(ctx, 100000, podsAtOnce, do) },
+	}
+	for name, batch := range batches {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*spare)
+				defer cancel()
+				begin := time.Now()
+				err := batch(ctx, func(int) error { time.Sleep(time.Second); return ctx.Err() })
+				if took := time.Since(begin); err != nil || took < 2*spare || took > 2*spare+time.Second {
+					t.Errorf("it took %s: %v", took, err)
+				}
+			})
+		})
 	}
 }
 

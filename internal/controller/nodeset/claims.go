@@ -94,7 +94,7 @@ func (r *Reconciler) keepClaims(ctx context.Context, scope *scope, next *plan.Pl
 		return nil
 	}
 	leaving := next.Goes()
-	return evenly(len(scope.pods), marksAtOnce, func(index int) error {
+	return evenly(ctx, len(scope.pods), marksAtOnce, func(index int) error {
 		pod := &scope.pods[index]
 		if leaving[pod.Name] || pod.DeletionTimestamp != nil {
 			return nil

@@ -48,8 +48,8 @@ func (r *Reconciler) markPods(ctx context.Context, scope *scope, next *plan.Plan
 		}
 	}
 	return errors.Join(
-		evenly(len(labels), marksAtOnce, func(index int) error { return labels[index]() }), // they protect jobs, so they come first
-		evenly(len(conditions), marksAtOnce, func(index int) error { return conditions[index]() }),
+		evenly(ctx, len(labels), marksAtOnce, func(index int) error { return labels[index]() }), // they protect jobs, so they come first
+		evenly(ctx, len(conditions), marksAtOnce, func(index int) error { return conditions[index]() }),
 	)
 }
 

@@ -38,7 +38,7 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan
 			updates = append(updates, update{node, change})
 		}
 	}
-	return evenly(len(updates), nodesAtOnce, func(index int) error {
+	return evenly(ctx, len(updates), nodesAtOnce, func(index int) error {
 		if _, err := scope.session.UpdateNodes(ctx, []string{updates[index].node}, updates[index].update); err != nil {
 			return fmt.Errorf("describing node %s to Slurm: %w", updates[index].node, err)
 		}

@@ -25,6 +25,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 )
 
 // Name is the controller's name, in logs, metrics and events.
@@ -47,6 +48,7 @@ const Name = "nodeset"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
+		WithOptions(retry.Options()).
 		For(&slinkyv1beta1.NodeSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&corev1.Pod{}, handler.Funcs{
 			CreateFunc: func(_ context.Context, event event.CreateEvent, queue workQueue) { podChanged(queue, event.Object) },

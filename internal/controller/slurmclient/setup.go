@@ -16,6 +16,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -30,6 +31,7 @@ const Name = "slurmclient"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
+		WithOptions(retry.Options()).
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, configurationApplied))).
 		Watches(&slinkyv1beta1.RestApi{}, index.RestAPIsByController.Referenced()).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting), builder.WithPredicates(predicate.GenerationChangedPredicate{})).

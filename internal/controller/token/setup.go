@@ -6,6 +6,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 )
 
 // Name is the controller's name, in logs, metrics and events.
@@ -19,6 +20,7 @@ const Name = "token"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
+		WithOptions(retry.Options()).
 		For(&slinkyv1beta1.Token{}).
 		Owns(&corev1.Secret{}).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.TokensBySecret)).
