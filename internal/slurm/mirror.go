@@ -24,10 +24,8 @@ type Counter interface {
 
 // MirrorOptions say how often a mirror asks.
 type MirrorOptions struct {
-	// Fast is the interval for a while after a change, a nudge or a demand; Slow is the interval at rest.
+	// Fast is the interval after a change, a nudge or a demand. It doubles while nothing changes, up to Slow, the interval at rest.
 	Fast, Slow time.Duration
-	// FastFor is how long the mirror stays fast.
-	FastFor time.Duration
 	// Noise is how many bytes a second may on average be spent on lists that turn out to bring nothing new.
 	Noise int64
 	// MaxQuiet is the longest time without a list when there is no sign of a change.
@@ -43,7 +41,6 @@ func (o MirrorOptions) withDefaults() MirrorOptions {
 	}
 	set(&o.Fast, time.Second)
 	set(&o.Slow, 10*time.Second)
-	set(&o.FastFor, 15*time.Second)
 	set(&o.MaxQuiet, 30*time.Minute)
 	if o.Noise == 0 {
 		o.Noise = 4 << 10
@@ -77,18 +74,19 @@ type Mirror struct {
 	nodeCursor, jobCursor Cursor
 	counters              map[string]int64 // as of the last list of nodes
 	countersSince         time.Time
-	controllerNow         time.Time // slurmctld's clock at the last poll
-	fastUntil             time.Time
-	quietUntil            time.Time // no list of nodes before this without a sign
-	jobsQuietUntil        time.Time // no list of jobs before this without a demand
-	began                 time.Time // when the last look began
+	controllerNow         time.Time     // slurmctld's clock at the last poll
+	quietUntil            time.Time     // no list of nodes before this without a sign
+	jobsQuietUntil        time.Time     // no list of jobs before this without a demand
+	pause                 time.Duration // between two looks, Fast to Slow
+	began                 time.Time     // when the last look began
 	took                  time.Duration
 }
 
 // NewMirror makes a mirror that knows nothing until Run.
 func NewMirror(client Reader, options MirrorOptions) *Mirror {
+	options = options.withDefaults()
 	return &Mirror{
-		client: client, options: options.withDefaults(),
+		client: client, options: options, pause: options.Fast,
 		nudges: make(chan struct{}, 1), retries: make(chan struct{}, 1), demands: make(chan chan<- error), stopped: make(chan struct{}),
 	}
 }
@@ -96,7 +94,7 @@ func NewMirror(client Reader, options MirrorOptions) *Mirror {
 // Snapshot is what is known; nil when nothing is.
 func (m *Mirror) Snapshot() *Snapshot { return m.current.Load() }
 
-// Nudge makes the mirror look as soon as its pace allows, and often for a while: something is about to change. It never waits.
+// Nudge makes the mirror look as soon as its pace allows, and often for a while: something has changed or is about to. It never waits.
 func (m *Mirror) Nudge() {
 	select {
 	case m.nudges <- struct{}{}:
@@ -190,7 +188,7 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 			if failures > 0 {
 				continue
 			}
-			m.fastUntil = time.Now().Add(m.options.FastFor)
+			m.pause = m.options.Fast
 			if early := m.pace() - time.Since(m.began); early > 0 {
 				timer.Reset(early)
 				continue
@@ -201,7 +199,7 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 			}
 		case <-timer.C:
 		}
-		waiting = append(waiting, m.pause(ctx, shortest)...)
+		waiting = append(waiting, m.gather(ctx, shortest)...)
 		m.began = time.Now()
 		last = m.poll(ctx, len(waiting) > 0)
 		m.took = time.Since(m.began)
@@ -222,8 +220,8 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 	}
 }
 
-// pause waits a little and takes the demands that come in the meantime, to serve them all with one poll.
-func (m *Mirror) pause(ctx context.Context, length time.Duration) []chan<- error {
+// gather waits a little and takes the demands that come in the meantime, to serve them all with one poll.
+func (m *Mirror) gather(ctx context.Context, length time.Duration) []chan<- error {
 	var more []chan<- error
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -240,24 +238,19 @@ func (m *Mirror) pause(ctx context.Context, length time.Duration) []chan<- error
 }
 
 // interval is the time from the beginning of one look to that of the next one, unless that is demanded.
-func (m *Mirror) interval() time.Duration {
-	if time.Now().Before(m.fastUntil) {
-		return max(m.options.Fast, m.pace())
-	}
-	return m.options.Slow
-}
+func (m *Mirror) interval() time.Duration { return max(m.pause, m.pace()) }
 
 // pace is the least time from the beginning of one look to that of the next one, unless that is demanded. The more nodes there
 // are, the longer slurmctld is busy with each look, and it has jobs to start meanwhile.
 func (m *Mirror) pace() time.Duration { return min(share*m.took, m.options.Slow) }
 
 // share is which share of the time may be spent on looking while things change: one in so many.
-const share = 4
+const share = 8
 
 // poll asks for what may have changed, and publishes it. When it is demanded, both lists are asked for.
 func (m *Mirror) poll(ctx context.Context, demanded bool) Poll {
 	if demanded {
-		m.fastUntil = time.Now().Add(m.options.FastFor)
+		m.pause = m.options.Fast
 	}
 	diag, err := m.client.Diag(ctx)
 	if err != nil {
@@ -279,7 +272,7 @@ func (m *Mirror) poll(ctx context.Context, demanded bool) Poll {
 	}
 	counters := m.signs(ctx, diag)
 	now := time.Now()
-	sign := len(changed) > 0 || now.Before(m.fastUntil) || !maps.Equal(counters, m.counters)
+	sign := len(changed) > 0 || m.pause < m.options.Slow || !maps.Equal(counters, m.counters)
 	if demanded || sign || !now.Before(m.quietUntil) {
 		changedNodes, err := m.pollNodes(ctx, next)
 		if err != nil {
@@ -291,7 +284,9 @@ func (m *Mirror) poll(ctx context.Context, demanded bool) Poll {
 	}
 	if len(changed) > 0 || next.Generation == 0 {
 		next.Generation++
-		m.fastUntil = time.Now().Add(m.options.FastFor)
+		m.pause = m.options.Fast
+	} else {
+		m.pause = min(2*m.pause, m.options.Slow)
 	}
 	m.subscriptions.publish(func() { m.current.Store(next) }, changed...)
 	return Poll{Diag: diag, Changed: changed}

@@ -246,8 +246,8 @@ func TestMirrorLeavesSlurmctldTimeForItsJobs(t *testing.T) {
 			mirror.Nudge()
 			time.Sleep(100 * time.Millisecond)
 		}
-		if looks := cluster.polls() - before; looks < 13 || looks > 16 {
-			t.Errorf("it looked %d times in a minute at a cluster that needs a second for each look, want one in 4 seconds", looks)
+		if looks := cluster.polls() - before; looks < 7 || looks > 8 {
+			t.Errorf("it looked %d times in a minute at a cluster that needs a second for each look, want one in 8 seconds", looks)
 		}
 		begin := time.Now()
 		if _, err := mirror.Refresh(t.Context()); err != nil || time.Since(begin) > 2500*time.Millisecond {

@@ -25,11 +25,13 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan
 		update slurm.NodeUpdate
 	}
 	var updates []update
+	registering := false
 	limit := paceOfMarks(scope, next) // each makes the mirror look at all nodes again
 	for i := range scope.pods {
 		pod := &scope.pods[i]
 		node := worker.SlurmName(pod)
 		record, known := scope.snapshot.Slurm.Node(node)
+		registering = registering || !known && !scope.snapshot.Pods[i].ReadySince.IsZero()
 		if !known || pod.DeletionTimestamp != nil || len(updates) == limit {
 			continue
 		}
@@ -37,6 +39,9 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan
 		if change.Comment != nil || change.Features != nil {
 			updates = append(updates, update{node, change})
 		}
+	}
+	if registering {
+		scope.session.Mirror.Nudge() // at rest it would see the new node some seconds late
 	}
 	return evenly(ctx, len(updates), nodesAtOnce, func(index int) error {
 		if _, err := scope.session.UpdateNodes(ctx, []string{updates[index].node}, updates[index].update); err != nil {

@@ -83,7 +83,7 @@ func TestMirrorSeesASilentNode(t *testing.T) {
 	must(t, err)
 	t.Cleanup(client.Close)
 	mirror := slurm.NewMirror(client, slurm.MirrorOptions{
-		Fast: 100 * time.Millisecond, Slow: 500 * time.Millisecond, FastFor: time.Second, Noise: 1, MaxQuiet: time.Hour,
+		Fast: 100 * time.Millisecond, Slow: 500 * time.Millisecond, Noise: 1, MaxQuiet: time.Hour,
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -51,6 +51,8 @@ type world struct {
 	client.Client
 	namespace string
 	slurm     *slurmtest.Server
+	// mirror says how often managers that are run look at Slurm.
+	mirror slurm.MirrorOptions
 
 	mu     sync.Mutex
 	agents map[string]cluster.AgentState // by the address of the pod
@@ -74,6 +76,7 @@ func newWorld(t *testing.T) *world {
 	world := &world{
 		Client: client.NewNamespacedClient(direct, namespace.Name), namespace: namespace.Name,
 		slurm: slurmtest.New(t, slurmtest.Release2605), agents: map[string]cluster.AgentState{},
+		mirror: slurm.MirrorOptions{Fast: 50 * time.Millisecond, Slow: 200 * time.Millisecond},
 	}
 	world.stopManager = sync.OnceFunc(world.run(t, countWrites(server.Config, &world.writes)))
 	t.Cleanup(world.stopManager)
@@ -108,8 +111,7 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 		ended <- operator.Run(ctx, config, operator.Options{
 			MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{w.namespace}, Workers: 2,
 			Registerer: prometheus.NewRegistry(),
-			Mirror:     slurm.MirrorOptions{Fast: 50 * time.Millisecond, Slow: 200 * time.Millisecond},
-			Dial:       w.dial, Agent: w.agent,
+			Mirror:     w.mirror, Dial: w.dial, Agent: w.agent,
 			Images: naming.Images{Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev"},
 		})
 	}()

@@ -182,6 +182,20 @@ func TestNodeSetComesUp(t *testing.T) {
 	w.rests(t)
 }
 
+// A mirror at rest looks rarely, and yet a node that has registered is seen at once.
+func TestNewNodesAreSeenAtOnce(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(1))
+	w.stopManager()
+	w.mirror.Fast, w.mirror.Slow = time.Hour, time.Hour
+	stop := w.run(t, countWrites(server.Config, &w.writes))
+	defer stop()
+	w.scale(t, 2)
+	w.ready(t)
+	w.rests(t)
+	w.scale(t, 3)
+	w.ready(t)
+}
+
 func TestScaleInWaitsForJobs(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(4))
 	short, middle := w.runJob(t, "gpu-1", time.Hour), w.runJob(t, "gpu-3", 2*time.Hour)
