@@ -57,6 +57,10 @@ binaries: $(DEVCLUSTER) ## Build Kubernetes, containerd, Helm and kwok into the 
 images: $(DEVCLUSTER) bin/slurm-operator ## Build all images into the cache (root)
 	$(DEVCLUSTER) images bin/slurm-operator
 
+.PHONY: sbom
+sbom: images ## Write a bill of materials for each image into bin/sbom
+	$(DEVCLUSTER) bills bin/sbom
+
 ##@ Check
 .PHONY: generate
 generate: ## Write everything that is generated

@@ -108,6 +108,13 @@ func buildImages(ctx context.Context, arguments []string) error {
 	return images.Build(ctx, os.Stdout, options)
 }
 
+func writeBills(ctx context.Context, arguments []string) error {
+	if len(arguments) != 1 {
+		return errUsage
+	}
+	return images.WriteBills(ctx, arguments[0])
+}
+
 func serveRegistry(ctx context.Context, arguments []string) error {
 	dir, err := images.Dir()
 	if err != nil {

@@ -31,6 +31,7 @@ var commands = []command{
 	{"env", "print shell commands that set KUBECONFIG, and PATH to its kubectl and Helm", environment},
 	{"binaries", "build every program that test clusters run and print their directories", buildBinaries},
 	{"images [OPERATOR]", "build every image, with that operator binary", buildImages},
+	{"bills DIRECTORY", "write a bill of materials (CycloneDX) for each image into a directory", writeBills},
 	{"node on|off NAME", "power a node on or off", power},
 	{"node cut|heal NAME", "take a node off the network, or put it back", power},
 	{"node delay NAME DURATION", "hold up what a node sends and receives; 0s ends it", power},

@@ -1,0 +1,150 @@
+package images
+
+import (
+	"bufio"
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A bill is a bill of materials in CycloneDX's JSON form: what an image is made of, for those who look for known weaknesses.
+type bill struct {
+	Format     string      `json:"bomFormat"`
+	Version    string      `json:"specVersion"`
+	Revision   int         `json:"version"`
+	Metadata   subject     `json:"metadata"`
+	Components []component `json:"components"`
+}
+
+type subject struct {
+	Component component `json:"component"`
+}
+
+type component struct {
+	Type    string `json:"type"`
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	// URL is the package URL, by which scanners know a component.
+	URL string `json:"purl,omitempty"`
+}
+
+// WriteBills writes a bill of materials for each of the product's images in the layout into a directory.
+func WriteBills(ctx context.Context, dir string) error {
+	source, err := openLayout()
+	if err != nil {
+		return err
+	}
+	index, err := source.index()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for i := range index.Manifests {
+		name := nameOf(index.Manifests[i])
+		if !strings.HasPrefix(name, "slurm-operator/") {
+			continue
+		}
+		unpacked, err := Unpack(ctx, name)
+		if err != nil {
+			return err
+		}
+		bill, err := billOf(name, unpacked.Layers)
+		if err != nil {
+			return err
+		}
+		file := strings.NewReplacer("/", "-", ":", "-").Replace(name) + ".cdx.json"
+		if err := writeJSON(filepath.Join(dir, file), bill); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// billOf lists Debian's packages in the layers of an image, and the modules of programs in Go, which Debian's packages are not.
+func billOf(name string, layers []string) (bill, error) {
+	image, tag, _ := strings.Cut(name, ":")
+	is := bill{Format: "CycloneDX", Version: "1.6", Revision: 1, Metadata: subject{component{Type: "container", Name: image, Version: tag}}}
+	for _, layer := range slices.Backward(layers) {
+		packages, err := debianPackages(filepath.Join(layer, "var/lib/dpkg/status"))
+		if err == nil {
+			is.Components = packages // the uppermost layer that has a list has the whole
+			return is, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return bill{}, err
+		}
+	}
+	for _, layer := range layers {
+		modules, err := goModules(layer)
+		if err != nil {
+			return bill{}, err
+		}
+		is.Components = append(is.Components, modules...)
+	}
+	return is, nil
+}
+
+// debianPackages reads dpkg's list of what is installed.
+func debianPackages(path string) ([]component, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var packages []component
+	fields := map[string]string{}
+	end := func() {
+		if strings.HasSuffix(fields["Status"], " installed") {
+			packages = append(packages, component{
+				Type: "library", Name: fields["Package"], Version: fields["Version"],
+				URL: "pkg:deb/debian/" + fields["Package"] + "@" + url.QueryEscape(fields["Version"]) + "?arch=" + fields["Architecture"],
+			})
+		}
+		clear(fields)
+	}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if lines.Text() == "" {
+			end()
+		} else if field, value, found := strings.Cut(lines.Text(), ": "); found && !strings.HasPrefix(field, " ") {
+			fields[field] = value
+		}
+	}
+	end()
+	return packages, lines.Err()
+}
+
+// goModules reads what the programs below a directory are made of.
+func goModules(dir string) ([]component, error) {
+	var modules []component
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			return nil //nolint:nilerr // not a program in Go
+		}
+		add := func(module, version string) {
+			modules = append(modules, component{Type: "library", Name: module, Version: version, URL: "pkg:golang/" + module + "@" + url.QueryEscape(version)})
+		}
+		add("stdlib", strings.TrimPrefix(info.GoVersion, "go"))
+		for _, module := range info.Deps {
+			if module.Replace != nil {
+				module = module.Replace
+			}
+			add(module.Path, module.Version)
+		}
+		return nil
+	})
+	return modules, err
+}
