@@ -99,6 +99,11 @@ func outdated(pods ...int) edit {
 // unready has a pod that came up before and is not ready now.
 func unready(i int) edit { return pod(i, func(pod *plan.Pod) { pod.ReadySince = time.Time{} }) }
 
+// silent has a node that does not answer slurmctld.
+func silent(i int) edit {
+	return record(i, func(n *slurm.Node) { n.Flags |= slurm.FlagNotResponding })
+}
+
 // newborn makes the first pod one that a kubelet has and that has not started.
 func newborn(s *plan.Snapshot) {
 	pod := &s.Pods[0]

@@ -30,7 +30,8 @@ func (p *planner) update() {
 
 // takeStock finds the pods among which there is a choice, and how many of them may be chosen. Where there is none, it decides.
 func (p *planner) takeStock(known bool) (candidates []*Pod, budget int) {
-	drained, missing := 0, max(p.Desired-len(p.Pods), 0)
+	var drained []*Pod
+	missing := max(p.Desired-len(p.Pods), 0)
 	p.trying = missing
 	budget = p.Set.Update.MaxUnavailable - missing
 	for i := range p.Pods {
@@ -53,15 +54,18 @@ func (p *planner) takeStock(known bool) (candidates []*Pod, budget int) {
 		case known && p.drainable(pod):
 			candidates = append(candidates, pod)
 			if p.drainedFor(Updating, pod) {
-				drained++
+				drained = append(drained, pod)
 			}
 		case known || pod.Unplaced:
 			p.leave(Updating, pod)
 			budget--
 		}
 	}
-	// What becomes unavailable meanwhile, as all nodes do for a moment when slurmctld restarts, lifts no drains.
-	return candidates, max(budget, drained)
+	if budget < len(drained) {
+		// What becomes unavailable meanwhile, as all nodes do for a moment when slurmctld restarts, lifts no drains, and adds none.
+		return drained, len(drained)
+	}
+	return candidates, budget
 }
 
 // drainable tells whether it is for us to say if a pod's node takes jobs.
@@ -71,10 +75,13 @@ func (p *planner) drainable(pod *Pod) bool {
 }
 
 // updatedFirst orders pods by who is replaced first: who does not work, who is free or will be soonest, and of two who are alike
-// the one that was chosen before.
+// the one that was chosen before. One that was chosen before and does not work keeps its place: its drain cannot be lifted now, and
+// to drain another one for it would be one too many.
 func (p *planner) updatedFirst(a, b *Pod) int {
+	stuck := func(pod *Pod) bool { return !p.up(pod) && p.drainedFor(Updating, pod) }
 	return cmp.Or(
 		first(!p.up(a), !p.up(b)),
+		first(stuck(a), stuck(b)),
 		first(!p.busy(a), !p.busy(b)),
 		first(p.drainedFor(Updating, a), p.drainedFor(Updating, b)),
 		p.freeFirst(a, b),
