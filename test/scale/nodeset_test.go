@@ -51,6 +51,7 @@ func TestNodeSet(t *testing.T) {
 		var result scale.NodeSetResult
 		passed := t.Run(fmt.Sprintf("StatefulSet of %d", pods), func(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
+			scale.PlaySlurmds(t, cluster, slurmtest.New(t, slurmtest.Release2605)) // whose watch of pods costs something on both sides
 			result.StatefulSet = scale.Measure(t, cluster, statefulSetOf(cluster.Client, pods, slurmdTemplate(t)))
 		}) && t.Run(fmt.Sprintf("NodeSet of %d", pods), func(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
@@ -80,6 +81,7 @@ func slurmdTemplate(t *testing.T) corev1.PodTemplateSpec {
 		t.Fatal(err)
 	}
 	maps.Copy(template.Labels, labels)
+	template.Labels[slinkyv1beta1.LabelPodHostname] = setName
 	return template
 }
 
