@@ -19,3 +19,11 @@ func Options() controller.Options {
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longest),
 	}
 }
+
+// After makes a controller try again after a pause, zero for never, or when there was an error, as soon as Options say.
+func After(pause time.Duration, err error) (reconcile.Result, error) {
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: pause}, nil
+}

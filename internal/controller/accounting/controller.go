@@ -25,6 +25,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
@@ -63,9 +64,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	plan := decide(scope)
 	err = r.act(ctx, scope, plan)
 	if refusal, ok := child.Refusal(err); ok {
-		return ctrl.Result{RequeueAfter: child.RetryRefusal}, r.report(ctx, scope, obstacle(refusal), nil)
+		return retry.After(child.RetryRefusal, r.report(ctx, scope, obstacle(refusal), nil))
 	}
-	return ctrl.Result{RequeueAfter: again(scope)}, errors.Join(err, r.report(ctx, scope, plan, err))
+	return retry.After(again(scope), errors.Join(err, r.report(ctx, scope, plan, err)))
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
@@ -49,7 +50,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if refusal, ok := child.Refusal(err); ok {
 		plan.problem, err = &problem{refusal.Reason, refusal.Message}, nil
 	}
-	return ctrl.Result{RequeueAfter: plan.again(scope)}, errors.Join(err, r.report(ctx, scope, plan, err))
+	return retry.After(plan.again(scope), errors.Join(err, r.report(ctx, scope, plan, err)))
 }
 
 // How often to look at what tells nobody when it changes.

@@ -26,6 +26,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
@@ -70,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	err = r.act(ctx, scope)
 	if verdict, refused := refusal(err); refused {
-		return ctrl.Result{RequeueAfter: child.RetryRefusal}, r.report(ctx, scope, verdict)
+		return retry.After(child.RetryRefusal, r.report(ctx, scope, verdict))
 	}
 	return ctrl.Result{}, errors.Join(err, r.report(ctx, scope, judge(scope, err)))
 }

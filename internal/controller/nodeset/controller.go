@@ -19,6 +19,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
@@ -53,9 +54,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	err = r.act(ctx, scope, &next)
 	if refusal, ok := child.Refusal(err); ok {
 		scope.refusal = &refusal
-		return ctrl.Result{RequeueAfter: child.RetryRefusal}, r.report(ctx, scope, &next, nil)
+		return retry.After(child.RetryRefusal, r.report(ctx, scope, &next, nil))
 	}
-	return result(scope, &next), errors.Join(err, r.report(ctx, scope, &next, err))
+	return retry.After(result(scope, &next).RequeueAfter, errors.Join(err, r.report(ctx, scope, &next, err)))
 }
 
 // decide makes a plan, and when it lacks nothing but a newer look at Slurm, looks and makes another one.

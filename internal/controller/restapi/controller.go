@@ -23,6 +23,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
@@ -59,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	plan := decide(scope)
 	err = r.act(ctx, scope, plan)
 	if refusal, ok := child.Refusal(err); ok {
-		return ctrl.Result{RequeueAfter: child.RetryRefusal}, r.report(ctx, scope, obstacle(refusal), nil)
+		return retry.After(child.RetryRefusal, r.report(ctx, scope, obstacle(refusal), nil))
 	}
 	return ctrl.Result{}, errors.Join(err, r.report(ctx, scope, plan, err))
 }

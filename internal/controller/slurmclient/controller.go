@@ -19,6 +19,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/metrics"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
@@ -67,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.act(scope, key); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: countInterval}, r.report(ctx, scope)
+	return retry.After(countInterval, r.report(ctx, scope))
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slurm.Key) (*scope, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
@@ -51,7 +52,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if foreign, ok := errors.AsType[*child.ForeignError](err); ok {
 		plan, err = conflict(foreign), nil
 	}
-	return ctrl.Result{RequeueAfter: plan.again}, errors.Join(err, r.report(ctx, scope, plan, err))
+	return retry.After(plan.again, errors.Join(err, r.report(ctx, scope, plan, err)))
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
