@@ -71,11 +71,12 @@ func writeDefinitions(root string, definitions map[string]definition) error {
 	}
 	for kind, definition := range definitions {
 		const metadata = "\nmetadata:\n"
-		before, after, found := strings.Cut(definition.text, metadata)
-		if !found || strings.Contains(definition.text, "{{") {
+		_, content, _ := strings.Cut(definition.text, "\n") // without the notice of another generator
+		before, after, found := strings.Cut(content, metadata)
+		if !found || strings.Contains(content, "{{") {
 			return fmt.Errorf("the definition of %s has no metadata, or text that a template would replace", kind)
 		}
-		text := "# " + notice + before[strings.Index(before, "\n"):] + metadata + "  annotations:\n    helm.sh/resource-policy: keep\n" + after
+		text := "# " + notice + "\n" + before + metadata + "  annotations:\n    helm.sh/resource-policy: keep\n" + after
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(definition.file)), []byte(text), 0o644); err != nil {
 			return err
 		}

@@ -47,17 +47,18 @@ func isSchema(value object) bool {
 }
 
 func (s *sharer) count(value any) {
-	switch value := value.(type) {
-	case object:
-		if isSchema(value) {
-			text := textOf(value)
-			if s.uses[text]++; s.uses[text] > 1 {
-				return // what is inside is in the definition, once
-			}
+	mapping, ok := value.(object)
+	if !ok {
+		return
+	}
+	if isSchema(mapping) {
+		text := textOf(mapping)
+		if s.uses[text]++; s.uses[text] > 1 {
+			return // what is inside is in the definition, once
 		}
-		for _, nested := range value {
-			s.count(nested)
-		}
+	}
+	for _, nested := range mapping {
+		s.count(nested)
 	}
 }
 
