@@ -72,7 +72,6 @@
   resources:
   - pods/status
   verbs:
-  - get
   - patch
 - apiGroups:
   - apps
@@ -138,7 +137,6 @@
   - restapis/status
   - tokens/status
   verbs:
-  - get
   - patch
 - apiGroups:
   - slinky.slurm.net
