@@ -72,7 +72,7 @@ func (s searcher) find(ctx context.Context, namespace string, reference review.R
 	if reference.Until == "" {
 		return review.Result{}, nil
 	}
-	return review.Result{Kind: s.otherKind(ctx, namespace, reference), Namespace: s.otherNamespace(ctx, reference)}, nil
+	return review.Result{Kind: s.otherKind(ctx, namespace, reference), Elsewhere: s.elsewhere(ctx, reference)}, nil
 }
 
 // newObject is what an object of a kind is read into: no more of it than a review looks at.
@@ -107,10 +107,11 @@ func (s searcher) otherKind(ctx context.Context, namespace string, reference rev
 	return other
 }
 
-// otherNamespace is another namespace that has an object of ours of the name; empty when there is none, or none is known.
-func (s searcher) otherNamespace(ctx context.Context, reference review.Reference) string {
+// elsewhere tells whether another namespace is known to have an object of ours of the name. Which one that is, is not for
+// everybody to know.
+func (s searcher) elsewhere(ctx context.Context, reference review.Reference) bool {
 	if reference.Kind != review.ControllerKind && reference.Kind != review.AccountingKind {
-		return ""
+		return false
 	}
 	namespaces := s.namespaces
 	if len(namespaces) == 0 {
@@ -121,8 +122,8 @@ func (s searcher) otherNamespace(ctx context.Context, reference review.Reference
 		list.SetGroupVersionKind(slinkyv1beta1.SchemeGroupVersion.WithKind(reference.Kind + "List"))
 		err := s.reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: reference.Name}, client.Limit(1))
 		if err == nil && len(list.Items) > 0 {
-			return list.Items[0].Namespace
+			return true
 		}
 	}
-	return ""
+	return false
 }

@@ -94,12 +94,14 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
+	serving := manager.GetWebhookServer().StartedChecker()
 	if own {
-		if err := errors.Join(manager.Add(keeper), manager.AddReadyzCheck("certificate", keeper.Ready)); err != nil {
+		if err := manager.Add(keeper); err != nil {
 			return err
 		}
+		serving = both(keeper.Ready, serving)
 	}
-	if err := errors.Join(addHealth(ctx, manager), addWebhooks(manager, direct, options.Namespaces)); err != nil {
+	if err := errors.Join(addHealth(ctx, manager, serving), addWebhooks(manager, direct, options.Namespaces)); err != nil {
 		return err
 	}
 	return manager.Start(ctx)
@@ -114,14 +116,14 @@ func newScheme() *runtime.Scheme {
 }
 
 // addHealth makes the replica ready when it serves and knows the names of NodeSets.
-func addHealth(ctx context.Context, manager ctrl.Manager) error {
+func addHealth(ctx context.Context, manager ctrl.Manager, serving healthz.Checker) error {
 	informer, err := manager.GetCache().GetInformer(ctx, nodeSetMetadata(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching NodeSets: %w", err)
 	}
 	return errors.Join(
 		manager.AddHealthzCheck("ping", healthz.Ping),
-		manager.AddReadyzCheck("server", manager.GetWebhookServer().StartedChecker()),
+		manager.AddReadyzCheck("server", serving),
 		manager.AddReadyzCheck("cache", func(*http.Request) error {
 			if !informer.HasSynced() {
 				return errors.New("the NodeSets have not been listed yet; if this stays so, look in the log for what may not be listed")
@@ -129,6 +131,16 @@ func addHealth(ctx context.Context, manager ctrl.Manager) error {
 			return nil
 		}),
 	)
+}
+
+// both checks one thing and then another, which would fail noisily before the first is so.
+func both(first, second healthz.Checker) healthz.Checker {
+	return func(request *http.Request) error {
+		if err := first(request); err != nil {
+			return err
+		}
+		return second(request)
+	}
 }
 
 func addWebhooks(manager ctrl.Manager, reader client.Reader, namespaces []string) error {

@@ -17,7 +17,7 @@ var nodeSetTests = map[string]test{
 		{Kind: review.ControllerKind, Name: "c"}: {Kind: review.AccountingKind},
 	}}},
 	"of another namespace's Controller": {is: "spec: {controllerRef: {name: c}}", found: review.Found{Objects: map[review.Target]review.Result{
-		{Kind: review.ControllerKind, Name: "c"}: {Namespace: "slurm"},
+		{Kind: review.ControllerKind, Name: "c"}: {Elsewhere: true},
 	}}},
 	"with a mistake in extraConf":     {is: "spec: {extraConf: \"Weight=10 Gres\"}", refused: true},
 	"with a node name in extraConf":   {is: "spec: {extraConf: \"NodeName=a Weight=10\"}", refused: true},

@@ -86,9 +86,9 @@ func (r Reference) check(found Found) []Finding {
 	case result.Kind != "":
 		return []Finding{find(r.Field, r.Name, "there is no such %s, only an object of kind %s; until there is, %s; create it, or correct the name",
 			r.Kind, result.Kind, r.Until)}
-	case result.Namespace != "":
-		return []Finding{find(r.Field, r.Name, "there is no such %s here, only in namespace %s, and nothing refers across namespaces; until there is, %s; create it here, or move this object",
-			r.Kind, result.Namespace, r.Until)}
+	case result.Elsewhere:
+		return []Finding{find(r.Field, r.Name, "there is no such %s here, only in another namespace, and nothing refers across namespaces; until there is, %s; create it here, or move this object",
+			r.Kind, r.Until)}
 	}
 	return []Finding{find(r.Field, r.Name, "there is no such %s yet; until there is, %s; create it, or correct the name", r.Kind, r.Until)}
 }

@@ -115,8 +115,8 @@ type Result struct {
 	Object metav1.Object
 	// Kind is another kind, which one could mistake for this one, that has an object of the name; empty when it has none.
 	Kind string
-	// Namespace is another namespace that has such an object; empty when none is known.
-	Namespace string
+	// Elsewhere says that another namespace has such an object.
+	Elsewhere bool
 }
 
 // as returns the object of a kind and name; nil when it does not exist, or could not be looked up.
