@@ -48,7 +48,6 @@
   - configmaps
   - pods
   - secrets
-  - serviceaccounts
   - services
   verbs:
   - create
@@ -61,6 +60,7 @@
   - ""
   resources:
   - persistentvolumeclaims
+  - serviceaccounts
   verbs:
   - create
   - get
@@ -77,11 +77,20 @@
   - apps
   resources:
   - controllerrevisions
-  - deployments
   - statefulsets
   verbs:
   - create
   - delete
+  - get
+  - list
+  - patch
+  - watch
+- apiGroups:
+  - apps
+  resources:
+  - deployments
+  verbs:
+  - create
   - get
   - list
   - patch
