@@ -113,7 +113,7 @@ bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one of our own (root)
-	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 60m -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM)
+	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 60m -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) $(if $(filter .,$(E2E)),-roles)
 
 .PHONY: test-cluster
 test-cluster: $(DEVCLUSTER) ## Prove our own cluster: its faults, and CYCLES (20) times up and down (root)

@@ -31,20 +31,13 @@ type settings struct {
 	Elsewhere string
 }
 
-// images are the arguments by which charts use the images of this run.
-func images() []string {
-	return []string{
-		"--set=image.repository=" + *imagePrefix + "/slurm-operator", "--set=image.tag=dev", "--set=slurmImage.repository=" + *imagePrefix,
-	}
-}
-
 // startOperator installs the operator, for all tests of the run; those that follow find it running.
 func startOperator(t *testing.T) kube.Namespace {
 	t.Helper()
 	operator := operatorNamespace
 	operator.Apply(t, []byte("{apiVersion: v1, kind: Namespace, metadata: {name: slurm-operator, labels: {pod-security.kubernetes.io/enforce: restricted}}}"))
-	kube.Namespace{Name: "default"}.MustHelm(t, "upgrade", "--install", "slurm-operator-crds", "slurm-operator-crds")
-	operator.MustHelm(t, append([]string{"upgrade", "--install", "slurm-operator", "slurm-operator", "--wait", "--timeout=3m"}, images()...)...)
+	helmCharts(".").installCRDs(t)
+	helmCharts(".").installOperator(t)
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
