@@ -31,7 +31,7 @@ type binder struct {
 // bind serves the mutation of Bindings.
 func bind(manager ctrl.Manager, reader client.Reader, search searcher) error {
 	binder := &binder{reader: reader, nodeSets: manager.GetCache(), search: search}
-	if err := ctrl.NewWebhookManagedBy(manager, &corev1.Binding{}).WithDefaulter(binder).Complete(); err != nil {
+	if err := ctrl.NewWebhookManagedBy(manager, &corev1.Binding{}).WithDefaulter(binder).RecoverPanic(recoverPanics).Complete(); err != nil {
 		return fmt.Errorf("serving bindings: %w", err)
 	}
 	return nil

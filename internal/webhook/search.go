@@ -42,6 +42,9 @@ func (s searcher) search(ctx context.Context, namespace string, references []rev
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	for _, reference := range references {
+		if _, known := found.Objects[reference.Target]; known {
+			continue
+		}
 		result, err := s.find(ctx, namespace, reference)
 		if err != nil {
 			log.FromContext(ctx).Info("not looked up", "kind", reference.Kind, "name", reference.Name, "error", err.Error())

@@ -29,7 +29,7 @@ func validate[T client.Object](manager ctrl.Manager, object T, kind review.Kind[
 	if err != nil {
 		return err
 	}
-	err = ctrl.NewWebhookManagedBy(manager, object).WithValidator(&validator[T]{gvk.GroupKind(), kind, search}).Complete()
+	err = ctrl.NewWebhookManagedBy(manager, object).WithValidator(&validator[T]{gvk.GroupKind(), kind, search}).RecoverPanic(recoverPanics).Complete()
 	if err != nil {
 		return fmt.Errorf("serving reviews of %s: %w", gvk.Kind, err)
 	}
@@ -38,7 +38,7 @@ func validate[T client.Object](manager ctrl.Manager, object T, kind review.Kind[
 
 // ValidateCreate reviews a new object.
 func (v *validator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
-	return v.answer(object, v.review.Create(object, v.found(ctx, object)))
+	return v.answer(object, v.review.Create(object, v.found(ctx, object, v.review.References(object))))
 }
 
 // ValidateUpdate reviews a changed object. What is being deleted may change in any way: its finalizers must go.
@@ -46,7 +46,8 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, before, after T) (adm
 	if after.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(v.review.Spec(before), v.review.Spec(after)) {
 		return nil, nil
 	}
-	return v.answer(after, v.review.Update(before, after, v.found(ctx, after)))
+	references := append(v.review.References(after), v.review.References(before)...)
+	return v.answer(after, v.review.Update(before, after, v.found(ctx, after, references)))
 }
 
 // ValidateDelete has no say: the API server does not ask about deletions.
@@ -54,12 +55,13 @@ func (v *validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, e
 	return nil, nil
 }
 
-func (v *validator[T]) found(ctx context.Context, object T) review.Found {
+// found is what is around an object.
+func (v *validator[T]) found(ctx context.Context, object T, references []review.Reference) review.Found {
 	cluster := ""
 	if v.review.Cluster != nil {
 		cluster = v.review.Cluster(object)
 	}
-	return v.search.search(ctx, object.GetNamespace(), v.review.References(object), cluster)
+	return v.search.search(ctx, object.GetNamespace(), references, cluster)
 }
 
 // answer puts a review into the words of the API server.

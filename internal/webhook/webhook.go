@@ -143,6 +143,10 @@ func both(first, second healthz.Checker) healthz.Checker {
 	}
 }
 
+// recoverPanics leaves panics to the HTTP server, which breaks off the request, and the API server goes on without an answer. The
+// framework would answer that the object is refused.
+const recoverPanics = false
+
 func addWebhooks(manager ctrl.Manager, reader client.Reader, namespaces []string) error {
 	search := searcher{reader: reader, namespaces: namespaces, clock: clock.RealClock{}}
 	return errors.Join(

@@ -49,7 +49,7 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 	if persistent(before) != persistent(after) || persistent(after) && stateClaim(before) != stateClaim(after) {
 		findings = append(findings, find("spec.persistence", "",
 			"slurmctld starts from another volume and knows no job unless the saved state is copied there, so running jobs are lost; stop jobs first, or put the old value back"))
-	} else if differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) {
+	} else if differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) && found.Objects[Target{ClaimKind, stateClaim(after)}].Object != nil {
 		findings = append(findings, find("spec.persistence", "",
 			"claim %s is made once and not changed after that, so this has no effect; change the claim itself, as far as its storage class allows", stateClaim(after)))
 	}
@@ -73,8 +73,13 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 // clusterChanges are about what every node of a cluster knows: the key, and where slurmctld is.
 func clusterChanges(before, after *slinkyv1beta1.Controller, found Found) []Finding {
 	var findings []Finding
-	if key := naming.ControllerKeys(after, accountingOf(after, found)).Slurm; key != naming.ControllerKeys(before, accountingOf(before, found)).Slurm {
-		findings = append(findings, find("spec.slurmKeyRef", key.Name,
+	was, is := slurmKey(before, found), slurmKey(after, found)
+	if was != nil && is != nil && *was != *is {
+		fields := changed(
+			difference{"spec.slurmKeyRef", before.Spec.SlurmKeyRef, after.Spec.SlurmKeyRef},
+			difference{"spec.accountingRef", before.Spec.AccountingRef, after.Spec.AccountingRef},
+		)
+		findings = append(findings, find(fields, is.Name,
 			"daemons with different keys refuse each other: unless this Secret holds the key that the cluster runs with, no configuration is applied any more; docs/keys.md tells how to change a key"))
 	} else if slices.Equal(naming.ControllerEndpoints(before), naming.ControllerEndpoints(after)) {
 		return nil
@@ -97,12 +102,15 @@ func clusterChanges(before, after *slinkyv1beta1.Controller, found Found) []Find
 	return findings
 }
 
-// accountingOf is the Accounting of a Controller; nil when it has none, or when that was not found.
-func accountingOf(controller *slinkyv1beta1.Controller, found Found) *slinkyv1beta1.Accounting {
-	if controller.Spec.AccountingRef == nil {
-		return nil
+// slurmKey selects the key that all daemons of a cluster share; nil when it comes from an Accounting that was not found.
+func slurmKey(controller *slinkyv1beta1.Controller, found Found) *slinkyv1beta1.SecretKeyReference {
+	var accounting *slinkyv1beta1.Accounting
+	if reference := controller.Spec.AccountingRef; reference != nil && controller.Spec.SlurmKeyRef == nil {
+		if accounting = as[*slinkyv1beta1.Accounting](found, AccountingKind, reference.Name); accounting == nil {
+			return nil
+		}
 	}
-	return as[*slinkyv1beta1.Accounting](found, AccountingKind, controller.Spec.AccountingRef.Name)
+	return new(naming.ControllerKeys(controller, accounting).Slurm)
 }
 
 func nodeSetChanges(before, after *slinkyv1beta1.NodeSet, found Found) []Finding {

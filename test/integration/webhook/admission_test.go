@@ -56,6 +56,16 @@ spec: {extraConf: PartitionName=gpu Nodes=ALL}
 kind: NodeSet
 metadata: {name: gpu}
 spec: {controllerRef: {name: x}, partition: {enabled: true, config: Default=YES}}`,
+	"Controller: the key of an Accounting goes with it": `
+kind: Accounting
+metadata: {name: db}
+spec: {storageConfig: {host: db, username: slurm, passwordKeyRef: {name: password, key: password}}}
+---
+kind: Controller
+spec: {accountingRef: {name: db}}
+---
+kind: Controller
+spec: {}`,
 	"Controller: files are read": `
 kind: ConfigMap
 metadata: {name: files}

@@ -23,6 +23,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -170,6 +171,32 @@ func TestOverwrittenConfigurationIsMended(t *testing.T) {
 			}
 		}
 		return nil
+	})
+	world.reviewed(t)
+}
+
+// Emptying the Secret is how one replaces a certificate that has become known.
+func TestEmptiedSecretMeansAnotherCertificate(t *testing.T) {
+	world := newWorld(t, options{})
+	replica := world.serve(t, "--certificate-lifetime=1m")
+	known, err := world.trusted(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName, Namespace: world.namespace}}
+	if err := world.Patch(t.Context(), empty, client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/data"}]`))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another certificate is served and trusted", func(ctx context.Context) error {
+		bundles, err := world.trusted(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := world.handshake(ctx, replica, known[0]); err == nil {
+			return errors.New("the certificate is still the old one")
+		}
+		_, err = world.handshake(ctx, replica, bundles[0])
+		return err
 	})
 	world.reviewed(t)
 }
