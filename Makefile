@@ -16,14 +16,13 @@ N ?= 10000
 FROM ?= 1
 SEED ?= 0
 SCALE_FLAGS ?= -docs=baseline
-# The Slurm versions that tests run on.
+# The Slurm versions that tests run on, and which end-to-end tests.
 SLURM ?= 26.05,24.11
-# Which end-to-end tests run.
 E2E ?= .
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 TOOL := go tool -modfile=hack/tools/go.mod
-# Build tags of all tests, so that linters see every file.
+HELMTOOL := go tool -modfile=hack/tools/helm/go.mod
 TAGS := integration,slurm,cluster,e2e,scale,mutation
 TEST := $(TOOL) gotestsum --format-hide-empty-pkg --format pkgname --
 DEVCLUSTER := bin/devcluster
@@ -38,18 +37,16 @@ deps: ## Install the Debian packages that building and testing need (root)
 	hack/install-packages
 
 ##@ Build
-.PHONY: build
+.PHONY: build bin/slurm-operator
 build: bin/slurm-operator ## Build the operator into bin/
 
-.PHONY: bin/slurm-operator
 bin/slurm-operator:
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/slurm-operator
 
-.PHONY: $(DEVCLUSTER)
 $(DEVCLUSTER):
 	go build -trimpath -o $@ ./test/cluster/devcluster
 
-.PHONY: binaries
+.PHONY: binaries $(DEVCLUSTER)
 binaries: $(DEVCLUSTER) ## Build Kubernetes, containerd, Helm and kwok into the cache
 	$(DEVCLUSTER) binaries
 
@@ -62,11 +59,16 @@ sbom: images ## Write a bill of materials for each image into bin/sbom
 	$(DEVCLUSTER) bills bin/sbom
 
 ##@ Check
-.PHONY: generate
+.PHONY: generate charts
 generate: ## Write everything that is generated
 	go mod tidy
 	hack/generate.sh
+	$(MAKE) --no-print-directory charts
 	$(TOOL) golangci-lint fmt
+
+charts: ## Write what the charts have from elsewhere: CRDs, roles, schemas, READMEs
+	go -C hack/tools run ./charts ../..
+	$(HELMTOOL) helm-docs --chart-search-root charts --sort-values-order file --log-level warning
 
 .PHONY: verify
 verify: ## Prove that everything generated is current
@@ -83,9 +85,13 @@ test: ## Run the unit tests
 	CGO_ENABLED=1 $(TEST) -race ./...
 	go -C hack/tools test ./...
 
-.PHONY: test-integration
+.PHONY: test-integration test-charts
 test-integration: ## Run the tests that need an API server
 	$(TEST) -tags integration -count=1 ./test/integration/...
+
+test-charts: ## Test the Helm charts, without a cluster
+	$(HELMTOOL) helm-unittest --strict charts/slurm-operator charts/slurm
+	$(TEST) -tags integration -count=1 ./test/integration/charts
 
 # One package at a time: the kernel gives the number of a namespace that has gone to the next one, whoever makes it.
 .PHONY: test-slurm
@@ -111,7 +117,7 @@ bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one of our own (root)
-	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 60m -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM)
+	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 60m -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) $(if $(filter .,$(E2E)),-roles)
 
 .PHONY: test-cluster
 test-cluster: $(DEVCLUSTER) ## Prove our own cluster: its faults, and CYCLES (20) times up and down (root)

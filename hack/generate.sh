@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes everything that is generated from the API's types and the controllers' markers: deep copies, apply-configurations,
-# CRDs, the operator's role and the API reference. "make verify" runs it and fails when the result differs from what is committed.
+# CRDs, the API reference, the roles of operator and webhook, and the webhook configurations. "make verify" runs it and fails when the result differs from what is committed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -26,4 +26,6 @@ rm -f config/crd/bases/*.yaml
 go -C hack/tools run ./crds ../.. ./api/v1beta1 config/crd/bases
 go -C hack/tools run ./apiref ../../config/crd/bases >docs/reference/api.md
 
-tool controller-gen rbac:roleName=slurm-operator paths=./internal/... output:rbac:dir=config/rbac
+tool controller-gen rbac:roleName=slurm-operator "paths=./internal/controller/...;./internal/operator" output:rbac:dir=config/rbac
+tool controller-gen rbac:roleName=slurm-operator-webhook,fileName=webhook_role.yaml output:rbac:dir=config/rbac \
+	webhook output:webhook:dir=config/webhook paths=./internal/webhook

@@ -20,7 +20,9 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(managerCommand(), agentCommand(), installCommand(), slurmdbdCommand(), trialCommand())
+	root.AddCommand(
+		managerCommand(), webhookCommand(), releaseCommand(), agentCommand(), installCommand(), slurmdbdCommand(), trialCommand(),
+	)
 	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "slurm-operator:", err)
 		os.Exit(1)

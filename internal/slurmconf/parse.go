@@ -28,6 +28,21 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s: %s; %s", e.Line, e.Text, e.Reason, e.Remedy)
 }
 
+// Errors are those about lines among what the error of Parse, Build or BuildDatabase joins.
+func Errors(err error) []*Error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*Error
+		for _, each := range joined.Unwrap() {
+			all = append(all, Errors(each)...)
+		}
+		return all
+	}
+	if line, ok := errors.AsType[*Error](err); ok {
+		return []*Error{line}
+	}
+	return nil
+}
+
 // A fault is an Error before anybody knows where it is.
 type fault struct{ reason, remedy string }
 

@@ -167,7 +167,7 @@ func (c *slurmCluster) isFoundWithoutTheOperator(t *testing.T) {
 	scale("0")
 	defer scale("1")
 	c.operator.Eventually(t, time.Minute, "the operator's end", func(ctx context.Context) error {
-		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app=slurm-operator", "--output=name")
+		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=operator", "--output=name")
 		if err == nil && out != "" {
 			err = fmt.Errorf("there is %s", out)
 		}

@@ -13,7 +13,7 @@ import (
 func (n *nodeSet) goesOnWhenTheOperatorIsKilled(t *testing.T) {
 	job := n.startsAJob(t, "--nodelist=gpu-0")
 	n.scale(t, 2)
-	if _, err := n.operator.Run(t.Context(), "delete", "pod", "--selector=app=slurm-operator", "--force", "--grace-period=0"); err != nil {
+	if _, err := n.operator.Run(t.Context(), "delete", "pod", "--selector=app.kubernetes.io/component=operator", "--force", "--grace-period=0"); err != nil {
 		t.Fatal(err)
 	}
 	n.namespace.Eventually(t, 2*time.Minute, "two pods, one of them with the job", func(ctx context.Context) error {

@@ -7,17 +7,14 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/slurm-operator/slurm-operator/hack/repo"
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-//go:embed operator/*.yaml cluster/*.yaml external/*.yaml ha/*.yaml nodeset/*.yaml
+//go:embed cluster/*.yaml external/*.yaml ha/*.yaml nodeset/*.yaml
 var manifests embed.FS
 
 // settings fill in the manifests.
@@ -34,35 +31,13 @@ type settings struct {
 	Elsewhere string
 }
 
-// Repository is where the images of Slurm's daemons are.
-func (settings) Repository() string { return *imagePrefix }
-
 // startOperator installs the operator, for all tests of the run; those that follow find it running.
 func startOperator(t *testing.T) kube.Namespace {
 	t.Helper()
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	operator := kube.Namespace{Name: "slurm-operator"}
+	operator := operatorNamespace
 	operator.Apply(t, []byte("{apiVersion: v1, kind: Namespace, metadata: {name: slurm-operator, labels: {pod-security.kubernetes.io/enforce: restricted}}}"))
-	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/rbac/*.yaml"} {
-		files, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			manifest, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			operator.Apply(t, manifest)
-		}
-	}
-	operator.ApplyTemplates(t, manifests, "operator/*.yaml", settings{})
-	if _, err := operator.Run(t.Context(), "rollout", "status", "deployment/slurm-operator", "--timeout=2m"); err != nil {
-		t.Fatal(err)
-	}
+	helmCharts(".").installCRDs(t)
+	helmCharts(".").installOperator(t)
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return

@@ -15,7 +15,7 @@ import (
 const Name = "accounting"
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings,verbs=get;list;watch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/status,verbs=get;patch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=core,resources=services;secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=core,resources=pods;configmaps,verbs=get;list;watch

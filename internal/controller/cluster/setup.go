@@ -18,8 +18,9 @@ import (
 const Name = "controller"
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;accountings;nodesets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=get;patch
-// +kubebuilder:rbac:groups=core,resources=configmaps;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=patch
+// +kubebuilder:rbac:groups=core,resources=configmaps;services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=core,resources=serviceaccounts,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=core,resources=secrets;persistentvolumeclaims,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete

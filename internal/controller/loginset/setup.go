@@ -18,7 +18,7 @@ import (
 const Name = "loginset"
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets;controllers;accountings,verbs=get;list;watch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets/status,verbs=get;patch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets/status,verbs=patch
 // +kubebuilder:rbac:groups=core,resources=configmaps;services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=core,resources=secrets,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;patch

@@ -32,11 +32,11 @@ import (
 const Name = "nodeset"
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets/status,verbs=get;patch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets/status,verbs=patch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets/finalizers,verbs=update
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;accountings,verbs=get;list;watch
 // +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=core,resources=pods/status,verbs=get;patch
+// +kubebuilder:rbac:groups=core,resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups=core,resources=services;configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=core,resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=core,resources=nodes,verbs=get;list;watch

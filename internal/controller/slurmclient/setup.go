@@ -24,7 +24,7 @@ import (
 const Name = "slurmclient"
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;accountings;restapis,verbs=get;list;watch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=get;patch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=patch
 // +kubebuilder:rbac:groups=core,resources=secrets,verbs=get;list;watch
 
 // SetupWithManager watches Controllers, their RestApis and keys, and the sessions themselves.

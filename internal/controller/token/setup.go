@@ -13,7 +13,7 @@ import (
 const Name = "token"
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=tokens,verbs=get;list;watch
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=tokens/status,verbs=get;patch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=tokens/status,verbs=patch
 // +kubebuilder:rbac:groups=core,resources=secrets,verbs=get;list;watch;create;patch;delete
 
 // SetupWithManager watches Tokens, their Secrets and the keys that sign them.

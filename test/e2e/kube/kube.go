@@ -32,7 +32,7 @@ func NewNamespace(t *testing.T, name string) Namespace {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if t.Failed() {
-			namespace.describe(ctx, t)
+			namespace.Describe(t)
 			return
 		}
 		if out, err := namespace.Run(ctx, "delete", "namespace", name, "--timeout=2m"); err != nil {
@@ -143,10 +143,12 @@ func (n Namespace) Eventually(t *testing.T, timeout time.Duration, what string, 
 	}
 }
 
-// describe logs what a person would look at first.
-func (n Namespace) describe(ctx context.Context, t *testing.T) {
+// Describe logs what a person would look at first.
+func (n Namespace) Describe(t *testing.T) {
 	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
 	for _, arguments := range [][]string{
+		{"get", "slurm"},
 		{"get", "pods", "-o", "wide"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
 		{"logs", "--selector=app", "--all-containers", "--prefix", "--tail=20", "--ignore-errors"},

@@ -1,0 +1,175 @@
+{{/* The name of the operator's Deployment, which all other names begin with. */}}
+{{- define "slurm-operator.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The name of the webhook's Deployment, its Service, its configurations and all else that is its own. */}}
+{{- define "slurm-operator.webhook" -}}
+{{ include "slurm-operator.fullname" . }}-webhook
+{{- end -}}
+
+{{- define "slurm-operator.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+
+{{/* Labels by which the pods of a component (operator, webhook) are found. Called with the context and the component. */}}
+{{- define "slurm-operator.selector" -}}
+{{- $context := index . 0 -}}
+app.kubernetes.io/name: slurm-operator
+app.kubernetes.io/instance: {{ $context.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{/* Labels of everything that belongs to a component. Called with the context and the component. */}}
+{{- define "slurm-operator.labels" -}}
+{{- $context := index . 0 -}}
+helm.sh/chart: {{ printf "%s-%s" $context.Chart.Name $context.Chart.Version | replace "+" "_" }}
+{{ include "slurm-operator.selector" . }}
+app.kubernetes.io/version: {{ $context.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $context.Release.Service }}
+{{- end -}}
+
+{{/* What pods of both components have in common. Called with the context and the component, whose name is that of its values. */}}
+{{- define "slurm-operator.pod" -}}
+{{- $context := index . 0 -}}
+{{- $values := index $context.Values (index . 1) -}}
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  seccompProfile:
+    type: RuntimeDefault
+{{- with $context.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+affinity:
+{{- if $values.affinity }}
+  {{- toYaml $values.affinity | nindent 2 }}
+{{- else }}
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels:
+              {{- include "slurm-operator.selector" . | nindent 14 }}
+{{- end }}
+{{- with $values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* The security context of every container. */}}
+{{- define "slurm-operator.locked" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{/* Arguments of both components about what they serve besides their work. */}}
+{{- define "slurm-operator.metrics" -}}
+- --health-probe-bind-address=:8081
+- --metrics-bind-address={{ .Values.metrics.enabled | ternary ":8080" "0" }}
+- --metrics-insecure={{ not .Values.metrics.secure }}
+{{- end -}}
+
+{{/* Their ports. */}}
+{{- define "slurm-operator.ports" -}}
+- name: health
+  containerPort: 8081
+{{- if .Values.metrics.enabled }}
+- name: metrics
+  containerPort: 8080
+{{- end }}
+{{- end -}}
+
+{{/* What containers of both components have in common. Called with the context and the component. */}}
+{{- define "slurm-operator.container" -}}
+{{- $context := index . 0 -}}
+{{- $values := index $context.Values (index . 1) -}}
+image: {{ include "slurm-operator.image" $context }}
+imagePullPolicy: {{ $context.Values.image.pullPolicy }}
+# Slow is not dead: a busy machine must not make it worse by restarts.
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: health
+  periodSeconds: 20
+  timeoutSeconds: 10
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: health
+  periodSeconds: 2
+  timeoutSeconds: 5
+securityContext:
+  {{- include "slurm-operator.locked" $context | nindent 2 }}
+{{- with $values.resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/*
+A role of a component and its binding, in a namespace or, when that is empty, in the whole cluster. Nothing is made for no rules.
+Called with the context, the component, the name of both objects, the namespace and the rules.
+*/}}
+{{- define "slurm-operator.role" -}}
+{{- $context := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $name := index . 2 -}}
+{{- $namespace := index . 3 -}}
+{{- $rules := index . 4 | fromYamlArray -}}
+{{- $scope := ternary "Cluster" "" (empty $namespace) -}}
+{{- if $rules -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $scope }}Role
+metadata:
+  name: {{ $name }}
+  {{- with $namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "slurm-operator.labels" (list $context $component) | nindent 4 }}
+rules:
+  {{- toYaml $rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $scope }}RoleBinding
+metadata:
+  name: {{ $name }}
+  {{- with $namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "slurm-operator.labels" (list $context $component) | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $scope }}Role
+  name: {{ $name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ eq $component "webhook" | ternary (include "slurm-operator.webhook" $context) (include "slurm-operator.fullname" $context) }}
+    namespace: {{ $context.Release.Namespace }}
+{{- end -}}
+{{- end -}}

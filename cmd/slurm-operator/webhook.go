@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/slurm-operator/slurm-operator/internal/webhook"
+	"github.com/slurm-operator/slurm-operator/internal/webhook/certificate"
+)
+
+func webhookCommand() *cobra.Command {
+	options := webhook.Options{
+		Port: 9443, HealthAddress: ":8081", MetricsAddress: ":8080",
+		Certificate: certificate.Options{Namespace: os.Getenv("POD_NAMESPACE"), Lifetime: 365 * 24 * time.Hour},
+	}
+	command := &cobra.Command{
+		Use:   "webhook",
+		Short: "Reviews objects before they are stored",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)))
+			config, err := ctrl.GetConfig()
+			if err != nil {
+				return fmt.Errorf("finding the API server (is KUBECONFIG set, or does this run in a pod?): %w", err)
+			}
+			return webhook.Run(command.Context(), config, options)
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&options.Port, "port", options.Port, "where API servers call")
+	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", options.HealthAddress, "where /healthz and /readyz are served")
+	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", options.MetricsAddress, "where metrics are served; 0 serves none")
+	flags.BoolVar(&options.MetricsInsecure, "metrics-insecure", false, "serve metrics over plain HTTP to everybody, instead of over HTTPS to whoever may get /metrics")
+	flags.StringSliceVar(&options.Namespaces, "namespaces", nil, "the namespaces in which anything is looked up, separated by commas; all by default")
+	flags.StringVar(&options.Certificate.Service, "service", "", "the Service under which API servers call, in the namespace of POD_NAMESPACE")
+	flags.StringVar(&options.Certificate.Secret, "certificate-secret", "", "the Secret in which the webhook keeps its certificate; it must exist, if only empty")
+	flags.StringVar(&options.Certificate.Configuration, "configuration", "", "the name of both webhook configurations, which the webhook makes trust its certificate")
+	flags.DurationVar(&options.Certificate.Lifetime, "certificate-lifetime", options.Certificate.Lifetime, "how long a certificate is good; it is replaced when a sixth of that is left")
+	flags.StringVar(&options.CertificateDirectory, "certificate-directory", "", "a directory with tls.crt and tls.key that somebody else keeps, as cert-manager does, instead of a certificate of our own; they are read again when they change")
+	return command
+}

@@ -1,0 +1,151 @@
+package certificate
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+const (
+	name     = "slurm-operator-webhook.slurm-operator.svc"
+	day      = 24 * time.Hour
+	lifetime = 360 * day
+)
+
+var (
+	start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	year  = schedule{name: name, lifetime: lifetime}
+)
+
+func TestSchedule(t *testing.T) {
+	good, next := makePair(t, name, start), makePair(t, name, start.Add(240*day))
+	tests := map[string]struct {
+		is  set
+		now time.Time
+		// current, next and previous are whether there is one that was there before, a new one, or none.
+		current, next, previous string
+		changed                 bool
+	}{
+		"makes the first certificate":                           {set{}, start, "new", "none", "none", true},
+		"leaves a young certificate alone":                      {set{current: good}, start.Add(239 * day), "good", "none", "none", false},
+		"makes a successor when a third is left":                {set{current: good}, start.Add(241 * day), "good", "new", "none", true},
+		"does not serve the successor yet":                      {set{current: good, next: next}, start.Add(299 * day), "good", "next", "none", false},
+		"serves the successor when a sixth is left":             {set{current: good, next: next}, start.Add(301 * day), "next", "none", "good", true},
+		"trusts the predecessor while it is valid":              {set{current: next, previous: good.certificate}, start.Add(359 * day), "next", "none", "good", false},
+		"forgets the predecessor when it has expired":           {set{current: next, previous: good.certificate}, start.Add(361 * day), "next", "none", "none", true},
+		"makes a new one when nobody was there in time":         {set{current: good}, start.Add(361 * day), "new", "none", "good", true},
+		"takes the successor when nobody was there in time":     {set{current: good, next: next}, start.Add(361 * day), "next", "none", "good", true},
+		"makes a new one for another name":                      {set{current: makePair(t, "other", start)}, start, "new", "none", "other", true},
+		"makes a new one when the certificate is damaged":       {set{current: pair{[]byte("x"), good.key}}, start, "new", "none", "other", true},
+		"makes a new one when the key is not the certificate's": {set{current: pair{good.certificate, next.key}}, start, "new", "none", "good", true},
+		"makes another successor when it is damaged":            {set{current: good, next: pair{[]byte("x"), nil}}, start.Add(241 * day), "good", "new", "none", true},
+	}
+	for what, test := range tests {
+		t.Run(what, func(t *testing.T) {
+			got, changed, err := year.advance(test.is, test.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			called := func(certificate []byte) string {
+				switch {
+				case len(certificate) == 0:
+					return "none"
+				case bytes.Equal(certificate, good.certificate):
+					return "good"
+				case bytes.Equal(certificate, next.certificate):
+					return "next"
+				case bytes.Equal(certificate, test.is.current.certificate):
+					return "other"
+				}
+				return "new"
+			}
+			current, next, previous := called(got.current.certificate), called(got.next.certificate), called(got.previous)
+			if current != test.current || next != test.next || previous != test.previous || changed != test.changed {
+				t.Errorf("current is %s, next %s, previous %s, changed %t, want %s, %s, %s, %t",
+					current, next, previous, changed, test.current, test.next, test.previous, test.changed)
+			}
+			if again := readSet(got.data()); !bytes.Equal(again.bundle(test.now), got.bundle(test.now)) {
+				t.Error("the Secret does not hold all of it")
+			}
+		})
+	}
+}
+
+// Replicas look at the Secret now and then, and API servers hear late of what to trust. With any delay of less than a twelfth of
+// the lifetime, whatever a replica serves is trusted by every API server.
+func TestWhoeverIsLateIsTrusted(t *testing.T) {
+	const late = 29 * day
+	random := rand.New(rand.NewPCG(1, 2))
+	type server struct {
+		bundle []byte
+		at     time.Time
+	}
+	now := start
+	held, _, err := year.advance(set{}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := []*tls.Certificate{load(t, held.current), load(t, held.current)}
+	servedAt := []time.Time{now, now}
+	servers := []server{{held.bundle(now), now}, {held.bundle(now), now}}
+	rotations := 0
+	for now.Before(start.Add(4 * lifetime)) {
+		now = now.Add(time.Duration(random.Int64N(int64(8 * day))))
+		before := held.current.certificate
+		if held, _, err = year.advance(held, now); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(before, held.current.certificate) {
+			rotations++
+		}
+		for i := range served {
+			if random.IntN(20) == 0 || now.Sub(servedAt[i]) > late {
+				served[i], servedAt[i] = load(t, held.current), now
+			}
+		}
+		for i := range servers {
+			if random.IntN(20) == 0 || now.Sub(servers[i].at) > late {
+				servers[i] = server{held.bundle(now), now}
+			}
+			for _, certificate := range served {
+				trust(t, servers[i].bundle, certificate.Leaf, now)
+			}
+		}
+	}
+	if rotations < 4 {
+		t.Errorf("%d rotations in four lifetimes", rotations)
+	}
+}
+
+// trust verifies a certificate as an API server does.
+func trust(t *testing.T, bundle []byte, certificate *x509.Certificate, now time.Time) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		t.Fatal("the bundle is empty")
+	}
+	if _, err := certificate.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: now}); err != nil {
+		t.Fatalf("on %s: %v", now.Format(time.DateOnly), err)
+	}
+}
+
+func makePair(t *testing.T, name string, now time.Time) pair {
+	t.Helper()
+	made, err := newPair(name, now, lifetime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func load(t *testing.T, pair pair) *tls.Certificate {
+	t.Helper()
+	loaded, err := pair.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}

@@ -1,0 +1,172 @@
+package certificate
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Options say whose certificate it is and where it is kept.
+type Options struct {
+	// Service is the name of the Service under which API servers call the webhook.
+	Service string
+	// Namespace is that of the Service and of the Secret.
+	Namespace string
+	// Secret is the name of the Secret. It must exist; it may be empty.
+	Secret string
+	// Configuration is the name of the ValidatingWebhookConfiguration and of the MutatingWebhookConfiguration.
+	Configuration string
+	// Lifetime is how long a certificate is good.
+	Lifetime time.Duration
+}
+
+// longestInterval bounds the time between two rounds: it is how long a configuration that somebody has overwritten stays so.
+const longestInterval = 10 * time.Second
+
+// roundTimeout bounds a round, whatever the API server does.
+const roundTimeout = 10 * time.Second
+
+// A Keeper keeps the certificate of one replica.
+type Keeper struct {
+	client   client.Client
+	clock    clock.Clock
+	options  Options
+	schedule schedule
+	served   atomic.Pointer[tls.Certificate]
+}
+
+// NewKeeper makes a keeper. The client must read from the API server itself: what a cache shows may be overwritten already.
+func NewKeeper(client client.Client, clock clock.Clock, options Options) *Keeper {
+	return &Keeper{
+		client: client, clock: clock, options: options,
+		schedule: schedule{name: options.Service + "." + options.Namespace + ".svc", lifetime: options.Lifetime},
+	}
+}
+
+// Start goes through one round after another until the context ends. What goes wrong is logged and tried again: the
+// certificate that is served stays good for months.
+func (k *Keeper) Start(ctx context.Context) error {
+	logger := log.FromContext(ctx).WithName("certificate")
+	interval := min(longestInterval, k.options.Lifetime/50)
+	for {
+		err := k.round(ctx)
+		if apierrors.IsConflict(err) {
+			continue // another replica was faster; look at what it did
+		}
+		if err != nil && ctx.Err() == nil {
+			logger.Error(err, "keeping the certificate")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.clock.After(interval):
+		}
+	}
+}
+
+// NeedLeaderElection says that every replica keeps the certificate.
+func (*Keeper) NeedLeaderElection() bool { return false }
+
+// GetCertificate is what a TLS server asks.
+func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	certificate := k.served.Load()
+	if certificate == nil {
+		return nil, errors.New("there is no certificate yet")
+	}
+	return certificate, nil
+}
+
+// Ready tells whether there is a certificate to serve with that API servers trust.
+func (k *Keeper) Ready(*http.Request) error {
+	_, err := k.GetCertificate(nil)
+	return err
+}
+
+// round brings Secret, configurations and this replica into step, in this order: a certificate is served only when it is
+// trusted.
+func (k *Keeper) round(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	now := k.clock.Now()
+	set, err := k.keep(ctx, now)
+	if err != nil {
+		return err
+	}
+	bundle := base64.StdEncoding.EncodeToString(set.bundle(now))
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		if err := k.trust(ctx, kind, bundle); err != nil {
+			return err
+		}
+	}
+	certificate, err := set.current.load()
+	if err != nil {
+		return fmt.Errorf("reading the certificate in Secret %s: %w", k.options.Secret, err)
+	}
+	k.served.Store(certificate)
+	return nil
+}
+
+// keep reads the Secret and takes the step that is due.
+func (k *Keeper) keep(ctx context.Context, now time.Time) (set, error) {
+	secret := &corev1.Secret{}
+	if err := k.client.Get(ctx, client.ObjectKey{Namespace: k.options.Namespace, Name: k.options.Secret}, secret); err != nil {
+		return set{}, fmt.Errorf("reading Secret %s, which has to exist, if only empty: %w", k.options.Secret, err)
+	}
+	next, changed, err := k.schedule.advance(readSet(secret.Data), now)
+	if err != nil || !changed {
+		return next, err
+	}
+	secret.Data = next.data()
+	if err := k.client.Update(ctx, secret); err != nil {
+		return set{}, fmt.Errorf("writing Secret %s: %w", k.options.Secret, err)
+	}
+	return next, nil
+}
+
+// trust makes all webhooks of a configuration trust a bundle. The object is not decoded, so that fields survive that this
+// program is too old to know.
+func (k *Keeper) trust(ctx context.Context, kind, bundle string) error {
+	configuration := &unstructured.Unstructured{}
+	configuration.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
+	if err := k.client.Get(ctx, client.ObjectKey{Name: k.options.Configuration}, configuration); err != nil {
+		return fmt.Errorf("reading %s %s: %w", kind, k.options.Configuration, err)
+	}
+	webhooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", kind, k.options.Configuration, err)
+	}
+	changed := false
+	for _, each := range webhooks {
+		webhook, ok := each.(map[string]any)
+		if was, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle"); !ok || was == bundle {
+			continue
+		}
+		if err := unstructured.SetNestedField(webhook, bundle, "clientConfig", "caBundle"); err != nil {
+			return fmt.Errorf("changing %s %s: %w", kind, k.options.Configuration, err)
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	if err := unstructured.SetNestedSlice(configuration.Object, webhooks, "webhooks"); err != nil {
+		return fmt.Errorf("changing %s %s: %w", kind, k.options.Configuration, err)
+	}
+	if err := k.client.Update(ctx, configuration); err != nil {
+		return fmt.Errorf("writing %s %s: %w", kind, k.options.Configuration, err)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// A difference is a field, before and after.
+type difference struct {
+	field         string
+	before, after any
+}
+
+// changed are the fields that differ, as one text; empty when none does.
+func changed(differences ...difference) string {
+	var fields []string
+	for _, each := range differences {
+		if differ(each.before, each.after) {
+			fields = append(fields, each.field)
+		}
+	}
+	return strings.Join(fields, ", ")
+}
+
+func differ(before, after any) bool { return !equality.Semantic.DeepEqual(before, after) }
+
+func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []Finding {
+	was, is := &before.Spec, &after.Spec
+	findings := clusterChanges(before, after, found)
+	if is.External && !was.External {
+		return append(findings, find("spec.external", "true",
+			"slurmctld of StatefulSet %s goes on running, but nobody looks after it; delete the StatefulSet when the other slurmctld has taken over",
+			naming.Controller(after.Name)))
+	}
+	if was.External && !is.External {
+		return append(findings, find("spec.external", "false",
+			"a new slurmctld starts here, which knows no job of the external one; drain all nodes first, or their jobs are lost"))
+	}
+	if is.External {
+		return findings
+	}
+	if persistent(before) != persistent(after) || persistent(after) && stateClaim(before) != stateClaim(after) {
+		findings = append(findings, find("spec.persistence", "",
+			"slurmctld starts from another volume and knows no job unless the saved state is copied there, so running jobs are lost; stop jobs first, or put the old value back"))
+	} else if differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) && found.Objects[Target{ClaimKind, stateClaim(after)}].Object != nil {
+		findings = append(findings, find("spec.persistence", "",
+			"claim %s is made once and not changed after that, so this has no effect; change the claim itself, as far as its storage class allows", stateClaim(after)))
+	}
+	if fields := changed(
+		difference{"spec.slurmctld", was.Slurmctld, is.Slurmctld},
+		difference{"spec.reconfigure", was.Reconfigure, is.Reconfigure},
+		difference{"spec.template", was.Template, is.Template},
+		difference{"spec.slurmUser", was.SlurmUser, is.SlurmUser},
+		difference{"spec.jwtKeyRef", was.JWTKey(), is.JWTKey()},
+		difference{"spec.ha.enabled", was.HA.Enabled, is.HA.Enabled},
+	); fields != "" {
+		findings = append(findings, find(fields, "", "slurmctld's pod is replaced; commands wait for some seconds, and running jobs go on"))
+	}
+	if was.AccountingRef != nil && differ(was.AccountingRef, is.AccountingRef) {
+		findings = append(findings, find("spec.accountingRef", "", "the history of jobs, users and limits stays in the database of Accounting %s; put the old value back if that is not meant",
+			was.AccountingRef.Name))
+	}
+	return findings
+}
+
+// clusterChanges are about what every node of a cluster knows: the key, and where slurmctld is.
+func clusterChanges(before, after *slinkyv1beta1.Controller, found Found) []Finding {
+	var findings []Finding
+	was, is := slurmKey(before, found), slurmKey(after, found)
+	if was != nil && is != nil && *was != *is {
+		fields := changed(
+			difference{"spec.slurmKeyRef", before.Spec.SlurmKeyRef, after.Spec.SlurmKeyRef},
+			difference{"spec.accountingRef", before.Spec.AccountingRef, after.Spec.AccountingRef},
+		)
+		findings = append(findings, find(fields, is.Name,
+			"daemons with different keys refuse each other: unless this Secret holds the key that the cluster runs with, no configuration is applied any more; docs/keys.md tells how to change a key"))
+	} else if slices.Equal(naming.ControllerEndpoints(before), naming.ControllerEndpoints(after)) {
+		return nil
+	}
+	pods := 0
+	for i := range found.NodeSets {
+		pods += int(found.NodeSets[i].Status.Replicas)
+	}
+	if pods > 0 {
+		fields := changed(
+			difference{"spec.external", before.Spec.External, after.Spec.External},
+			difference{"spec.externalConfig", before.Spec.ExternalConfig, after.Spec.ExternalConfig},
+			difference{"spec.ha", before.Spec.HA, after.Spec.HA},
+			difference{"spec.slurmKeyRef", before.Spec.SlurmKeyRef, after.Spec.SlurmKeyRef},
+			difference{"spec.accountingRef", before.Spec.AccountingRef, after.Spec.AccountingRef},
+		)
+		findings = append(findings, find(fields, "",
+			"slurmd pods are made with the key and the hosts of the cluster: all %d are replaced, each when its jobs have ended, and so are login pods, with the sessions in them", pods))
+	}
+	return findings
+}
+
+// slurmKey selects the key that all daemons of a cluster share; nil when it comes from an Accounting that was not found.
+func slurmKey(controller *slinkyv1beta1.Controller, found Found) *slinkyv1beta1.SecretKeyReference {
+	var accounting *slinkyv1beta1.Accounting
+	if reference := controller.Spec.AccountingRef; reference != nil && controller.Spec.SlurmKeyRef == nil {
+		if accounting = as[*slinkyv1beta1.Accounting](found, AccountingKind, reference.Name); accounting == nil {
+			return nil
+		}
+	}
+	return new(naming.ControllerKeys(controller, accounting).Slurm)
+}
+
+func nodeSetChanges(before, after *slinkyv1beta1.NodeSet, found Found) []Finding {
+	was, is := &before.Spec, &after.Spec
+	var findings []Finding
+	pods := after.Status.Replicas
+	if fields := changed(
+		difference{"spec.scalingMode", was.ScalingMode, is.ScalingMode},
+		difference{"spec.ordinalPadding", was.OrdinalPadding, is.OrdinalPadding},
+	); fields != "" && pods > 0 {
+		findings = append(findings, find(fields, "",
+			"pods and their Slurm nodes get other names when they are made anew, and do not find the claims of the old ones; those that are there keep theirs until then; create another NodeSet to avoid the mixture"))
+	}
+	if fields := changed(
+		difference{"spec.slurmd", was.Slurmd, is.Slurmd},
+		difference{"spec.logfile", was.Logfile, is.Logfile},
+		difference{"spec.ssh", was.SSH, is.SSH},
+		difference{"spec.template", was.Template, is.Template},
+		difference{"spec.extraConf", was.ExtraConf, is.ExtraConf},
+		difference{"spec.gres", was.Gres, is.Gres},
+		difference{"spec.oversubscribeNode", was.OversubscribeNode, is.OversubscribeNode},
+	); fields != "" && pods > 0 {
+		findings = append(findings, find(fields, "", "%d pods are of an older revision: %s", pods, rollOut(is, found.Now)))
+	}
+	if len(is.VolumeClaimTemplates) == 0 {
+		return findings
+	}
+	policy := func(policy slinkyv1beta1.PVCRetentionPolicyType) bool { return policy == slinkyv1beta1.DeletePVC }
+	wasPolicy, isPolicy := was.PersistentVolumeClaimRetentionPolicy, is.PersistentVolumeClaimRetentionPolicy
+	if policy(isPolicy.WhenScaled) && !policy(wasPolicy.WhenScaled) {
+		findings = append(findings, find("spec.persistentVolumeClaimRetentionPolicy.whenScaled", "Delete",
+			"from now on the claims of a pod that is scaled in are deleted with their data; use Retain to keep them"))
+	}
+	if policy(isPolicy.WhenDeleted) && !policy(wasPolicy.WhenDeleted) {
+		findings = append(findings, find("spec.persistentVolumeClaimRetentionPolicy.whenDeleted", "Delete",
+			"the claims of all pods will be deleted with their data when this NodeSet is deleted; use Retain to keep them"))
+	}
+	return findings
+}
+
+// rollOut says how pods get a changed template.
+func rollOut(spec *slinkyv1beta1.NodeSetSpec, now time.Time) string {
+	strategy := spec.UpdateStrategy
+	switch strategy.Type {
+	case slinkyv1beta1.OnDelete:
+		return "each stays so until somebody deletes it"
+	case slinkyv1beta1.ScheduledUpdate:
+		if window := strategy.ScheduledUpdate; window != nil && window.StartTime != nil && now.Before(window.StartTime.Time) {
+			return fmt.Sprintf("they are replaced from %s on, each when its jobs have ended", window.StartTime.UTC().Format(time.RFC3339))
+		}
+		return "they are replaced in the window of spec.updateStrategy.scheduledUpdate, each when its jobs have ended"
+	case slinkyv1beta1.RollingUpdate:
+	}
+	share := "25%"
+	if rolling := strategy.RollingUpdate; rolling != nil && rolling.MaxUnavailable != nil {
+		share = rolling.MaxUnavailable.String()
+	}
+	return fmt.Sprintf("each is drained and replaced when its jobs have ended, at most %s at a time", share)
+}
+
+func loginSetChanges(before, after *slinkyv1beta1.LoginSet, _ Found) []Finding {
+	was, is := &before.Spec, &after.Spec
+	fields := changed(
+		difference{"spec.login", was.Login, is.Login},
+		difference{"spec.initconf", was.Initconf, is.Initconf},
+		difference{"spec.template", was.Template, is.Template},
+		difference{"spec.extraSshdConfig", was.ExtraSshdConfig, is.ExtraSshdConfig},
+		difference{"spec.sssdConfRef", was.SSSDConfRef, is.SSSDConfRef},
+	)
+	if fields == "" || after.Status.Replicas == 0 {
+		return nil
+	}
+	return []Finding{find(fields, "", "all %d login pods are replaced, and sessions in them end; jobs go on", after.Status.Replicas)}
+}
+
+func accountingChanges(before, after *slinkyv1beta1.Accounting, _ Found) []Finding {
+	was, is := &before.Spec, &after.Spec
+	var findings []Finding
+	if is.External && !was.External {
+		findings = append(findings, find("spec.external", "true",
+			"slurmdbd and its Service are deleted here, and clusters report to %s; what is in the database stays there", is.ExternalConfig.Host))
+	}
+	if was.StorageConfig != nil && is.StorageConfig != nil {
+		if fields := changed(
+			difference{"spec.storageConfig.host", was.StorageConfig.Host, is.StorageConfig.Host},
+			difference{"spec.storageConfig.port", was.StorageConfig.Port, is.StorageConfig.Port},
+			difference{"spec.storageConfig.database", was.StorageConfig.Database, is.StorageConfig.Database},
+		); fields != "" {
+			findings = append(findings, find(fields, "", "slurmdbd restarts on another database: the history of jobs, users and limits stays in %s on %s; copy it first",
+				was.StorageConfig.Database, was.StorageConfig.Host))
+		}
+	}
+	if naming.AccountingKeys(before).Slurm != naming.AccountingKeys(after).Slurm {
+		findings = append(findings, find("spec.slurmKeyRef", naming.AccountingKeys(after).Slurm.Name,
+			"daemons with different keys refuse each other: unless this Secret holds the key that the clusters run with, slurmdbd loses them; docs/keys.md tells how to change a key"))
+	}
+	return findings
+}
+
+func tokenChanges(before, after *slinkyv1beta1.Token, _ Found) []Finding {
+	was, is := naming.TokenSecret(before), naming.TokenSecret(after)
+	if was.Name == is.Name || before.Status.ExpiresAt == nil {
+		return nil
+	}
+	fields := changed(
+		difference{"spec.username", before.Spec.Username, after.Spec.Username},
+		difference{"spec.secretRef", before.Spec.SecretRef, after.Spec.SecretRef},
+	)
+	return []Finding{find(fields, "", "the token moves to Secret %s; Secret %s stays, with a token of %s that is good until %s; delete it",
+		is.Name, was.Name, before.Spec.Username, before.Status.ExpiresAt.UTC().Format(time.RFC3339))}
+}

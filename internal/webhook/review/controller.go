@@ -1,0 +1,127 @@
+package review
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// Controllers are reviewed so.
+var Controllers = Kind[*slinkyv1beta1.Controller]{
+	Spec:       func(controller *slinkyv1beta1.Controller) any { return controller.Spec },
+	References: controllerReferences,
+	Cluster:    func(controller *slinkyv1beta1.Controller) string { return controller.Name },
+	Faults:     controllerFaults,
+	Cautions:   controllerCautions,
+	Changes:    controllerChanges,
+}
+
+// noConfiguration is what comes of a reference of a Controller that leads nowhere.
+const noConfiguration = "slurmctld keeps the configuration that it has, or does not start"
+
+func controllerReferences(controller *slinkyv1beta1.Controller) []Reference {
+	spec := &controller.Spec
+	var references []Reference
+	if spec.AccountingRef != nil {
+		references = append(references, named("spec.accountingRef.name", AccountingKind, spec.AccountingRef.Name, noConfiguration))
+	}
+	references = append(references, secretKey("spec.slurmKeyRef", spec.SlurmKeyRef, noConfiguration)...)
+	references = append(references, secretKey("spec.jwtKeyRef", spec.JWTKey(), noConfiguration)...)
+	references = append(references, configMapKey("spec.jwksKeyRef", spec.JWKSKeyRef, noConfiguration)...)
+	for _, files := range fileReferences(controller) {
+		for i, file := range files.references {
+			references = append(references, named(fmt.Sprintf("spec.%s[%d].name", files.field, i), ConfigMapKind, file.Name, noConfiguration))
+		}
+	}
+	switch claim := spec.Persistence.ExistingClaim; {
+	case spec.External || !persistent(controller):
+	case claim != "":
+		references = append(references, named("spec.persistence.existingClaim", ClaimKind, claim, "slurmctld does not start"))
+	default:
+		references = append(references, lookUp(ClaimKind, naming.ControllerState(controller.Name)))
+	}
+	return references
+}
+
+// persistent tells whether slurmctld keeps its state on a claim.
+func persistent(controller *slinkyv1beta1.Controller) bool {
+	enabled := controller.Spec.Persistence.Enabled
+	return enabled == nil || *enabled
+}
+
+// stateClaim is the name of that claim.
+func stateClaim(controller *slinkyv1beta1.Controller) string {
+	return cmp.Or(controller.Spec.Persistence.ExistingClaim, naming.ControllerState(controller.Name))
+}
+
+func controllerFaults(controller *slinkyv1beta1.Controller, found Found) []Finding {
+	const longest = 40
+	spec := &controller.Spec
+	var findings []Finding
+	if name := naming.ClusterName(controller); len(name) > longest {
+		findings = append(findings, find("spec.clusterName", name,
+			"this name, made from namespace and name, has %d characters, and Slurm takes %d; set spec.clusterName to a shorter one", len(name), longest))
+	}
+	if modes := spec.Persistence.AccessModes; spec.HA.Enabled && spec.Persistence.ExistingClaim == "" && len(modes) > 0 && !shared(modes) {
+		findings = append(findings, find("spec.persistence.accessModes", fmt.Sprint(modes),
+			"with spec.ha.enabled slurmctlds on several machines share the saved state; use ReadWriteMany, and a storage class that has it"))
+	}
+	return append(findings, extraConfFaults(controller, found)...)
+}
+
+func shared(modes []corev1.PersistentVolumeAccessMode) bool {
+	return slices.Contains(modes, corev1.ReadWriteMany)
+}
+
+func controllerCautions(controller *slinkyv1beta1.Controller, found Found) []Finding {
+	if controller.Spec.External {
+		return externalCautions(controller)
+	}
+	findings := configurationCautions(controller, found)
+	claim := as[*corev1.PersistentVolumeClaim](found, ClaimKind, stateClaim(controller))
+	if controller.Spec.HA.Enabled && claim != nil && !shared(claim.Spec.AccessModes) {
+		findings = append(findings, find("spec.ha.enabled", "true",
+			"claim %s of the saved state has access modes %v, so that a backup on another machine cannot start; copy the state to a ReadWriteMany claim and name that in spec.persistence.existingClaim",
+			claim.Name, claim.Spec.AccessModes))
+	}
+	if hostNetwork(controller.Spec.Template) {
+		findings = append(findings, find("spec.template.spec.hostNetwork", "true",
+			"the pod then has its machine's host name, which is not that of a SlurmctldHost, and slurmctld does not start; remove it"))
+	}
+	limit, nodes := controller.Spec.MaxNodeCount, controller.Status.Nodes
+	if limit != nil && nodes != nil && nodes.Total > *limit {
+		findings = append(findings, find("spec.maxNodeCount", strconv.Itoa(int(*limit)),
+			"%d nodes are registered, and slurmctld would drop those beyond the limit, so it stays at their number; remove nodes first", nodes.Total))
+	}
+	return findings
+}
+
+// externalCautions are about what is set to no effect.
+func externalCautions(controller *slinkyv1beta1.Controller) []Finding {
+	const message = "it has no effect while spec.external is true, because slurmctld has a configuration of its own; put it there, and remove it here"
+	var findings []Finding
+	if controller.Spec.ExtraConf != "" {
+		findings = append(findings, find("spec.extraConf", "", message))
+	}
+	for _, files := range fileReferences(controller) {
+		if len(files.references) > 0 {
+			findings = append(findings, find("spec."+files.field, "", message))
+		}
+	}
+	return findings
+}
+
+// hostNetwork tells whether pods of a template have the network of their machines.
+func hostNetwork(template slinkyv1beta1.PodTemplate) bool {
+	var spec struct {
+		HostNetwork bool `json:"hostNetwork"`
+	}
+	return !template.Spec.IsZero() && json.Unmarshal(template.Spec.Raw, &spec) == nil && spec.HostNetwork
+}

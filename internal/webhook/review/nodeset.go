@@ -1,0 +1,93 @@
+package review
+
+import (
+	"strings"
+	"time"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// NodeSets are reviewed so.
+var NodeSets = Kind[*slinkyv1beta1.NodeSet]{
+	Spec: func(set *slinkyv1beta1.NodeSet) any { return set.Spec },
+	References: func(set *slinkyv1beta1.NodeSet) []Reference {
+		return []Reference{named("spec.controllerRef.name", ControllerKind, set.Spec.ControllerRef.Name, "no pod is made")}
+	},
+	Cluster:  func(set *slinkyv1beta1.NodeSet) string { return set.Spec.ControllerRef.Name },
+	Faults:   nodeSetFaults,
+	Cautions: nodeSetCautions,
+	Changes:  nodeSetChanges,
+}
+
+func nodeSetFaults(set *slinkyv1beta1.NodeSet, _ Found) []Finding {
+	var findings []Finding
+	if _, err := nodeconf.Of(set); err != nil {
+		field, message, found := strings.Cut(err.Error(), ": ")
+		if !found || !strings.HasPrefix(field, "spec.") {
+			field, message = "spec", err.Error()
+		}
+		findings = append(findings, find(field, "", "%s", message))
+	}
+	if partition := set.Spec.Partition; partition.Enabled {
+		if _, err := slurmconf.ParsePartition(partition.Config); err != nil {
+			findings = append(findings, find("spec.partition.config", "", "%v", err))
+		}
+	}
+	return findings
+}
+
+func nodeSetCautions(set *slinkyv1beta1.NodeSet, found Found) []Finding {
+	var findings []Finding
+	if set.Spec.SSH.Enabled {
+		findings = append(findings, find("spec.ssh.enabled", "true",
+			"slurmd pods cannot run sshd yet, and no pod is made; set it to false, and reach a job with srun --overlap --pty --jobid"))
+	}
+	if end, over := windowOver(set, found.Now); over {
+		findings = append(findings, find("spec.updateStrategy.scheduledUpdate.startTime", set.Spec.UpdateStrategy.ScheduledUpdate.StartTime.UTC().Format(time.RFC3339),
+			"this window was over at %s, so that no pod is updated; set the time of the next one", end.UTC().Format(time.RFC3339)))
+	}
+	controller := as[*slinkyv1beta1.Controller](found, ControllerKind, set.Spec.ControllerRef.Name)
+	if controller != nil && set.Spec.Partition.Enabled && hasPartition(controller.Spec.ExtraConf, set.Name) {
+		findings = append(findings, find("spec.partition.enabled", "true",
+			"extraConf of Controller %s has a partition %s already, and slurmctld does not start with two of one name, so no configuration is applied; remove one of them", controller.Name, set.Name))
+	}
+	for i := range found.NodeSets {
+		if other := &found.NodeSets[i]; other.Name != set.Name && sameHosts(set, other) {
+			findings = append(findings, find("spec.template.spec.hostname", strings.TrimSuffix(naming.WorkerHost(set, 0), "0"),
+				"host names of NodeSet %s begin so too, and two pods cannot be one Slurm node; choose another prefix", other.Name))
+		}
+	}
+	return findings
+}
+
+// windowOver tells whether, and since when, a scheduled update is a thing of the past.
+func windowOver(set *slinkyv1beta1.NodeSet, now time.Time) (end time.Time, over bool) {
+	strategy := set.Spec.UpdateStrategy
+	if strategy.Type != slinkyv1beta1.ScheduledUpdate || strategy.ScheduledUpdate == nil || strategy.ScheduledUpdate.StartTime == nil {
+		return time.Time{}, false
+	}
+	end = strategy.ScheduledUpdate.StartTime.Add(strategy.ScheduledUpdate.Duration.Duration)
+	return end, !now.Before(end)
+}
+
+// hasPartition tells whether a configuration defines a partition.
+func hasPartition(conf, name string) bool {
+	document, _ := slurmconf.Parse(conf) // its mistakes are told where they are made
+	for entry := range document.All() {
+		if entry.Is("PartitionName") && entry.Value() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// sameHosts tells whether pods of two sets would have the same host names.
+func sameHosts(a, b *slinkyv1beta1.NodeSet) bool {
+	numbered := func(set *slinkyv1beta1.NodeSet) bool {
+		return set.Spec.ScalingMode != slinkyv1beta1.ScalingModeDaemonSet
+	}
+	return numbered(a) && numbered(b) && naming.WorkerHost(a, 0) == naming.WorkerHost(b, 0)
+}

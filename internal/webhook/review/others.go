@@ -1,0 +1,120 @@
+package review
+
+import (
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// LoginSets are reviewed so.
+var LoginSets = Kind[*slinkyv1beta1.LoginSet]{
+	Spec: func(set *slinkyv1beta1.LoginSet) any { return set.Spec },
+	References: func(set *slinkyv1beta1.LoginSet) []Reference {
+		return append(secretKey("spec.sssdConfRef", set.Spec.SSSDConfRef, "no pod is made"),
+			named("spec.controllerRef.name", ControllerKind, set.Spec.ControllerRef.Name, "no pod is made"))
+	},
+	Cautions: loginSetCautions,
+	Changes:  loginSetChanges,
+}
+
+// loginSetCautions are about keys that sshd would ignore without a word.
+func loginSetCautions(set *slinkyv1beta1.LoginSet, _ Found) []Finding {
+	var findings []Finding
+	number := 0
+	for line := range strings.Lines(set.Spec.RootSSHAuthorizedKeys) {
+		number++
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err != nil {
+			findings = append(findings, find("spec.rootSshAuthorizedKeys", "",
+				"line %d is no public key, and sshd ignores it; write a line as it is in authorized_keys, such as ssh-ed25519 AAAA… admin@example.com", number))
+		}
+	}
+	return findings
+}
+
+// RestAPIs are reviewed so.
+var RestAPIs = Kind[*slinkyv1beta1.RestApi]{
+	Spec: func(api *slinkyv1beta1.RestApi) any { return api.Spec },
+	References: func(api *slinkyv1beta1.RestApi) []Reference {
+		return []Reference{named("spec.controllerRef.name", ControllerKind, api.Spec.ControllerRef.Name, "no pod is made")}
+	},
+	Cautions: func(api *slinkyv1beta1.RestApi, _ Found) []Finding {
+		if api.Spec.Replicas == nil || *api.Spec.Replicas > 0 {
+			return nil
+		}
+		return []Finding{find("spec.replicas", "0",
+			"the operator reaches Slurm through slurmrestd: without any, no node is drained, so none is updated or scaled in; use 1 or more")}
+	},
+}
+
+// Accountings are reviewed so.
+var Accountings = Kind[*slinkyv1beta1.Accounting]{
+	Spec:       func(accounting *slinkyv1beta1.Accounting) any { return accounting.Spec },
+	References: accountingReferences,
+	Faults:     accountingFaults,
+	Changes:    accountingChanges,
+}
+
+func accountingReferences(accounting *slinkyv1beta1.Accounting) []Reference {
+	const until = "slurmdbd does not start"
+	spec := &accounting.Spec
+	references := secretKey("spec.slurmKeyRef", spec.SlurmKeyRef, until)
+	references = append(references, secretKey("spec.jwtKeyRef", spec.JWTKey(), until)...)
+	references = append(references, configMapKey("spec.jwksKeyRef", spec.JWKSKeyRef, until)...)
+	if spec.StorageConfig != nil && !spec.External {
+		references = append(references, secretKey("spec.storageConfig.passwordKeyRef", spec.StorageConfig.PasswordKeyRef, until)...)
+	}
+	return references
+}
+
+// accountingFaults are the lines that no slurmdbd.conf could have.
+func accountingFaults(accounting *slinkyv1beta1.Accounting, _ Found) []Finding {
+	spec := &accounting.Spec
+	if spec.External || spec.StorageConfig == nil {
+		return nil
+	}
+	_, err := slurmconf.BuildDatabase(slurmconf.Database{
+		Host: naming.Accounting(accounting.Name) + "-0", Port: naming.PortSlurmdbd, SlurmUser: "slurm", JWKS: spec.JWKSKeyRef != nil,
+		Storage: slurmconf.Endpoint{Host: spec.StorageConfig.Host, Port: int(spec.StorageConfig.Port)},
+		User:    spec.StorageConfig.Username, Name: spec.StorageConfig.Database,
+		ExtraConf: spec.ExtraConf,
+	})
+	return lines("spec.extraConf", err)
+}
+
+// Tokens are reviewed so.
+var Tokens = Kind[*slinkyv1beta1.Token]{
+	Spec: func(token *slinkyv1beta1.Token) any { return token.Spec },
+	References: func(token *slinkyv1beta1.Token) []Reference {
+		return append(secretKey("spec.jwtKeyRef", token.Spec.JWTKey(), "no token is signed"), lookUp(SecretKind, naming.TokenSecret(token).Name))
+	},
+	Faults:   tokenFaults,
+	Cautions: tokenCautions,
+	Changes:  tokenChanges,
+}
+
+func tokenFaults(token *slinkyv1beta1.Token, _ Found) []Finding {
+	secret, key := naming.TokenSecret(token).Name, token.Spec.JWTKey()
+	if key == nil || secret != key.Name {
+		return nil
+	}
+	return []Finding{find("spec.secretRef.name", secret,
+		"this is the Secret of the key that signs the token, and whoever may read the token could sign others; choose another name")}
+}
+
+func tokenCautions(token *slinkyv1beta1.Token, found Found) []Finding {
+	secret := naming.TokenSecret(token).Name
+	taken := found.Objects[Target{SecretKind, secret}].Object
+	if taken == nil || len(tokenFaults(token, found)) > 0 || metav1.IsControlledBy(taken, token) && token.UID != "" {
+		return nil
+	}
+	return []Finding{find("spec.secretRef.name", secret,
+		"a Secret of this name exists and does not belong to this Token, so no token is written; delete it, or choose another name")}
+}

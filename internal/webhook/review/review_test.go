@@ -1,0 +1,160 @@
+package review_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/webhook/review"
+)
+
+var update = flag.Bool("update", false, "write golden files instead of comparing with them")
+
+// longest is what API servers let through of a warning when there are many.
+const longest = 256
+
+var now = time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// A test is an object, as a user would write it, and what is around it.
+type test struct {
+	// was is the object before a change; empty when it is created.
+	was, is string
+	// status is what the operator wrote into it, before and after.
+	status string
+	found  review.Found
+	// refused says that it is refused, and silent that nothing is said.
+	refused, silent bool
+}
+
+// TestMessages shows every message in one file, which is to be read by whoever changes one.
+func TestMessages(t *testing.T) {
+	var text strings.Builder
+	for _, kind := range []struct {
+		name  string
+		tests map[string]test
+		run   func(*testing.T, test) review.Review
+	}{
+		{"Controller", controllerTests, run(review.Controllers)},
+		{"NodeSet", nodeSetTests, run(review.NodeSets)},
+		{"LoginSet", loginSetTests, run(review.LoginSets)},
+		{"Accounting", accountingTests, run(review.Accountings)},
+		{"RestApi", restAPITests, run(review.RestAPIs)},
+		{"Token", tokenTests, run(review.Tokens)},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(kind.tests)) {
+			t.Run(kind.name+" "+name, func(t *testing.T) {
+				test := kind.tests[name]
+				result := kind.run(t, test)
+				if got := len(result.Refusals) > 0; got != test.refused {
+					t.Errorf("refused is %t, want %t", got, test.refused)
+				}
+				if got := len(result.Refusals)+len(result.Warnings) == 0; got != test.silent {
+					t.Errorf("silent is %t, want %t", got, test.silent)
+				}
+				fmt.Fprintf(&text, "%s %s\n", kind.name, name)
+				for _, refusal := range result.Refusals {
+					fmt.Fprintf(&text, "    refused: %s\n", refusal)
+				}
+				for _, warning := range result.Warnings {
+					fmt.Fprintf(&text, "    warning: %s\n", warning)
+					if length := len(warning.String()); length > longest {
+						t.Errorf("the warning has %d characters, and %d are let through: %s", length, longest, warning)
+					}
+				}
+			})
+		}
+	}
+	golden(t, "messages.txt", text.String())
+}
+
+// run reviews objects of a kind.
+func run[T any](kind review.Kind[*T]) func(*testing.T, test) review.Review {
+	return func(t *testing.T, test test) review.Review {
+		t.Helper()
+		test.found.Now = now
+		after := decode[T](t, test.status, test.is)
+		if test.was == "" {
+			return kind.Create(after, test.found)
+		}
+		return kind.Update(decode[T](t, test.status, test.was), after, test.found)
+	}
+}
+
+func decode[T any](t *testing.T, parts ...string) *T {
+	t.Helper()
+	object := new(T)
+	for _, part := range append([]string{"metadata: {name: x, namespace: hpc, uid: x}"}, parts...) {
+		if err := yaml.UnmarshalStrict([]byte(part), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return object
+}
+
+// golden compares with a golden file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); -update writes it:\n%s", path, diff)
+	}
+}
+
+// missing says that objects do not exist.
+func missing(targets ...review.Target) review.Found {
+	found := review.Found{Objects: map[review.Target]review.Result{}}
+	for _, target := range targets {
+		found.Objects[target] = review.Result{}
+	}
+	return found
+}
+
+// existing says that objects exist.
+func existing(objects map[review.Target]metav1.Object) review.Found {
+	found := review.Found{Objects: map[review.Target]review.Result{}}
+	for target, object := range objects {
+		found.Objects[target] = review.Result{Object: object}
+	}
+	return found
+}
+
+// nodeSets are those of the cluster.
+func nodeSets(sets ...slinkyv1beta1.NodeSet) review.Found { return review.Found{NodeSets: sets} }
+
+func nodeSet(name string, replicas int32) slinkyv1beta1.NodeSet {
+	return slinkyv1beta1.NodeSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       slinkyv1beta1.NodeSetSpec{Partition: slinkyv1beta1.NodeSetPartition{Enabled: true}},
+		Status:     slinkyv1beta1.NodeSetStatus{Replicas: replicas},
+	}
+}
+
+func configMap(files map[string]string) *corev1.ConfigMap { return &corev1.ConfigMap{Data: files} }
+
+func claim(name string, modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{AccessModes: modes},
+	}
+}

@@ -1,0 +1,85 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/slurm-operator/slurm-operator/internal/webhook/review"
+)
+
+// A validator answers for objects of one kind. It reads what is around the object and leaves the judgment to a review.
+type validator[T client.Object] struct {
+	kind   schema.GroupKind
+	review review.Kind[T]
+	search searcher
+}
+
+// validate serves the reviews of a kind.
+func validate[T client.Object](manager ctrl.Manager, object T, kind review.Kind[T], search searcher) error {
+	gvk, err := apiutil.GVKForObject(object, manager.GetScheme())
+	if err != nil {
+		return err
+	}
+	err = ctrl.NewWebhookManagedBy(manager, object).WithValidator(&validator[T]{gvk.GroupKind(), kind, search}).RecoverPanic(recoverPanics).Complete()
+	if err != nil {
+		return fmt.Errorf("serving reviews of %s: %w", gvk.Kind, err)
+	}
+	return nil
+}
+
+// ValidateCreate reviews a new object.
+func (v *validator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
+	return v.answer(object, v.review.Create(object, v.found(ctx, object, v.review.References(object))))
+}
+
+// ValidateUpdate reviews a changed object. What is being deleted may change in any way: its finalizers must go.
+func (v *validator[T]) ValidateUpdate(ctx context.Context, before, after T) (admission.Warnings, error) {
+	if after.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(v.review.Spec(before), v.review.Spec(after)) {
+		return nil, nil
+	}
+	references := append(v.review.References(after), v.review.References(before)...)
+	return v.answer(after, v.review.Update(before, after, v.found(ctx, after, references)))
+}
+
+// ValidateDelete has no say: the API server does not ask about deletions.
+func (v *validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
+	return nil, nil
+}
+
+// found is what is around an object.
+func (v *validator[T]) found(ctx context.Context, object T, references []review.Reference) review.Found {
+	cluster := ""
+	if v.review.Cluster != nil {
+		cluster = v.review.Cluster(object)
+	}
+	return v.search.search(ctx, object.GetNamespace(), references, cluster)
+}
+
+// answer puts a review into the words of the API server.
+func (v *validator[T]) answer(object T, result review.Review) (admission.Warnings, error) {
+	var warnings admission.Warnings
+	for _, warning := range result.Warnings {
+		warnings = append(warnings, warning.String())
+	}
+	if len(result.Refusals) == 0 {
+		return warnings, nil
+	}
+	var refusals field.ErrorList
+	for _, refusal := range result.Refusals {
+		var value any = refusal.Value
+		if refusal.Value == "" {
+			value = field.OmitValueType{}
+		}
+		refusals = append(refusals, field.Invalid(field.NewPath(refusal.Field), value, refusal.Message))
+	}
+	return warnings, apierrors.NewInvalid(v.kind, object.GetName(), refusals)
+}

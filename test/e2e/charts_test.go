@@ -1,0 +1,178 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
+)
+
+// TestReleases proves what becomes of a running job when the charts that it runs by are upgraded from those of the commit before,
+// rolled back, broken and uninstalled.
+func TestReleases(t *testing.T) {
+	removeEverything(t)
+	cluster := previousCharts(t).install(t)
+	job := cluster.startsAJob(t, "--mem=100")
+	slurmctld := cluster.slurmctldStart(t)
+	unharmed := func() {
+		t.Helper()
+		cluster.namespace.Eventually(t, time.Minute, "the job", func(ctx context.Context) error {
+			return cluster.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0")
+		})
+		if now := cluster.slurmctldStart(t); now != slurmctld {
+			t.Errorf("slurmctld's container started at %s, and now at %s", slurmctld, now)
+		}
+	}
+	t.Run("an upgrade of everything", cluster.isUpgraded)
+	unharmed()
+	t.Run("a roll-back", cluster.isRolledBack)
+	unharmed()
+	t.Run("what is wanted no more", cluster.letsGoOfChildren)
+	unharmed()
+	t.Run("a dead webhook stops nothing (I15)", cluster.livesWithoutTheWebhook)
+	unharmed()
+	t.Run("the operator is uninstalled and comes back", cluster.livesWithoutTheOperator)
+	unharmed()
+	cluster.endsTheJob(t, job)
+	removeEverything(t)
+}
+
+func (c *slurmCluster) isUpgraded(t *testing.T) {
+	current := helmCharts(".")
+	current.installCRDs(t)
+	// Pods of another template: both Deployments are rolled out.
+	current.installOperator(t, "--set-string=operator.podAnnotations.upgrade=1", "--set-string=webhook.podAnnotations.upgrade=1")
+	current.installSlurm(t, "--set=partitions.debug.config=State=UP", `--set=configFiles.cgroup\.conf=CgroupPlugin=disabled`)
+	c.namespace.Eventually(t, time.Minute, "the new partition", func(ctx context.Context) error { return c.partitions(ctx, "worker debug") })
+	c.isReviewed(t)
+}
+
+// isReviewed waits until the webhook refuses what it has to. When it is not trusted any more, everything is accepted.
+func (c *slurmCluster) isReviewed(t *testing.T) {
+	t.Helper()
+	c.namespace.Eventually(t, time.Minute, "a refusal", func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch={\"spec\":{\"extraConf\":\"ClusterName=other\"}}", "--dry-run=server")
+		if err == nil {
+			return fmt.Errorf("it was accepted: %s", out)
+		}
+		if !strings.Contains(err.Error(), "belongs to the operator") {
+			return err
+		}
+		return nil
+	})
+}
+
+func (c *slurmCluster) isRolledBack(t *testing.T) {
+	c.namespace.MustHelm(t, "rollback", "slurm")
+	c.operator.MustHelm(t, "rollback", "slurm-operator", "--wait", "--timeout=3m")
+	c.namespace.Eventually(t, time.Minute, "the old partitions", func(ctx context.Context) error { return c.partitions(ctx, "worker") })
+}
+
+func (c *slurmCluster) partitions(ctx context.Context, want string) error {
+	out, err := c.login(ctx, "sinfo", "--noheader", "--summarize", "--format=%R")
+	if got := strings.Join(strings.Fields(out), " "); err == nil && got != want {
+		err = fmt.Errorf("the partitions are %q, not %q", got, want)
+	}
+	return err
+}
+
+// I15: a dead webhook stops no pod from being scheduled and no object from being deleted.
+func (c *slurmCluster) livesWithoutTheWebhook(t *testing.T) {
+	c.kubectl(t, c.operator, "scale", "deployment/slurm-operator-webhook", "--replicas=0")
+	c.operator.Eventually(t, time.Minute, "the end of all webhooks", func(ctx context.Context) error {
+		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=webhook", "--output=name")
+		if err == nil && out != "" {
+			err = fmt.Errorf("there is %s", out)
+		}
+		return err
+	})
+	c.kubectl(t, c.namespace, "scale", "nodeset/worker", "--replicas=2")
+	c.namespace.Eventually(t, time.Minute, "a second node", func(ctx context.Context) error { return c.sinfoShows(ctx, "worker* idle 1") })
+	c.namespace.Apply(t, []byte(`{apiVersion: slinky.slurm.net/v1beta1, kind: Token, metadata: {name: short}, spec: {username: root, jwtKeyRef: {name: slurm-auth-jwt, key: jwt_hs256.key}}}`))
+	becomesReady(t, c.namespace, time.Minute, "token/short")
+	c.kubectl(t, c.namespace, "delete", "token/short", "--timeout=30s")
+	c.kubectl(t, c.namespace, "scale", "nodeset/worker", "--replicas=1")
+	c.namespace.Eventually(t, time.Minute, "one node", func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output=name")
+		if err == nil && strings.TrimSpace(out) != "pod/worker-0" {
+			err = fmt.Errorf("there are %q", out)
+		}
+		return err
+	})
+	c.kubectl(t, c.operator, "scale", "deployment/slurm-operator-webhook", "--replicas=2")
+	c.kubectl(t, c.operator, "rollout", "status", "deployment/slurm-operator-webhook", "--timeout=2m")
+	c.isReviewed(t)
+}
+
+func (c *slurmCluster) livesWithoutTheOperator(t *testing.T) {
+	c.operator.MustHelm(t, "uninstall", "slurm-operator", "--wait", "--timeout=2m")
+	out, err := c.namespace.Run(t.Context(), "get", "nodeset/worker", "--output=jsonpath={.metadata.finalizers}")
+	if err != nil || out != "" {
+		t.Errorf("after the operator was uninstalled, its finalizers are %q: %v", out, err)
+	}
+	if out, err := c.login(t.Context(), "srun", "--mem=100", "hostname"); err != nil || strings.TrimSpace(out) != "worker-0" {
+		t.Errorf("without the operator, srun printed %q: %v", out, err)
+	}
+	helmCharts(".").installOperator(t)
+	becomesReady(t, c.namespace, time.Minute, "controller.slinky.slurm.net/slurm", "nodeset/worker")
+	c.isReviewed(t)
+	c.namespace.Eventually(t, time.Minute, "the finalizer", func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", "nodeset/worker", "--output=jsonpath={.metadata.finalizers}")
+		if err == nil && out == "" {
+			err = errors.New("there is none")
+		}
+		return err
+	})
+}
+
+// letsGoOfChildren shows that children which a changed spec has no use for are deleted.
+func (c *slurmCluster) letsGoOfChildren(t *testing.T) {
+	exist := func(ctx context.Context, want bool, objects ...string) error {
+		for _, object := range objects {
+			out, err := c.namespace.Run(ctx, "get", object, "--ignore-not-found", "--output=name")
+			if err != nil {
+				return err
+			}
+			if exists := out != ""; exists != want {
+				return fmt.Errorf("%s exists: %t", object, exists)
+			}
+		}
+		return nil
+	}
+	c.namespace.Apply(t, []byte(`
+{apiVersion: slinky.slurm.net/v1beta1, kind: Accounting, metadata: {name: moved}, spec: {
+  storageConfig: {host: nowhere, username: slurm, passwordKeyRef: {name: slurm-auth-jwt, key: jwt_hs256.key}}}}
+`))
+	for object, test := range map[string]struct {
+		before, after string
+		child         []string
+	}{
+		"restapi/slurm": {`{"replicas":2}`, `{"replicas":1}`, []string{"poddisruptionbudget/slurm-restapi"}},
+		"accounting/moved": {
+			`{}`, `{"external":true,"externalConfig":{"host":"slurmdbd.example.com"},"slurmKeyRef":{"name":"slurm-auth-slurm","key":"slurm.key"}}`,
+			[]string{"statefulset/moved-accounting", "service/moved-accounting", "secret/moved-accounting"},
+		},
+	} {
+		patch := func(spec string) {
+			c.kubectl(t, c.namespace, "patch", object, "--type=merge", `--patch={"spec":`+spec+`}`)
+		}
+		patch(test.before)
+		c.namespace.Eventually(t, time.Minute, "what "+object+" has", func(ctx context.Context) error { return exist(ctx, true, test.child...) })
+		patch(test.after)
+		c.namespace.Eventually(t, time.Minute, "the end of what "+object+" had", func(ctx context.Context) error { return exist(ctx, false, test.child...) })
+	}
+	c.kubectl(t, c.namespace, "delete", "accounting/moved", "--timeout=30s")
+}
+
+func (*slurmCluster) kubectl(t *testing.T, namespace kube.Namespace, arguments ...string) {
+	t.Helper()
+	if _, err := namespace.Run(t.Context(), arguments...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,37 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slurm-operator/slurm-operator/hack/repo"
+)
+
+// Helm runs helm in the repository, where the charts are, and returns what it prints.
+func (n Namespace) Helm(ctx context.Context, arguments ...string) (string, error) {
+	root, err := repo.Root()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "helm", append([]string{"--namespace", n.Name}, arguments...)...)
+	cmd.Dir = filepath.Join(root, "charts")
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("helm %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(problems.String()))
+	}
+	return out.String(), nil
+}
+
+// MustHelm runs helm and fails the test when it fails.
+func (n Namespace) MustHelm(t *testing.T, arguments ...string) {
+	t.Helper()
+	if _, err := n.Helm(t.Context(), arguments...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,62 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/hack/repo"
+)
+
+// TestQuickstart does what the README tells people to do first, word by word, on a cluster that has nothing of ours.
+func TestQuickstart(t *testing.T) {
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := quickstart(string(readme))
+	if len(commands) != 5 {
+		t.Fatalf("the README promises four commands and srun, and has %d: %q", len(commands), commands)
+	}
+	removeEverything(t)
+	t.Cleanup(func() { removeEverything(t) })
+	started := time.Now()
+	var out, problems bytes.Buffer
+	for _, command := range commands {
+		out.Reset()
+		shell := exec.CommandContext(t.Context(), "bash", "-c", command)
+		shell.Dir, shell.Stdout, shell.Stderr = root, &out, &problems
+		if err := shell.Run(); err != nil {
+			clusterNamespace.Describe(t)
+			t.Fatalf("%s: %v\n%s", command, err, &problems)
+		}
+		t.Logf("%6.1f s: %s", time.Since(started).Seconds(), command)
+	}
+	if got := strings.TrimSpace(out.String()); got != "worker-0" {
+		t.Errorf("srun hostname printed %q", got)
+	}
+	t.Logf("from the first helm install to the output of srun: %.1f s", time.Since(started).Seconds())
+}
+
+// quickstart are the commands in the README's section of that name.
+func quickstart(readme string) []string {
+	_, section, _ := strings.Cut(readme, "\n## Quickstart\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var commands []string
+	for i, block := range strings.Split(section, "```") {
+		if code, found := strings.CutPrefix(block, "sh\n"); found && i%2 == 1 {
+			commands = append(commands, strings.Split(strings.TrimSpace(code), "\n")...)
+		}
+	}
+	return commands
+}

@@ -1,0 +1,65 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
+)
+
+// releases are where each chart is installed.
+var releases = map[string]kube.Namespace{
+	"slurm-operator-crds": {Name: "default"}, "slurm-operator": operatorNamespace, "slurm": clusterNamespace,
+}
+
+// TestUninstall uninstalls the charts in every order, one right after the other. Nothing hangs, the kinds and the data stay, and
+// the next installation takes them over.
+func TestUninstall(t *testing.T) {
+	removeEverything(t)
+	cluster := helmCharts(".").install(t)
+	data := cluster.data(t)
+	for _, order := range [][]string{
+		{"slurm", "slurm-operator", "slurm-operator-crds"},
+		{"slurm", "slurm-operator-crds", "slurm-operator"},
+		{"slurm-operator", "slurm", "slurm-operator-crds"},
+		{"slurm-operator", "slurm-operator-crds", "slurm"},
+		{"slurm-operator-crds", "slurm", "slurm-operator"},
+		{"slurm-operator-crds", "slurm-operator", "slurm"},
+	} {
+		t.Run(strings.Join(order, ", "), func(t *testing.T) {
+			started := time.Now()
+			for _, release := range order {
+				releases[release].MustHelm(t, "uninstall", release)
+			}
+			cluster.namespace.Eventually(t, time.Minute, "the end of all that is ours", func(ctx context.Context) error {
+				out, err := cluster.namespace.Run(ctx, "get", "slurm,pods,statefulsets,deployments,services", "--output=name")
+				if err == nil && out != "" {
+					err = fmt.Errorf("there is still %s", strings.Join(strings.Fields(out), ", "))
+				}
+				return err
+			})
+			t.Logf("gone %.1f s after the first helm uninstall", time.Since(started).Seconds())
+			helmCharts(".").install(t)
+			if now := cluster.data(t); now != data {
+				t.Errorf("claims and keys were\n%s\nand are now\n%s", data, now)
+			}
+		})
+	}
+	removeEverything(t)
+}
+
+// data are the claims and the keys of the cluster, each with what makes it that one.
+func (c *slurmCluster) data(t *testing.T) string {
+	t.Helper()
+	out, err := c.namespace.Run(t.Context(), "get", "persistentvolumeclaims/slurm-controller-state", "secrets/slurm-auth-slurm", "secrets/slurm-auth-jwt",
+		"secrets/login-ssh-host-keys", "--output=jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid}{\"\\n\"}{end}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
