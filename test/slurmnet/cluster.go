@@ -40,6 +40,8 @@ type Options struct {
 	Accounting bool
 	// ExtraConf is added to the end of slurm.conf.
 	ExtraConf string
+	// Files are further files in slurmctld's /etc/slurm, by name.
+	Files map[string]string
 }
 
 // A Cluster is a running Slurm cluster.
