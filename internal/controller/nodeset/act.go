@@ -43,6 +43,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) err
 		r.create(ctx, scope, next),
 		r.markPods(ctx, scope, next),
 		r.describeNodes(ctx, scope, next),
+		r.placeNodes(ctx, scope),
 		r.keepPins(ctx, scope),
 		r.keepClaims(ctx, scope, next),
 		r.reserve(ctx, scope, next),

@@ -100,8 +100,10 @@ func result(scope *scope, next *plan.Plan) ctrl.Result {
 		return ctrl.Result{RequeueAfter: time.Second}
 	}
 	wake := next.Wake
-	if edge := windowEdge(scope, next); wake.IsZero() || (!edge.IsZero() && edge.Before(wake)) {
-		wake = edge
+	for _, moment := range []time.Time{windowEdge(scope, next), placeAgain(scope)} {
+		if wake.IsZero() || (!moment.IsZero() && moment.Before(wake)) {
+			wake = moment
+		}
 	}
 	if wake.IsZero() {
 		return ctrl.Result{}

@@ -44,6 +44,8 @@ type scope struct {
 	again bool
 	// unreserved is why there is no reservation for a scheduled update.
 	unreserved string
+	// placement is how the nodes stand in Slurm's topology; nil when nobody looked.
+	placement *placement
 }
 
 // A problem is why no pods can be made.
