@@ -141,7 +141,7 @@ func (c *slurmCluster) keepsClaims(t *testing.T) {
 
 // Until the window opens no pod is replaced, and from when it is known no job starts that would run into it.
 func (c *slurmCluster) updatesInAReservation(t *testing.T) {
-	start := time.Now().Add(45 * time.Second).UTC().Truncate(time.Second)
+	start := time.Now().Add(75 * time.Second).UTC().Truncate(time.Second)
 	c.applyNodeSet(t, "later", "replicas: 2",
 		"updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: "+start.Format(time.RFC3339)+", duration: 10m}}")
 	before := c.kubectl(t, "get", "pods", "--selector=app.kubernetes.io/instance=later", "--output=jsonpath={.items[*].metadata.uid}")
@@ -151,11 +151,15 @@ func (c *slurmCluster) updatesInAReservation(t *testing.T) {
 	})
 	job := ""
 	if c.version != "24.11" { // whose REST API takes no reservations
-		out, err := c.login(t.Context(), "scontrol", "show", "reservation")
-		if err != nil || !strings.Contains(out, "Nodes=later-[0-1]") {
-			t.Fatalf("scontrol shows %q: %v", out, err)
-		}
-		if out, err = c.login(t.Context(), "sbatch", "--parsable", "--time=60", "--nodelist=later-0", "--output=/dev/null", "--wrap=true"); err != nil {
+		c.namespace.Eventually(t, 30*time.Second, "a reservation", func(ctx context.Context) error {
+			out, err := c.login(ctx, "scontrol", "show", "reservation")
+			if err == nil && !strings.Contains(out, "Nodes=later-[0-1]") {
+				err = fmt.Errorf("scontrol shows %q", out)
+			}
+			return err
+		})
+		out, err := c.login(t.Context(), "sbatch", "--parsable", "--time=60", "--nodelist=later-0", "--output=/dev/null", "--wrap=true")
+		if err != nil {
 			t.Fatal(err)
 		}
 		job = strings.TrimSpace(out)

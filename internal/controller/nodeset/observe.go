@@ -8,12 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/status"
@@ -112,9 +114,10 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 		ordinal int
 		pod     *corev1.Pod
 	}
+	selector := labels.SelectorFromSet(naming.Selector(naming.Slurmd, scope.set.Name))
 	own := make([]numbered, 0, len(list.Items)) // pods are large, and sorting copies
 	for i := range list.Items {
-		if pod := &list.Items[i]; scope.claim(pod) {
+		if pod := &list.Items[i]; scope.claim(pod, selector) {
 			own = append(own, numbered{ordinal(pod), pod})
 		}
 	}

@@ -24,17 +24,16 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// What carries the labels of a NodeSet and belongs to nobody is taken over by it, such as what was left behind when a NodeSet
-// was deleted with --cascade=orphan and is now made anew. A pod of the set that lost its labels is let go, as it is.
-
 // orphaning tells whether a NodeSet is being deleted without what it owns: nothing of that is to be touched.
 func orphaning(set *slinkyv1beta1.NodeSet) bool {
 	return set.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(set, metav1.FinalizerOrphanDependents)
 }
 
-// claim sorts a pod: it is the set's own, or to be taken over, or to be let go, or somebody else's.
-func (s *scope) claim(pod *corev1.Pod) (own bool) {
-	matches := labels.SelectorFromSet(naming.Selector(naming.Slurmd, s.set.Name)).Matches(labels.Set(pod.Labels))
+// claim tells whether a pod is the set's own, and notes those that are to become so or cease to be. What has the labels of a NodeSet
+// and belongs to nobody is taken over, such as what was left when a NodeSet of that name was deleted with --cascade=orphan. A pod
+// that has lost the labels is let go, as it is.
+func (s *scope) claim(pod *corev1.Pod, selector labels.Selector) (own bool) {
+	matches := selector.Matches(labels.Set(pod.Labels))
 	switch {
 	case metav1.IsControlledBy(pod, s.set) && matches:
 		return true
