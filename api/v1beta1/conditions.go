@@ -28,6 +28,9 @@ const (
 	ConditionScaledIn = "ScaledIn"
 	// ConditionUpdateInProgress, on NodeSet, is True while pods of an older revision are being replaced.
 	ConditionUpdateInProgress = "UpdateInProgress"
+	// ConditionTopologyApplied, on NodeSet, is True when Slurm has the nodes where the annotations and labels of their
+	// Kubernetes nodes say that they are.
+	ConditionTopologyApplied = "TopologyApplied"
 )
 
 // Reasons that any condition of any kind may give.
@@ -130,6 +133,8 @@ const (
 	ReasonNotRegistered = "NotRegistered"
 	// ReasonNodesDown says that Slurm nodes of the set are DOWN although their pods run.
 	ReasonNodesDown = "NodesDown"
+	// ReasonTopologyRefused says that Slurm's topologies have no such place as a Kubernetes node names.
+	ReasonTopologyRefused = "TopologyRefused"
 	// ReasonHostnameConflict says that another pod of the cluster already has the Slurm node name.
 	ReasonHostnameConflict = "HostnameConflict"
 )

@@ -75,9 +75,11 @@ type NodeUpdate struct {
 	// State is the new state, such as Drain.
 	State  TargetState
 	Reason string
-	// Comment and Features are not changed when nil, and removed when empty.
+	// Comment, Features and Topology are not changed when nil, and removed when empty. Versions of the API before v0.0.43 know
+	// no Topology.
 	Comment  *string
 	Features *[]string
+	Topology *string
 }
 
 // A TargetState is a state that a node can be told to take.

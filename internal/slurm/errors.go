@@ -73,6 +73,7 @@ const (
 	NumberInvalidNodeName     = 2018 // no such node
 	NumberInvalidNodeState    = 2028 // 24.11: the node's state does not allow the change
 	NumberInvalidReservation  = 2053 // no such reservation
+	NumberTopology            = 2178 // no such place in the topologies
 	NumberInvalidTransition   = 2180 // 26.05: the node's state does not allow the change
 )
 

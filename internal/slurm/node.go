@@ -32,6 +32,9 @@ type Node struct {
 	ActiveFeatures []string
 	Partitions     []string
 	Reservation    string
+	// Topology is the node's place in topologies, as topo-switch:s2,topo-block:b2. Versions of the API before v0.0.43 do not
+	// tell.
+	Topology string
 
 	// What is allocated can lag behind the state by some seconds: a node can be ALLOCATED with no CPU allocated yet.
 	CPUs, AllocatedCPUs     int
@@ -67,7 +70,7 @@ func (n *Node) sameUse(other *Node) bool {
 func (n *Node) sameMachine(other *Node) bool {
 	return n.Hostname == other.Hostname && n.Address == other.Address && n.CPUs == other.CPUs && n.Memory == other.Memory &&
 		n.GRES == other.GRES && slices.Equal(n.Features, other.Features) && slices.Equal(n.Partitions, other.Partitions) &&
-		n.BootedAt.Equal(other.BootedAt) && n.SlurmdStartedAt.Equal(other.SlurmdStartedAt) && n.Version == other.Version
+		n.Topology == other.Topology && n.BootedAt.Equal(other.BootedAt) && n.SlurmdStartedAt.Equal(other.SlurmdStartedAt) && n.Version == other.Version
 }
 
 // Drained tells whether the record proves that the node takes no more jobs and that nothing is allocated on it. It says

@@ -110,6 +110,7 @@ func TestEqualSeesEveryField(t *testing.T) {
 		"flags": func(n *Node) { n.Flags = FlagDrain }, "other states": func(n *Node) { n.OtherStates = []string{"x"} },
 		"reason": func(n *Node) { n.Reason = "x" }, "reason by": func(n *Node) { n.ReasonBy = "x" },
 		"reason at": func(n *Node) { n.ReasonAt = time.Unix(1, 0) }, "comment": func(n *Node) { n.Comment = "x" },
+		"topology": func(n *Node) { n.Topology = "x" },
 		"features": func(n *Node) { n.Features = []string{"x"} }, "active": func(n *Node) { n.ActiveFeatures = []string{"x"} },
 		"partitions": func(n *Node) { n.Partitions = []string{"x"} }, "reservation": func(n *Node) { n.Reservation = "x" },
 		"cpus": func(n *Node) { n.CPUs = 1 }, "allocated cpus": func(n *Node) { n.AllocatedCPUs = 1 },

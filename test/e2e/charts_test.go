@@ -84,7 +84,7 @@ func (c *slurmCluster) partitions(ctx context.Context, want string) error {
 
 // I15: a dead webhook stops no pod from being scheduled and no object from being deleted.
 func (c *slurmCluster) livesWithoutTheWebhook(t *testing.T) {
-	c.kubectl(t, c.operator, "scale", "deployment/slurm-operator-webhook", "--replicas=0")
+	c.operator.MustRun(t, "scale", "deployment/slurm-operator-webhook", "--replicas=0")
 	c.operator.Eventually(t, time.Minute, "the end of all webhooks", func(ctx context.Context) error {
 		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=webhook", "--output=name")
 		if err == nil && out != "" {
@@ -92,12 +92,12 @@ func (c *slurmCluster) livesWithoutTheWebhook(t *testing.T) {
 		}
 		return err
 	})
-	c.kubectl(t, c.namespace, "scale", "nodeset/worker", "--replicas=2")
+	c.namespace.MustRun(t, "scale", "nodeset/worker", "--replicas=2")
 	c.namespace.Eventually(t, time.Minute, "a second node", func(ctx context.Context) error { return c.sinfoShows(ctx, "worker* idle 1") })
 	c.namespace.Apply(t, []byte(`{apiVersion: slinky.slurm.net/v1beta1, kind: Token, metadata: {name: short}, spec: {username: root, jwtKeyRef: {name: slurm-auth-jwt, key: jwt_hs256.key}}}`))
 	becomesReady(t, c.namespace, time.Minute, "token/short")
-	c.kubectl(t, c.namespace, "delete", "token/short", "--timeout=30s")
-	c.kubectl(t, c.namespace, "scale", "nodeset/worker", "--replicas=1")
+	c.namespace.MustRun(t, "delete", "token/short", "--timeout=30s")
+	c.namespace.MustRun(t, "scale", "nodeset/worker", "--replicas=1")
 	c.namespace.Eventually(t, time.Minute, "one node", func(ctx context.Context) error {
 		out, err := c.namespace.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output=name")
 		if err == nil && strings.TrimSpace(out) != "pod/worker-0" {
@@ -105,8 +105,8 @@ func (c *slurmCluster) livesWithoutTheWebhook(t *testing.T) {
 		}
 		return err
 	})
-	c.kubectl(t, c.operator, "scale", "deployment/slurm-operator-webhook", "--replicas=2")
-	c.kubectl(t, c.operator, "rollout", "status", "deployment/slurm-operator-webhook", "--timeout=2m")
+	c.operator.MustRun(t, "scale", "deployment/slurm-operator-webhook", "--replicas=2")
+	c.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator-webhook", "--timeout=2m")
 	c.isReviewed(t)
 }
 
@@ -160,19 +160,12 @@ func (c *slurmCluster) letsGoOfChildren(t *testing.T) {
 		},
 	} {
 		patch := func(spec string) {
-			c.kubectl(t, c.namespace, "patch", object, "--type=merge", `--patch={"spec":`+spec+`}`)
+			c.namespace.MustRun(t, "patch", object, "--type=merge", `--patch={"spec":`+spec+`}`)
 		}
 		patch(test.before)
 		c.namespace.Eventually(t, time.Minute, "what "+object+" has", func(ctx context.Context) error { return exist(ctx, true, test.child...) })
 		patch(test.after)
 		c.namespace.Eventually(t, time.Minute, "the end of what "+object+" had", func(ctx context.Context) error { return exist(ctx, false, test.child...) })
 	}
-	c.kubectl(t, c.namespace, "delete", "accounting/moved", "--timeout=30s")
-}
-
-func (*slurmCluster) kubectl(t *testing.T, namespace kube.Namespace, arguments ...string) {
-	t.Helper()
-	if _, err := namespace.Run(t.Context(), arguments...); err != nil {
-		t.Fatal(err)
-	}
+	c.namespace.MustRun(t, "delete", "accounting/moved", "--timeout=30s")
 }

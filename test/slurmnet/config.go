@@ -96,6 +96,9 @@ func (c *Cluster) configure(opts Options) error {
 		switch daemon {
 		case c.Slurmctld:
 			files = append(files, key, jwtKey, config, file{"/etc/slurm/cgroup.conf", "CgroupPlugin=disabled\n", 0, 0o644})
+			for name, content := range opts.Files {
+				files = append(files, file{"/etc/slurm/" + name, content, 0, 0o644})
+			}
 		case c.Slurmdbd:
 			files = append(files, key, jwtKey, file{"/etc/slurm/slurmdbd.conf", slurmdbdConf, slurmUser, 0o600})
 		case c.Slurmrestd:

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +25,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/retry"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // Name is the controller's name, in logs, metrics and events.
@@ -38,6 +38,7 @@ const Name = "nodeset"
 // +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=core,resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups=core,resources=services;configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=core,resources=secrets,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=core,resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=core,resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
@@ -73,11 +74,11 @@ type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // settle is how long changes of pods are collected: they come by the hundred, and each reconcile looks at all pods.
 const settle = 200 * time.Millisecond
 
-// podChanged enqueues the NodeSets that pods belong to, a little later.
+// podChanged enqueues the NodeSets that pods belong to, or may be taken over by, a little later.
 func podChanged(queue workQueue, pods ...client.Object) {
 	for _, pod := range pods {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "NodeSet" {
-			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: owner.Name}}, settle)
+		for _, request := range index.PodsByNodeSet.Names(pod) {
+			queue.AddAfter(request, settle)
 		}
 	}
 }
@@ -129,34 +130,25 @@ func (r *Reconciler) setsOfPods(ctx context.Context, reference index.Reference, 
 
 // watchPool enqueues the NodeSets whose Slurm nodes have changed, or whose cluster has come or gone.
 func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
-	subscription := r.Pool.Subscribe()
-	go func() {
-		defer subscription.Close()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-subscription.Ready():
+	go r.Pool.Subscribe().Follow(ctx, func(events []slurm.Event) {
+		sets := map[reconcile.Request]bool{}
+		for _, event := range events {
+			cluster := types.NamespacedName{Namespace: event.Cluster.Namespace, Name: event.Cluster.Name}
+			if event.Node != "" {
+				maps.Copy(sets, r.setsOfPods(ctx, index.PodsBySlurmNode, types.NamespacedName{Namespace: cluster.Namespace, Name: event.Node}))
+				continue
 			}
-			sets := map[reconcile.Request]bool{}
-			for _, event := range subscription.Take() {
-				cluster := types.NamespacedName{Namespace: event.Cluster.Namespace, Name: event.Cluster.Name}
-				if event.Node != "" {
-					maps.Copy(sets, r.setsOfPods(ctx, index.PodsBySlurmNode, types.NamespacedName{Namespace: cluster.Namespace, Name: event.Node}))
-					continue
-				}
-				requests, err := index.NodeSetsByController.Requests(ctx, r.Client, cluster)
-				if err != nil {
-					panic(err) // as above
-				}
-				for _, request := range requests {
-					sets[request] = true
-				}
+			requests, err := index.NodeSetsByController.Requests(ctx, r.Client, cluster)
+			if err != nil {
+				panic(err) // as above
 			}
-			for set := range sets {
-				queue.Add(set)
+			for _, request := range requests {
+				sets[request] = true
 			}
 		}
-	}()
+		for set := range sets {
+			queue.Add(set)
+		}
+	})
 	return nil
 }

@@ -24,6 +24,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 	reachable(scope, conditions)
 	scaledIn(next, conditions)
 	updating(scope, next, conditions)
+	topologyApplied(scope, conditions)
 	is := applyv1beta1.NodeSetStatus().WithObservedGeneration(set.Generation).
 		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Slurmd, set.Name)).String()).
 		WithNodeSetHash(scope.revision.hash).

@@ -60,12 +60,20 @@ func (r realSlurm) command(t *testing.T, args ...string) string {
 func (r realSlurm) stopController(t *testing.T)  { t.Helper(); r.Slurmctld.Stop(t) }
 func (r realSlurm) startController(t *testing.T) { t.Helper(); r.Slurmctld.Start(t) }
 
+// topology is for dynamic nodes. 24.11 takes no notice of it.
+const topology = `
+- {topology: topo-flat, cluster_default: true, flat: true}
+- {topology: topo-switch, cluster_default: false, tree: {switches: [{switch: root, children: "s[1-2]"}, {switch: s1}, {switch: s2}]}}
+`
+
 func TestRealSlurm(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			// Without memory as a resource, a suspended job leaves no trace in its node's record.
-			cluster := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 2, ExtraConf: "SelectTypeParameters=CR_CPU"})
+			cluster := slurmnet.Start(t, slurmnet.Options{
+				Version: version, Nodes: 2, ExtraConf: "SelectTypeParameters=CR_CPU", Files: map[string]string{"topology.yaml": topology},
+			})
 			run(t, realSlurm{cluster, version})
 		})
 	}

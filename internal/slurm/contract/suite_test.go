@@ -15,7 +15,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 )
 
-// A target is a cluster with the nodes node-0 and node-1, both idle, and what the suite needs that slurmrestd cannot do.
+// A target is a cluster with the nodes node-0 and node-1, both idle, from 26.05 on with the switches s1 and s2 in the topology
+// topo-switch, and what the suite needs that slurmrestd cannot do.
 type target interface {
 	url() string
 	// old tells whether the cluster is of 24.11, else it is of 26.05.
@@ -72,6 +73,7 @@ func run(t *testing.T, target target) {
 		{"lists jobs and says when none has changed", testJobs},
 		{"lists partitions", testPartitions},
 		{"keeps reservations", testReservations},
+		{"gives nodes a place in a topology", testTopology},
 		{"refuses bad tokens and ordinary users", testAuthorization},
 		{"refuses an expired token", testExpiredToken},
 		{"counts what it does", testDiag},

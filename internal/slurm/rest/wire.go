@@ -84,6 +84,7 @@ type wireNode struct {
 	ActiveFeatures  []string `json:"active_features"`
 	Partitions      []string `json:"partitions"`
 	Reservation     string   `json:"reservation"`
+	Topology        string   `json:"topology" since:"v0.0.43"`
 	CPUs            number   `json:"cpus"`
 	AllocCPUs       number   `json:"alloc_cpus"`
 	RealMemory      number   `json:"real_memory"`
@@ -110,7 +111,7 @@ func (w *wireNode) node(same *interner) (slurm.Node, error) {
 		State: state, Flags: flags, OtherStates: others,
 		Reason: same.text(w.Reason), ReasonBy: same.text(w.ReasonSetByUser), ReasonAt: w.ReasonChangedAt.time(),
 		Comment: w.Comment, Features: same.list(w.Features), ActiveFeatures: same.list(w.ActiveFeatures),
-		Partitions: same.list(w.Partitions), Reservation: same.text(w.Reservation),
+		Partitions: same.list(w.Partitions), Reservation: same.text(w.Reservation), Topology: same.text(w.Topology),
 		CPUs: int(w.CPUs.value), AllocatedCPUs: int(w.AllocCPUs.value),
 		Memory: w.RealMemory.value, AllocatedMemory: w.AllocMemory.value,
 		GRES: same.text(w.GRES), GRESUsed: same.text(w.GRESUsed),

@@ -32,14 +32,19 @@ func (c *Client) UpdateNodes(ctx context.Context, names []string, update slurm.N
 		Reason   string              `json:"reason,omitempty"`
 		Comment  *string             `json:"comment,omitempty"`
 		Features *[]string           `json:"features,omitempty"`
-	}{Name: []string{expression}, Reason: update.Reason, Comment: update.Comment, Features: update.Features}
+		Topology *string             `json:"topology_str,omitempty"`
+	}{Name: []string{expression}, Reason: update.Reason, Comment: update.Comment, Features: update.Features, Topology: update.Topology}
 	if update.State != "" {
 		body.State = []slurm.TargetState{update.State}
 	}
-	_, err = c.do(ctx, call{
+	call := call{
 		name: "update-nodes", op: "update nodes " + shorten(expression), method: http.MethodPost, path: "nodes/",
 		body: body, targets: len(names),
-	})
+	}
+	if update.Topology != nil {
+		return c.doNewer(ctx, call, "give nodes a place in a topology")
+	}
+	_, err = c.do(ctx, call)
 	return err
 }
 
@@ -84,21 +89,25 @@ func (c *Client) CreateReservation(ctx context.Context, reservation slurm.Reserv
 		Name: reservation.Name, NodeList: []string{reservation.Nodes}, Users: reservation.Users, Flags: reservation.Flags,
 		StartTime: number{true, reservation.Start.Unix()}, EndTime: number{true, reservation.End.Unix()},
 	}
-	return c.changeReservation(ctx, call{
+	return c.doNewer(ctx, call{
 		name: "create-reservation", op: "create reservation " + reservation.Name, method: http.MethodPost, path: "reservation",
 		body: body,
-	})
+	}, changeReservations)
 }
 
 // DeleteReservation removes a reservation. Versions before v0.0.43 cannot.
 func (c *Client) DeleteReservation(ctx context.Context, name string) error {
-	return c.changeReservation(ctx, call{
+	return c.doNewer(ctx, call{
 		name: "delete-reservation", op: "delete reservation " + name, method: http.MethodDelete,
 		path: "reservation/" + url.PathEscape(name), targets: 1,
-	})
+	}, changeReservations)
 }
 
-func (c *Client) changeReservation(ctx context.Context, call call) error {
+const changeReservations = "change reservations"
+
+// doNewer does what versions before v0.0.43 cannot. They would take no notice of what they do not know, and answer that all
+// is well.
+func (c *Client) doNewer(ctx context.Context, call call, what string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	api, err := c.api(ctx)
@@ -107,7 +116,7 @@ func (c *Client) changeReservation(ctx context.Context, call call) error {
 	}
 	if api == "v0.0.42" {
 		return &slurm.Error{
-			Kind: slurm.Unsupported, Op: call.op, Err: errors.New("API v0.0.42 cannot change reservations: it needs Slurm 25.05"),
+			Kind: slurm.Unsupported, Op: call.op, Err: fmt.Errorf("API v0.0.42 cannot %s: it needs Slurm 25.05", what),
 		}
 	}
 	_, err = c.do(ctx, call)

@@ -31,6 +31,7 @@ var (
 	nodesBusy       = problem{number: 2016, text: "Requested nodes are busy"}
 	invalidNode     = problem{number: 2018, text: "Invalid node name specified"}
 	invalidResv     = problem{number: 2053, text: "Requested reservation is invalid"}
+	invalidTopology = problem{number: 2178, text: "Requested topology configuration is not available"}
 	unknownFlag     = problem{number: 9207, text: "Data parser unable to parse invalid flag"}
 )
 
@@ -190,7 +191,7 @@ func (s *Server) getNode(w http.ResponseWriter, name string) {
 
 func (s *Server) nodeObject(n *node, use usage) object {
 	features := slices.Concat([]string{}, n.features)
-	return object{
+	shown := object{
 		"name": n.name, "hostname": n.name, "address": n.name, "architecture": "x86_64", "state": n.states(use),
 		"reason": n.reason, "reason_set_by_user": n.reasonBy, "reason_changed_at": set(n.reasonAt), "comment": n.comment,
 		"features": features, "active_features": features, "partitions": []string{"all"}, "reservation": "",
@@ -198,6 +199,10 @@ func (s *Server) nodeObject(n *node, use usage) object {
 		"alloc_memory": 0, "free_mem": set(5000), "cpu_load": 100, "gres": "", "gres_used": "",
 		"boot_time": set(n.registered), "slurmd_start_time": set(n.registered), "last_busy": set(n.lastBusy), "version": s.release,
 	}
+	if !s.old() {
+		shown["topology"] = n.topology
+	}
+	return shown
 }
 
 func (s *Server) listJobs(w http.ResponseWriter, r *http.Request, name string) {

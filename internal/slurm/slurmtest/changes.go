@@ -42,6 +42,7 @@ type nodeUpdate struct {
 	Reason   *string   `json:"reason"`
 	Comment  *string   `json:"comment"`
 	Features *[]string `json:"features"`
+	Topology *string   `json:"topology_str"`
 }
 
 func (s *Server) updateNodes(w http.ResponseWriter, r *http.Request, user, expression string) {
@@ -60,6 +61,10 @@ func (s *Server) updateNodes(w http.ResponseWriter, r *http.Request, user, expre
 			s.refuse(w, http.StatusInternalServerError, unknownFlag.about("Unknown flag"), s.badTransition().about(failure))
 			return
 		}
+	}
+	if update.Topology != nil && !isPlace(*update.Topology) {
+		s.reject(w, invalidTopology.about(failure))
+		return
 	}
 	names, err := hostlist.Expand(expression, maxNames)
 	if err != nil || len(names) == 0 {
@@ -121,7 +126,15 @@ func (s *Server) update(n *node, update nodeUpdate, user string) bool {
 	if update.Features != nil {
 		n.features = *update.Features
 	}
+	if update.Topology != nil {
+		n.topology = *update.Topology
+	}
 	return true
+}
+
+// isPlace tells whether a place is one of the few that there are: the switches s1 and s2, in one topology.
+func isPlace(place string) bool {
+	return slices.Contains([]string{"", "topo-switch:s1", "topo-switch:s2"}, place)
 }
 
 // clearReason forgets why a node was drained. 24.11 does not.

@@ -27,6 +27,7 @@ type node struct {
 	reasonAt   int64
 	comment    string
 	features   []string
+	topology   string
 	registered int64
 	lastBusy   int64
 }

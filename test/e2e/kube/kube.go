@@ -27,8 +27,8 @@ type Namespace struct{ Name string }
 func NewNamespace(t *testing.T, name string) Namespace {
 	t.Helper()
 	namespace := Namespace{name}
-	namespace.mustRun(t, "delete", "namespace", name, "--ignore-not-found", "--timeout=2m")
-	namespace.mustRun(t, "create", "namespace", name)
+	namespace.MustRun(t, "delete", "namespace", name, "--ignore-not-found", "--timeout=2m")
+	namespace.MustRun(t, "create", "namespace", name)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if t.Failed() {
@@ -58,11 +58,14 @@ func (n Namespace) runWith(ctx context.Context, input []byte, arguments ...strin
 	return out.String(), nil
 }
 
-func (n Namespace) mustRun(t *testing.T, arguments ...string) {
+// MustRun runs kubectl, fails the test when that fails, and returns what it prints without the last newline.
+func (n Namespace) MustRun(t *testing.T, arguments ...string) string {
 	t.Helper()
-	if _, err := n.Run(t.Context(), arguments...); err != nil {
+	out, err := n.Run(t.Context(), arguments...)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return strings.TrimSpace(out)
 }
 
 // Exec runs a command in a pod, or in one of a workload's pods.
@@ -112,7 +115,7 @@ func (n Namespace) CreateSecret(t *testing.T, name string, data map[string][]byt
 // DeletePod deletes a pod and waits until it is gone.
 func (n Namespace) DeletePod(t *testing.T, name string) {
 	t.Helper()
-	n.mustRun(t, "delete", "pod", name, "--timeout=2m")
+	n.MustRun(t, "delete", "pod", name, "--timeout=2m")
 }
 
 // Evict asks that a pod be evicted, as kubectl drain does, or only whether it would be.

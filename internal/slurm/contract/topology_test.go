@@ -1,0 +1,40 @@
+//nolint:thelper // this is a test of the suite, not a helper
+package contract
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+func testTopology(t *testing.T, c cluster) {
+	place := func(names []string, place string) error {
+		return c.UpdateNodes(t.Context(), names, slurm.NodeUpdate{Topology: &place})
+	}
+	err := place(both, "topo-switch:s2")
+	if c.old() {
+		if !errors.Is(err, slurm.Unsupported) {
+			t.Errorf("24.11 knows no places of single nodes, and says %v", err)
+		}
+		return
+	}
+	must(t, err)
+	for _, name := range both {
+		if node := c.node(t, name); node.Topology != "topo-switch:s2" {
+			t.Errorf("%s is at %q", name, node.Topology)
+		}
+	}
+	for _, nowhere := range []string{"topo-switch:s9", "elsewhere:s1"} {
+		if err := place(both[:1], nowhere); !slurm.ErrorNumber(err, slurm.NumberTopology) || !errors.Is(err, slurm.Rejected) {
+			t.Errorf("a place that does not exist, %s: %v", nowhere, err)
+		}
+		if node := c.node(t, "node-0"); node.Topology != "topo-switch:s2" || node.Draining() {
+			t.Errorf("after that the node is %v at %q", node.StateNames(), node.Topology)
+		}
+	}
+	must(t, place(both, ""))
+	if node := c.node(t, "node-1"); node.Topology != "" {
+		t.Errorf("without a place it is at %q", node.Topology)
+	}
+}
