@@ -9,6 +9,7 @@ export CGO_ENABLED ?= 0
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/bin/lint-cache
 NODES ?= 3
 CYCLES ?= 20
+HOURS ?= 1
 PODS ?= 1000,5000
 INPUTS ?= 100000
 # The sequences of the model test, the first of them, and the only one if SEED is given.
@@ -23,21 +24,24 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 TOOL := go tool -modfile=hack/tools/go.mod
 HELMTOOL := go tool -modfile=hack/tools/helm/go.mod
-TAGS := integration,slurm,cluster,e2e,scale,mutation
-TEST := $(TOOL) gotestsum --format-hide-empty-pkg --format pkgname --
+TAGS := integration,slurm,cluster,e2e,scale,mutation,soak
+# What each test says is kept too, for the proof that every requirement has one that passed.
+RECORDS := $(shell mkdir -p bin/tests)bin/tests
+TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-empty-pkg --format pkgname --
 DEVCLUSTER := bin/devcluster
 
+.PHONY: help deps build binaries images sbom generate charts verify lint test test-integration test-charts test-slurm \
+    fuzz test-model test-mutations bench-slurm test-e2e soak test-cluster test-scale verify-requirements cluster-up \
+    cluster-down cluster-status kubeconfig ci clean bin/slurm-operator $(DEVCLUSTER)
+
 ##@ General
-.PHONY: help
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: deps
 deps: ## Install the Debian packages that building and testing need (root)
 	hack/install-packages
 
 ##@ Build
-.PHONY: build bin/slurm-operator
 build: bin/slurm-operator ## Build the operator into bin/
 
 bin/slurm-operator:
@@ -46,20 +50,16 @@ bin/slurm-operator:
 $(DEVCLUSTER):
 	go build -trimpath -o $@ ./test/cluster/devcluster
 
-.PHONY: binaries $(DEVCLUSTER)
 binaries: $(DEVCLUSTER) ## Build Kubernetes, containerd, Helm and kwok into the cache
 	$(DEVCLUSTER) binaries
 
-.PHONY: images
 images: $(DEVCLUSTER) bin/slurm-operator ## Build all images into the cache (root)
 	$(DEVCLUSTER) images bin/slurm-operator
 
-.PHONY: sbom
 sbom: images ## Write a bill of materials for each image into bin/sbom
 	$(DEVCLUSTER) bills bin/sbom
 
 ##@ Check
-.PHONY: generate charts
 generate: ## Write everything that is generated
 	go mod tidy
 	hack/generate.sh
@@ -70,85 +70,72 @@ charts: ## Write what the charts have from elsewhere: CRDs, roles, schemas, READ
 	go -C hack/tools run ./charts ../..
 	$(HELMTOOL) helm-docs --chart-search-root charts --sort-values-order file --log-level warning
 
-.PHONY: verify
 verify: ## Prove that everything generated is current
 	hack/verify-generated
 
-.PHONY: lint
 lint: ## Run the linters
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags $(TAGS)
 	shellcheck hack/fuzz hack/generate.sh hack/install-packages hack/verify-generated hack/with-cluster .ci/run
 
 ##@ Test
-.PHONY: test
 test: ## Run the unit tests
 	CGO_ENABLED=1 $(TEST) -race ./...
 	go -C hack/tools test ./...
 
-.PHONY: test-integration test-charts
 test-integration: ## Run the tests that need an API server
-	$(TEST) -tags integration -count=1 ./test/integration/...
+	$(TEST) -tags integration -count=1 -timeout 30m ./test/integration/...
 
 test-charts: ## Test the Helm charts, without a cluster
 	$(HELMTOOL) helm-unittest --strict charts/slurm-operator charts/slurm
-	$(TEST) -tags integration -count=1 ./test/integration/charts
 
 # One package at a time: the kernel gives the number of a namespace that has gone to the next one, whoever makes it.
-.PHONY: test-slurm
 test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
 	$(TEST) -tags slurm -count=1 -p 1 -timeout 30m ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker
 
-.PHONY: fuzz
 fuzz: ## Fuzz every target with INPUTS (100000) inputs
 	hack/fuzz $(INPUTS)
 
 PLAN := ./internal/controller/nodeset/plan
-.PHONY: test-model
 test-model: ## Let N (10000) random sequences happen to a NodeSet, from FROM (1) on; SEED repeats one
 	$(TEST) -count=1 -timeout 12h -run '^TestModel$$' $(PLAN) -args -sequences=$(N) -first-seed=$(FROM) -seed=$(SEED)
 
-.PHONY: test-mutations
 test-mutations: ## Break the plan for NodeSets on purpose, and show which tests notice
 	go test -tags mutation -count=1 -v -timeout 1h -run '^TestMutations$$' $(PLAN)
 
-.PHONY: bench-slurm
 bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and 16,000 nodes (root)
 	go test -tags slurm -run '^$$' -bench Mirror -benchtime 1x -timeout 2h ./internal/slurm/bench -args -nodes=5000,16000
 
-.PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one of our own (root)
 	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 60m -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) $(if $(filter .,$(E2E)),-roles)
 
-.PHONY: test-cluster
+soak: ## Let everything happen at random for HOURS (1), and draw what the operator uses into bin/soak.html (root)
+	hack/with-cluster $(TEST) -tags e2e,soak -count=1 -timeout 0 -run '^TestSoak$$' ./test/e2e -args -slurm=$(SLURM) -soak=$(HOURS)h -kills=1 -failovers=1
+
 test-cluster: $(DEVCLUSTER) ## Prove our own cluster: its faults, and CYCLES (20) times up and down (root)
 	$(TEST) -tags cluster -count=1 -timeout 60m ./test/cluster -args -devcluster=$(CURDIR)/$(DEVCLUSTER) -cycles=$(CYCLES)
 
-.PHONY: test-scale
 test-scale: ## Measure PODS (1000,5000) simulated pods and write the figures into docs/scale.md
 	$(TEST) -tags scale -count=1 -v -timeout 3h ./test/scale -args -pods=$(PODS) $(SCALE_FLAGS)
 
+verify-requirements: ## Prove that every row of docs/requirements.md has a test that passed in the tests run here
+	go run ./hack/requirements docs/requirements.md $(RECORDS)
+
 ##@ Our own cluster (root)
-.PHONY: cluster-up
 cluster-up: $(DEVCLUSTER) ## Bring up a real Kubernetes with NODES (3) nodes on this machine; K8S=1.36 chooses its version
 	$(DEVCLUSTER) up $(NODES)
 
-.PHONY: cluster-down
 cluster-down: $(DEVCLUSTER) ## End it and leave nothing behind but its logs
 	$(DEVCLUSTER) down
 
-.PHONY: cluster-status
 cluster-status: $(DEVCLUSTER) ## List its nodes and daemons, and where they log
 	$(DEVCLUSTER) status
 
-.PHONY: kubeconfig
 kubeconfig: ## Print the path of its kubeconfig
 	@go run ./test/cluster/devcluster kubeconfig
 
 ##@ Everything
-.PHONY: ci
 ci: ## Run what runs for every change
 	bash .ci/run
 
-.PHONY: clean
 clean: ## Remove bin/; the cache outside the repository stays
 	rm -rf bin

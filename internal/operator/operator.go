@@ -35,6 +35,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
 
 // leaseName names the lease by which replicas agree on their leader.
 const leaseName = "slurm-operator"

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
 // TestReleases proves what becomes of a running job when the charts that it runs by are upgraded from those of the commit before,

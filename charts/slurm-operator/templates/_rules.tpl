@@ -25,6 +25,13 @@
 
 {{- define "slurm-operator.rules.manager.own" -}}
 - apiGroups:
+  - ""
+  resources:
+  - events
+  verbs:
+  - create
+  - patch
+- apiGroups:
   - coordination.k8s.io
   resources:
   - leases
@@ -32,13 +39,6 @@
   - create
   - get
   - update
-- apiGroups:
-  - events.k8s.io
-  resources:
-  - events
-  verbs:
-  - create
-  - patch
 {{- end }}
 
 {{- define "slurm-operator.rules.manager.namespaces" -}}
@@ -74,6 +74,13 @@
   verbs:
   - patch
 - apiGroups:
+  - events.k8s.io
+  resources:
+  - events
+  verbs:
+  - create
+  - patch
+- apiGroups:
   - apps
   resources:
   - controllerrevisions
@@ -95,13 +102,6 @@
   - list
   - patch
   - watch
-- apiGroups:
-  - events.k8s.io
-  resources:
-  - events
-  verbs:
-  - create
-  - patch
 - apiGroups:
   - monitoring.coreos.com
   resources:

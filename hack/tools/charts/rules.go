@@ -29,7 +29,7 @@ var parts = []part{
 	{"manager.cluster", "slurm-operator", isOneOf(clusterWide)},
 	{"manager.own", "slurm-operator", isOneOf(own)},
 	{"manager.namespaces", "slurm-operator", func(resource string) bool {
-		return !slices.Contains(clusterWide, resource) && !slices.Contains(onlyOwn, resource)
+		return !slices.Contains(clusterWide, resource) && !slices.Contains(own, resource)
 	}},
 	{"webhook.namespaces", webhookRole, isOneOf(nil)},
 	{"webhook.secrets", webhookRole + "-secrets", isOneOf(nil)},
@@ -45,9 +45,8 @@ var (
 	configurations = []string{
 		"admissionregistration.k8s.io/mutatingwebhookconfigurations", "admissionregistration.k8s.io/validatingwebhookconfigurations",
 	}
-	onlyOwn = []string{"coordination.k8s.io/leases"}
 	// own are those of the operator's own namespace. The leader tells in an event that it leads.
-	own = append([]string{"events.k8s.io/events"}, onlyOwn...)
+	own = []string{"/events", "coordination.k8s.io/leases"}
 )
 
 // isOneOf keeps the named resources, or all when none are named.

@@ -1,0 +1,335 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/test/cluster"
+	"github.com/slurm-operator/slurm-operator/test/ledger"
+)
+
+var (
+	kills     = flag.Int("kills", 10, "how often the operator is killed in TestChaos")
+	failovers = flag.Int("failovers", 3, "how often the operator's leader is killed in TestChaos")
+	chaosSeed = flag.Uint64("chaos-seed", 1, "what TestChaos draws its moments from")
+)
+
+// TestChaos breaks one thing after another while users submit jobs and an administrator goes on with the day's work, and holds
+// that no job is lost or begun twice, and that all is well again within a minute of the end of each fault.
+func TestChaos(t *testing.T) {
+	own := ownCluster(t)
+	operator := startOperator(t)
+	for version := range strings.SplitSeq(*slurmVersions, ",") {
+		t.Run(version, func(t *testing.T) {
+			day := &day{
+				nodeSet: startNodeSet(t, operator, version), machines: own, replicas: wanted,
+				random: rand.New(rand.NewPCG(*chaosSeed, 0)),
+				jobs:   ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 9, 1, 4, 7}},
+			}
+			day.begins(t)
+			t.Run("the operator is killed", day.theOperatorIsKilled)
+			t.Run("the leader is killed", day.theLeaderIsKilled)
+			names := slices.Sorted(maps.Keys(faults))
+			day.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			for _, name := range names {
+				t.Run(name, func(t *testing.T) { day.suffers(t, name, faults[name]) })
+			}
+			t.Run("slurmctld is killed", day.slurmctldIsKilled)
+			day.ends(t)
+		})
+	}
+}
+
+// A day is one of an administrator, with users who submit jobs.
+type day struct {
+	*nodeSet
+	machines *cluster.Cluster
+	random   *rand.Rand
+	jobs     ledger.Stream
+	// replicas is how many nodes there are to be, and chores how much of the day's work is done.
+	replicas, chores int
+	// recoveries are how long it took after each fault until all was well.
+	recoveries []time.Duration
+}
+
+// A fault breaks something, and returns what mends it.
+type fault func(t *testing.T, day *day) (mend func() error)
+
+// faults are those that cost no job, however long they last; in each, the day's work goes on.
+var faults = map[string]fault{
+	"the API server restarts": func(t *testing.T, day *day) func() error {
+		return func() error { return day.machines.Restart(t.Context(), "kube-apiserver") }
+	},
+	"etcd stands still":               pause("etcd"),
+	"the controller manager restarts": restart("kube-controller-manager"),
+	"a kubelet stands still":          pause("node-2/kubelet"),
+	"a machine's network is slow": func(t *testing.T, day *day) func() error {
+		machine, err := day.machines.Node("node-1")
+		if err == nil {
+			err = day.machines.Delay(t.Context(), machine, 300*time.Millisecond)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() error { return day.machines.Delay(t.Context(), machine, 0) }
+	},
+	"a machine's network is cut": func(t *testing.T, day *day) func() error {
+		machine, err := day.machines.Node("node-2")
+		if err == nil {
+			err = machine.Wire.Cut(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() error { return machine.Wire.Heal(t.Context()) }
+	},
+	"slurmrestd stands still": func(t *testing.T, day *day) func() error {
+		day.signal(t, "deployment/slurm-restapi", "slurmrestd", "STOP")
+		return func() error { day.signal(t, "deployment/slurm-restapi", "slurmrestd", "CONT"); return nil }
+	},
+	"slurmrestd is deleted":      deleted("pods", "--selector=app.kubernetes.io/name=slurmrestd"),
+	"slurmdbd is deleted":        deleted("pods", "--selector=app.kubernetes.io/name=slurmdbd"),
+	"the database is deleted":    deleted("pods", "--selector=app=mariadb"),
+	"the ConfigMaps are deleted": deleted("configmaps", "--selector=app.kubernetes.io/managed-by=slurm-operator"),
+	"the Services are deleted":   deleted("services", "--selector=app.kubernetes.io/managed-by=slurm-operator"),
+	"the budget is deleted":      deleted("poddisruptionbudgets", "--all"),
+	"a token is deleted":         deleted("secrets", "root-jwt-root"),
+}
+
+func pause(daemon string) fault {
+	return func(t *testing.T, day *day) func() error {
+		if err := day.machines.Pause(daemon); err != nil {
+			t.Fatal(err)
+		}
+		return func() error { return day.machines.Continue(daemon) }
+	}
+}
+
+func restart(daemon string) fault {
+	return func(t *testing.T, day *day) func() error {
+		return func() error { return day.machines.Restart(t.Context(), daemon) }
+	}
+}
+
+func deleted(what ...string) fault {
+	return func(t *testing.T, day *day) func() error {
+		if _, err := day.namespace.Run(t.Context(), append([]string{"delete", "--wait=false"}, what...)...); err != nil {
+			t.Fatal(err)
+		}
+		return func() error { return nil }
+	}
+}
+
+// begins lets users submit jobs.
+func (d *day) begins(t *testing.T) {
+	t.Helper()
+	if _, err := d.login(t.Context(), d.jobs.Start()...); err != nil {
+		t.Fatal(err)
+	}
+	d.isWell(t, time.Minute)
+}
+
+// ends stops the stream of jobs, reads the ledger and returns what it says.
+func (d *day) ends(t *testing.T) string {
+	t.Helper()
+	if _, err := d.login(t.Context(), d.jobs.End()...); err != nil {
+		t.Fatal(err)
+	}
+	var verdict ledger.Verdict
+	d.namespace.Eventually(t, 3*time.Minute, "the end of all jobs", func(ctx context.Context) error {
+		accepted, err := d.login(ctx, d.jobs.Accepted()...)
+		if err != nil {
+			return err
+		}
+		accounting, err := d.login(ctx, d.jobs.Accounting()...)
+		if err != nil {
+			return err
+		}
+		if verdict, err = ledger.Judge(accepted, accounting); err == nil && len(verdict.Open) > 0 {
+			err = errors.New(verdict.String())
+		}
+		return err
+	})
+	slices.Sort(d.recoveries)
+	at := func(share float64) float64 { return d.recoveries[int(share*float64(len(d.recoveries)-1))].Seconds() }
+	text := fmt.Sprintf("%s; %d faults, well again after p50 %.1f s, p95 %.1f s, at most %.1f s", verdict, len(d.recoveries), at(0.5), at(0.95), at(1))
+	t.Logf("%s: %s", d.version, text)
+	if len(verdict.Lost)+len(verdict.Requeued) > 0 || len(verdict.Completed) == 0 {
+		t.Errorf("the ledger says: %s", verdict)
+	}
+	return text
+}
+
+// works does one more of the administrator's chores.
+func (d *day) works(t *testing.T) {
+	t.Helper()
+	chores := []func(){
+		func() { d.replicas = wanted + 2; d.scale(t, d.replicas) },
+		func() { d.patch(t, "nodeset/gpu", map[string]any{"extraConf": "Weight=" + strconv.Itoa(d.chores+1)}) },
+		func() { d.replicas = wanted - 2; d.scale(t, d.replicas) },
+		func() { d.replicas = wanted; d.scale(t, d.replicas) },
+	}
+	chores[d.chores%len(chores)]()
+	d.chores++
+}
+
+// suffers lets one fault happen in the middle of a chore.
+func (d *day) suffers(t *testing.T, name string, fault fault) {
+	d.works(t)
+	mend := fault(t, d)
+	d.moment(t, 10*time.Second)
+	if err := mend(); err != nil {
+		t.Fatal(err)
+	}
+	d.recovers(t, name)
+}
+
+// recovers waits until all is well after a fault, and notes how long that took.
+func (d *day) recovers(t *testing.T, after string) {
+	t.Helper()
+	mended := time.Now()
+	d.isWell(t, 2*time.Minute)
+	took := time.Since(mended)
+	d.recoveries = append(d.recoveries, took)
+	t.Logf("%s: %s: well again after %.1f s", d.version, after, took.Seconds())
+	if took > time.Minute {
+		t.Errorf("it took %s until all was well again", took)
+	}
+}
+
+// isWell waits until everything is as the administrator wants it.
+func (d *day) isWell(t *testing.T, timeout time.Duration) {
+	t.Helper()
+	d.namespace.Eventually(t, timeout, "all to be well", func(ctx context.Context) error {
+		for _, object := range []string{"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login", "token/root", "nodeset/gpu"} {
+			if err := d.isReady(ctx, object); err != nil {
+				return err
+			}
+		}
+		if err := conditionIs(ctx, d.namespace, "nodeset/gpu", "UpdateInProgress", "False|UpToDate"); err != nil {
+			return err
+		}
+		out, err := d.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding", "--states=idle,mixed,allocated,completing", "--format=%N %t")
+		if nodes := strings.Fields(out); err == nil && len(nodes) != 2*d.replicas {
+			err = fmt.Errorf("of %d nodes, these take jobs: %v", d.replicas, nodes)
+		}
+		return err
+	})
+}
+
+// isReady reports that an object is not ready, or is not known to be since it was changed.
+func (d *day) isReady(ctx context.Context, object string) error {
+	out, err := d.namespace.Run(ctx, "get", object, "--output", `jsonpath={.metadata.generation} {range .status.conditions[?(@.type=="Ready")]}{.observedGeneration} {.status} {.message}{end}`)
+	fields := strings.SplitN(out, " ", 4)
+	if err == nil && (len(fields) < 3 || fields[0] != fields[1] || fields[2] != "True") {
+		err = fmt.Errorf("%s is not ready: %q", object, out)
+	}
+	return err
+}
+
+// moment lets some time pass: faults do not wait for a good moment.
+func (d *day) moment(t *testing.T, longest time.Duration) {
+	t.Helper()
+	select {
+	case <-t.Context().Done():
+		t.Fatal(context.Cause(t.Context()))
+	case <-time.After(time.Duration(d.random.Int64N(int64(longest)))):
+	}
+}
+
+// signal sends a signal to the processes of a name in a pod.
+func (d *day) signal(t *testing.T, pod, process, signal string) {
+	t.Helper()
+	if _, err := d.namespace.Exec(t.Context(), pod, "sh", "-c",
+		"for p in /proc/[0-9]*; do read -r c <$p/comm && [ $c = "+process+" ] && kill -"+signal+" ${p#/proc/}; done; true"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// theOperatorIsKilled kills the operator again and again, at any moment of its work.
+func (d *day) theOperatorIsKilled(t *testing.T) {
+	for i := range *kills {
+		if i%4 == 0 {
+			d.works(t)
+		}
+		d.moment(t, 4*time.Second)
+		d.killOperators(t, "--selector=app.kubernetes.io/component=operator")
+	}
+	d.recovers(t, fmt.Sprintf("the operator is killed %d times", *kills))
+}
+
+// theLeaderIsKilled has another replica take over in the middle of a chore.
+func (d *day) theLeaderIsKilled(t *testing.T) {
+	scale := func(replicas string) {
+		if _, err := d.operator.Run(t.Context(), "scale", "deployment/slurm-operator", "--replicas="+replicas); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.operator.Run(t.Context(), "rollout", "status", "deployment/slurm-operator", "--timeout=2m"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scale("2")
+	defer scale("1")
+	for range *failovers {
+		d.works(t)
+		d.moment(t, 2*time.Second)
+		holder, err := d.operator.Run(t.Context(), "get", "lease/slurm-operator", "--output=jsonpath={.spec.holderIdentity}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod, _, _ := strings.Cut(holder, "_")
+		d.killOperators(t, pod)
+		d.recovers(t, "the leader is killed")
+	}
+}
+
+// killOperators kills pods of the operator and waits until there are as many ready ones as before.
+func (d *day) killOperators(t *testing.T, which string) {
+	t.Helper()
+	if _, err := d.operator.Run(t.Context(), "delete", "pods", which, "--force", "--grace-period=0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.operator.Run(t.Context(), "rollout", "status", "deployment/slurm-operator", "--timeout=2m"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slurmctldIsKilled kills slurmctld while two jobs run. The stream pauses: what Slurm accepts or ends in the seconds before such
+// an end is not saved, which no operator can help.
+func (d *day) slurmctldIsKilled(t *testing.T) {
+	run := func(command ...string) {
+		if _, err := d.login(t.Context(), command...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(d.jobs.Pause()...)
+	d.namespace.Eventually(t, 2*time.Minute, "an empty queue", func(ctx context.Context) error {
+		out, err := d.login(ctx, "squeue", "--noheader")
+		if err == nil && out != "" {
+			err = fmt.Errorf("there is %q", out)
+		}
+		return err
+	})
+	first, second := d.startsAJob(t, "--partition=gpu"), d.startsAJob(t, "--partition=gpu")
+	started := d.savesTheStart(t, second)
+	d.works(t)
+	d.signal(t, "pod/slurm-controller-0", "slurmctld", "KILL")
+	d.recovers(t, "slurmctld is killed")
+	if err := d.jobIs(t.Context(), second, "JobState=RUNNING", "Restarts=0", started); err != nil {
+		t.Error(err)
+	}
+	d.endsTheJob(t, first)
+	d.endsTheJob(t, second)
+	run(d.jobs.Resume()...)
+}
