@@ -68,13 +68,12 @@ type fault func(t *testing.T, day *day) (mend func() error)
 
 // faults are those that cost no job, however long they last; in each, the day's work goes on.
 var faults = map[string]fault{
-	"the API server restarts": func(t *testing.T, day *day) func() error {
-		return func() error { return day.machines.Restart(t.Context(), "kube-apiserver") }
-	},
+	"the API server restarts":         restart("kube-apiserver"),
 	"etcd stands still":               pause("etcd"),
 	"the controller manager restarts": restart("kube-controller-manager"),
 	"a kubelet stands still":          pause("node-2/kubelet"),
 	"a machine's network is slow": func(t *testing.T, day *day) func() error {
+		t.Helper()
 		machine, err := day.machines.Node("node-1")
 		if err == nil {
 			err = day.machines.Delay(t.Context(), machine, 300*time.Millisecond)
@@ -85,6 +84,7 @@ var faults = map[string]fault{
 		return func() error { return day.machines.Delay(t.Context(), machine, 0) }
 	},
 	"a machine's network is cut": func(t *testing.T, day *day) func() error {
+		t.Helper()
 		machine, err := day.machines.Node("node-2")
 		if err == nil {
 			err = machine.Wire.Cut(t.Context())
@@ -95,6 +95,7 @@ var faults = map[string]fault{
 		return func() error { return machine.Wire.Heal(t.Context()) }
 	},
 	"slurmrestd stands still": func(t *testing.T, day *day) func() error {
+		t.Helper()
 		day.signal(t, "deployment/slurm-restapi", "slurmrestd", "STOP")
 		return func() error { day.signal(t, "deployment/slurm-restapi", "slurmrestd", "CONT"); return nil }
 	},
@@ -109,6 +110,7 @@ var faults = map[string]fault{
 
 func pause(daemon string) fault {
 	return func(t *testing.T, day *day) func() error {
+		t.Helper()
 		if err := day.machines.Pause(daemon); err != nil {
 			t.Fatal(err)
 		}
@@ -118,12 +120,14 @@ func pause(daemon string) fault {
 
 func restart(daemon string) fault {
 	return func(t *testing.T, day *day) func() error {
+		t.Helper()
 		return func() error { return day.machines.Restart(t.Context(), daemon) }
 	}
 }
 
 func deleted(what ...string) fault {
 	return func(t *testing.T, day *day) func() error {
+		t.Helper()
 		if _, err := day.namespace.Run(t.Context(), append([]string{"delete", "--wait=false"}, what...)...); err != nil {
 			t.Fatal(err)
 		}
@@ -186,6 +190,7 @@ func (d *day) works(t *testing.T) {
 
 // suffers lets one fault happen in the middle of a chore.
 func (d *day) suffers(t *testing.T, name string, fault fault) {
+	t.Helper()
 	d.works(t)
 	mend := fault(t, d)
 	d.moment(t, 10*time.Second)

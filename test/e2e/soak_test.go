@@ -47,7 +47,10 @@ func TestSoak(t *testing.T) {
 		"slurmctld is killed":    day.slurmctldIsKilled,
 	}
 	for name, fault := range faults {
-		happenings[name] = func(t *testing.T) { day.suffers(t, name, fault) }
+		happenings[name] = func(t *testing.T) {
+			t.Helper()
+			day.suffers(t, name, fault)
+		}
 	}
 	names := slices.Sorted(maps.Keys(happenings))
 	for end := time.Now().Add(*soakFor); time.Now().Before(end) && !t.Failed(); {

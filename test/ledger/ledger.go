@@ -29,12 +29,16 @@ func (s Stream) Start() []string {
 	for i, length := range s.Lengths {
 		lengths[i] = strconv.Itoa(length)
 	}
-	loop := fmt.Sprintf(`cd %s; until [ -e end ]; do for length in %s; do
-  while [ -e pause ] && ! [ -e end ]; do sleep 0.2; done
-  [ -e end ] && break
-  job=$(sbatch --parsable --job-name=%s --partition=%s --output=/dev/null --wrap="sleep $length" 2>>refused) && echo "$job" >>accepted
-  sleep 0.8
-done; done; touch ended`, s.directory(), strings.Join(lengths, " "), s.Name, s.Partition)
+	loop := fmt.Sprintf(`cd %s
+until [ -e end ]; do
+  for length in %s; do
+    while [ -e pause ] && ! [ -e end ]; do sleep 0.2; done
+    [ -e end ] && break
+    job=$(sbatch --parsable --job-name=%s --partition=%s --output=/dev/null --wrap="sleep $length" 2>>refused) && echo "$job" >>accepted
+    sleep 0.8
+  done;
+done
+touch ended`, s.directory(), strings.Join(lengths, " "), s.Name, s.Partition)
 	return []string{"sh", "-c", fmt.Sprintf(`rm -rf %[1]s; mkdir %[1]s; touch %[1]s/accepted %[1]s/refused; setsid sh -c '%[2]s' >/dev/null 2>&1 </dev/null &`, s.directory(), loop)}
 }
 
@@ -118,10 +122,5 @@ func (v *Verdict) add(job string, begun []string) {
 func (v Verdict) String() string {
 	all := len(v.Completed) + len(v.Open) + len(v.Requeued) + len(v.Lost)
 	text := fmt.Sprintf("%d jobs: %d completed, %d open, %d requeued, %d lost", all, len(v.Completed), len(v.Open), len(v.Requeued), len(v.Lost))
-	for _, list := range [][]string{v.Requeued, v.Lost} {
-		for _, job := range list {
-			text += "; " + job
-		}
-	}
-	return text
+	return strings.Join(slices.Concat([]string{text}, v.Requeued, v.Lost), "; ")
 }
