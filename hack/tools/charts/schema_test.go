@@ -119,6 +119,7 @@ func TestShareWritesEqualSchemasOnce(t *testing.T) {
 func TestPartsOfARole(t *testing.T) {
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"update"}},
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
 	}
@@ -130,7 +131,7 @@ func TestPartsOfARole(t *testing.T) {
 	}
 	want := map[string][]string{
 		"manager.cluster":    {"nodes"},
-		"manager.own":        {"leases", "events"},
+		"manager.own":        {"events", "leases"},
 		"manager.namespaces": {"pods", "events"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
