@@ -87,6 +87,7 @@ test-integration: ## Run the tests that need an API server
 
 test-charts: ## Test the Helm charts, without a cluster
 	$(HELMTOOL) helm-unittest --strict charts/slurm-operator charts/slurm
+	$(TEST) -tags integration -count=1 ./test/charts
 
 # One package at a time: the kernel gives the number of a namespace that has gone to the next one, whoever makes it.
 test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)

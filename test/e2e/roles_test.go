@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	if code == 0 && *compareRoles {
-		if err := rolesFit(); err != nil {
+		if err := compareRolesWithLog(); err != nil {
 			fmt.Fprintf(os.Stderr, "roles and the audit log do not agree:\n%v\n", err)
 			code = 1
 		}
@@ -54,13 +54,17 @@ var unseen = map[string]string{
 	"slinky.slurm.net/nodesets/finalizers: update": "counts where the admission plugin OwnerReferencesPermissionEnforcement is on",
 }
 
-// rolesFit holds that everything granted was used, and that nothing was tried that is not granted.
-func rolesFit() error {
+func compareRolesWithLog() error {
 	found, err := cluster.Open()
 	if err != nil {
 		return err
 	}
-	requests, err := audit.ReadFile(found.Plane.AuditLog(), time.Time{}, func(request audit.Request) bool { return users[request.User] != "" })
+	return rolesFit(found.Plane.AuditLog())
+}
+
+// rolesFit holds that everything granted was used in a log, and that nothing was tried that is not granted.
+func rolesFit(log string) error {
+	requests, err := audit.ReadFile(log, time.Time{}, func(request audit.Request) bool { return users[request.User] != "" })
 	if err != nil {
 		return err
 	}

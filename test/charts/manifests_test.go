@@ -10,6 +10,16 @@ import (
 	"testing"
 )
 
+func TestHelmLintsTheCharts(t *testing.T) {
+	for _, chart := range []string{"slurm-operator-crds", "slurm-operator", "slurm"} {
+		for _, set := range append(sets(t, chart), "values.yaml") {
+			if _, err := helm(t.Context(), read(t, chart, set), "lint", "--strict", filepath.Join(charts, chart)); err != nil {
+				t.Errorf("%s with %s: %v", chart, set, err)
+			}
+		}
+	}
+}
+
 // What the charts render is accepted by a real API server, which knows every field and every rule, and has nothing to say about Pod
 // Security.
 func TestManifestsAreAccepted(t *testing.T) {
