@@ -87,13 +87,16 @@ func Handler(reader client.Reader, chain ...Reference) handler.EventHandler {
 
 // Referenced enqueues what the object that changed refers to.
 func (r Reference) Referenced() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		var requests []reconcile.Request
-		for _, name := range r.names(object) {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}})
-		}
-		return requests
-	})
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request { return r.Names(object) })
+}
+
+// Names are requests for what an object refers to.
+func (r Reference) Names(object client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range r.names(object) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}})
+	}
+	return requests
 }
 
 // OwnerHandler enqueues the objects that refer to the owner of the one that changed, if the owner is of a kind.

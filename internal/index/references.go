@@ -2,6 +2,7 @@ package index
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
@@ -14,6 +15,7 @@ var (
 	NodeSetsByController    = reference("controller", &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.NodeSetList{}, nodeSetController)
 	ControllersByAccounting = reference("accounting", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerAccounting)
 
+	PodsByNodeSet   = reference("nodeset", &corev1.Pod{}, &corev1.PodList{}, podNodeSet)
 	PodsByMachine   = reference("machine", &corev1.Pod{}, &corev1.PodList{}, podMachine)
 	PodsBySlurmNode = reference("slurmnode", &corev1.Pod{}, &corev1.PodList{}, podSlurmNode)
 
@@ -28,7 +30,7 @@ var (
 
 var all = []Reference{
 	RestAPIsByController, LoginSetsByController, NodeSetsByController, ControllersByAccounting,
-	PodsByMachine, PodsBySlurmNode,
+	PodsByNodeSet, PodsByMachine, PodsBySlurmNode,
 	ControllersBySecret, AccountingsBySecret, LoginSetsBySecret, TokensBySecret,
 	ControllersByConfigMap, AccountingsByConfigMap,
 }
@@ -55,6 +57,20 @@ func restAPIController(restAPI *slinkyv1beta1.RestApi) []string {
 
 func loginSetController(loginSet *slinkyv1beta1.LoginSet) []string {
 	return []string{loginSet.Spec.ControllerRef.Name}
+}
+
+// podNodeSet is the NodeSet that a pod belongs to, or if it belongs to nobody, the one whose labels it has.
+func podNodeSet(pod *corev1.Pod) []string {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		if owner.Kind != "NodeSet" {
+			return nil
+		}
+		return []string{owner.Name}
+	}
+	if set, slurmd := naming.Instance(naming.Slurmd, pod.Labels); slurmd {
+		return []string{set}
+	}
+	return nil
 }
 
 func nodeSetController(nodeSet *slinkyv1beta1.NodeSet) []string {

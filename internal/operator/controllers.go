@@ -62,7 +62,7 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 		},
 		nodeset.Name: &nodeset.Reconciler{
 			Client: reader, Children: children, Status: writer(nodeset.Name), Clock: clock.RealClock{}, Images: options.Images,
-			Pool: pool, Metrics: nodeSets, ClusterDomain: options.ClusterDomain,
+			Live: manager.GetAPIReader(), Pool: pool, Metrics: nodeSets, ClusterDomain: options.ClusterDomain,
 		},
 		restapi.Name: &restapi.Reconciler{
 			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{}, Images: options.Images,

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ func TestNodeSet(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			set := startNodeSet(t, operator, version)
 			t.Run("runs a job on four nodes", set.runsOnAllNodes)
+			t.Run("is taken over by a NodeSet made anew", set.isTakenOver)
 			t.Run("scales in around jobs", set.scalesInAroundJobs)
 			t.Run("is updated under a stream of jobs", set.isUpdatedUnderAStreamOfJobs)
 			t.Run("follows kubectl cordon", set.followsCordon)
@@ -74,10 +76,10 @@ func (n *nodeSet) comesUp(t *testing.T) {
 	n.namespace.ApplyTemplates(t, manifests, "nodeset/nodeset.yaml", settings{smokeSettings: smokeSettings{Version: n.version}, Nodes: wanted})
 	becomesReady(t, n.namespace, 3*time.Minute, "nodeset/gpu")
 	t.Logf("%s: %d nodes ready %.1f s after they were applied", n.version, wanted, time.Since(started).Seconds())
-	n.namespace.Eventually(t, time.Minute, "a partition of the NodeSet's name", func(ctx context.Context) error { return n.sinfoShows(ctx, "gpu idle 4") })
 }
 
 func (n *nodeSet) runsOnAllNodes(t *testing.T) {
+	n.namespace.Eventually(t, time.Minute, "a partition of the NodeSet's name", func(ctx context.Context) error { return n.sinfoShows(ctx, "gpu idle 4") })
 	out, err := n.login(t.Context(), "srun", "--partition=gpu", "--nodes=4", "hostname")
 	hosts := strings.Fields(out)
 	slices.Sort(hosts)
@@ -96,6 +98,37 @@ func (n *nodeSet) runsOnAllNodes(t *testing.T) {
 			t.Errorf("scontrol does not show %s: %v\n%s", want, err, out)
 		}
 	}
+}
+
+// An administrator deletes the NodeSet alone and applies it again: the pods and the job are what they were.
+func (n *nodeSet) isTakenOver(t *testing.T) {
+	job := n.startsAJob(t, "--nodelist=gpu-1")
+	before, owner := n.uids(t), n.uid(t)
+	if _, err := n.namespace.Run(t.Context(), "delete", "nodeset/gpu", "--cascade=orphan", "--timeout=1m"); err != nil {
+		t.Fatal(err)
+	}
+	n.comesUp(t)
+	if after := n.uids(t); !maps.Equal(before, after) {
+		t.Errorf("the pods were %v and are %v", before, after)
+	}
+	if n.uid(t) == owner {
+		t.Error("the NodeSet is the old one")
+	}
+	if err := n.jobIs(t.Context(), job, "JobState=RUNNING", "Restarts=0"); err != nil {
+		t.Error(err)
+	}
+	n.endsTheJob(t, job)
+	n.isWhole(t)
+}
+
+// uid is the NodeSet's own.
+func (n *nodeSet) uid(t *testing.T) string {
+	t.Helper()
+	out, err := n.namespace.Run(t.Context(), "get", "nodeset/gpu", "--output=jsonpath={.metadata.uid}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func (n *nodeSet) scalesInAroundJobs(t *testing.T) {

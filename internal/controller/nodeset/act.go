@@ -80,9 +80,9 @@ func (r *Reconciler) applyChildren(ctx context.Context, scope *scope) error {
 	return r.Children.Delete(ctx, set, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}})
 }
 
-// finish lets a NodeSet that is being deleted go, once its pods have.
+// finish lets a NodeSet that is being deleted go, once its pods have, or are to stay.
 func (r *Reconciler) finish(ctx context.Context, scope *scope) error {
-	if scope.set.DeletionTimestamp == nil || len(scope.pods) > 0 {
+	if scope.set.DeletionTimestamp == nil || (len(scope.pods) > 0 && !orphaning(scope.set)) {
 		return nil
 	}
 	r.expectations.forget(scope.set.UID)

@@ -32,6 +32,8 @@ type Reconciler struct {
 	Images   naming.Images
 	Pool     *slurm.Pool
 	Metrics  *Metrics
+	// Live asks the API server itself, where the cache may be behind.
+	Live client.Reader
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string
 
@@ -45,6 +47,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
 		return ctrl.Result{}, err
+	}
+	if orphaning(scope.set) {
+		return ctrl.Result{}, r.finish(ctx, scope)
+	}
+	if len(scope.orphans)+len(scope.strays) > 0 {
+		return r.settleOwners(ctx, scope)
 	}
 	if until := r.expectations.open(scope.set.UID, scope.pods, scope.now); !until.IsZero() {
 		return ctrl.Result{RequeueAfter: until.Sub(scope.now)}, nil // the cache does not show yet what was done last

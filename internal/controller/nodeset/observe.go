@@ -8,12 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
@@ -32,8 +33,10 @@ type scope struct {
 	problem  *problem
 	revision revision
 	pods     []corev1.Pod
-	byName   map[string]*corev1.Pod
-	nodes    map[string]*corev1.Node
+	// orphans are to be taken over, and strays are pods to be let go.
+	orphans, strays []client.Object
+	byName          map[string]*corev1.Pod
+	nodes           map[string]*corev1.Node
 	// pins are the Kubernetes nodes that ordinals are to be on; nil without spec.pinToNode.
 	pins     map[int]string
 	snapshot plan.Snapshot
@@ -61,6 +64,9 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err
 	}
 	if err := r.observePods(ctx, scope); err != nil {
+		return nil, err
+	}
+	if err := r.observeOrphans(ctx, scope); err != nil {
 		return nil, err
 	}
 	if err := r.observeRevision(ctx, scope); err != nil {
@@ -97,11 +103,10 @@ func (r *Reconciler) observeController(ctx context.Context, scope *scope) error 
 	return nil
 }
 
-// observePods finds the set's own pods, in the order of their ordinals.
+// observePods finds the set's own pods, in the order of their ordinals, and those that are to become its own or cease to be.
 func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 	list := &corev1.PodList{}
-	err := r.Client.List(ctx, list, client.InNamespace(scope.set.Namespace),
-		client.MatchingLabels(naming.Selector(naming.Slurmd, scope.set.Name)), client.UnsafeDisableDeepCopy)
+	err := index.PodsByNodeSet.List(ctx, r.Client, client.ObjectKeyFromObject(scope.set), list, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
@@ -109,9 +114,10 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 		ordinal int
 		pod     *corev1.Pod
 	}
+	selector := labels.SelectorFromSet(naming.Selector(naming.Slurmd, scope.set.Name))
 	own := make([]numbered, 0, len(list.Items)) // pods are large, and sorting copies
 	for i := range list.Items {
-		if pod := &list.Items[i]; metav1.IsControlledBy(pod, scope.set) {
+		if pod := &list.Items[i]; scope.claim(pod, selector) {
 			own = append(own, numbered{ordinal(pod), pod})
 		}
 	}

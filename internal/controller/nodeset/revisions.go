@@ -178,10 +178,16 @@ func (r *Reconciler) createRevision(ctx context.Context, scope *scope, number in
 		Data: runtime.RawExtension{Raw: scope.revision.data}, Revision: number,
 	}
 	err := r.Client.Create(ctx, created, client.FieldOwner(naming.ManagedBy))
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("keeping revision %s: %w", created.Name, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if live := (&appsv1.ControllerRevision{}); apierrors.IsAlreadyExists(err) && r.Live.Get(ctx, client.ObjectKeyFromObject(created), live) == nil {
+		if bytes.Equal(live.Data.Raw, created.Data.Raw) {
+			return nil // the cache is behind
+		}
+		scope.revision.collisions = new(deref(scope.revision.collisions) + 1) // which the status keeps, and gives it another name
+	}
+	return fmt.Errorf("keeping revision %s: %w", created.Name, err)
 }
 
 // forgetRevisions deletes the oldest revisions that nothing needs.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -71,11 +70,11 @@ type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // settle is how long changes of pods are collected: they come by the hundred, and each reconcile looks at all pods.
 const settle = 200 * time.Millisecond
 
-// podChanged enqueues the NodeSets that pods belong to, a little later.
+// podChanged enqueues the NodeSets that pods belong to, or may be taken over by, a little later.
 func podChanged(queue workQueue, pods ...client.Object) {
 	for _, pod := range pods {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "NodeSet" {
-			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: owner.Name}}, settle)
+		for _, request := range index.PodsByNodeSet.Names(pod) {
+			queue.AddAfter(request, settle)
 		}
 	}
 }
