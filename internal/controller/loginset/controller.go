@@ -26,6 +26,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/sshd"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
@@ -124,7 +125,7 @@ func (s *scope) slurmKeyRef() slinkyv1beta1.SecretKeyReference {
 
 func (r *Reconciler) act(ctx context.Context, scope *scope) error {
 	if scope.hostKeys == nil {
-		made, err := newHostKeys(scope.set)
+		made, err := sshd.NewHostKeys(scope.set.Namespace, naming.LoginHostKeys(scope.set.Name))
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/sshd"
 )
 
 // A desired is the children that a LoginSet should have.
@@ -36,8 +37,8 @@ func build(scope *scope, images naming.Images) (desired, error) {
 	if err != nil {
 		return desired{}, &invalid{err}
 	}
-	sshd := sshdConfig(set, privateKeys(scope.hostKeys))
-	deployment, err := deployment(scope, images, digest(scope, sshd))
+	configuration := sshdConfig(set, sshd.PrivateKeys(scope.hostKeys))
+	deployment, err := deployment(scope, images, digest(scope, configuration))
 	if err != nil {
 		return desired{}, &invalid{err}
 	}
@@ -47,7 +48,7 @@ func build(scope *scope, images naming.Images) (desired, error) {
 		}.Headless(),
 		service: service,
 		configuration: applycorev1.ConfigMap(naming.LoginConfiguration(set.Name), set.Namespace).WithLabels(labels).
-			WithData(map[string]string{sshdConfigFile: sshd, authorizedKeysFile: set.Spec.RootSSHAuthorizedKeys}),
+			WithData(map[string]string{sshdConfigFile: configuration, authorizedKeysFile: set.Spec.RootSSHAuthorizedKeys}),
 		deployment: deployment,
 	}
 	if *set.Spec.Replicas > 1 {

@@ -15,6 +15,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/sshd"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
@@ -37,7 +38,7 @@ func obstacle(scope *scope) (status.Verdict, bool) {
 	if ref := spec.SSSDConfRef; ref != nil && scope.sssdConf == nil {
 		return status.Broken(slinkyv1beta1.ReasonReferenceNotFound, "%s", reference.Missing("spec.sssdConfRef", "Secret", ref.Name, ref.Key)), true
 	}
-	if scope.hostKeys != nil && len(privateKeys(scope.hostKeys)) == 0 {
+	if scope.hostKeys != nil && len(sshd.PrivateKeys(scope.hostKeys)) == 0 {
 		return status.Broken(slinkyv1beta1.ReasonInvalidSpec,
 			"Secret %s holds no host key under a name such as ssh_host_ed25519_key; add one, or delete the Secret and new ones are made",
 			naming.LoginHostKeys(scope.set.Name)), true

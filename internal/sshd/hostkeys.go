@@ -1,4 +1,4 @@
-package loginset
+package sshd
 
 import (
 	"crypto"
@@ -17,16 +17,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
 // rsaBits is the size of the RSA key, as ssh-keygen makes it.
 const rsaBits = 3072
 
-// newHostKeys is a Secret with new host keys of the kinds that ssh-keygen -A makes, under the names that sshd's directory
+// NewHostKeys is a Secret with new host keys of the kinds that ssh-keygen -A makes, under the names that sshd's directory
 // would have. The public ones are in it for whoever keeps a known_hosts file.
-func newHostKeys(set *slinkyv1beta1.LoginSet) (*corev1.Secret, error) {
+func NewHostKeys(namespace, name string) (*corev1.Secret, error) {
 	_, ed25519Key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("making a host key: %w", err)
@@ -41,7 +40,7 @@ func newHostKeys(set *slinkyv1beta1.LoginSet) (*corev1.Secret, error) {
 	}
 	data := map[string][]byte{}
 	for kind, key := range map[string]crypto.Signer{"ed25519": ed25519Key, "ecdsa": ecdsaKey, "rsa": rsaKey} {
-		private, err := ssh.MarshalPrivateKey(key, set.Namespace+"/"+set.Name)
+		private, err := ssh.MarshalPrivateKey(key, namespace+"/"+name)
 		if err != nil {
 			return nil, fmt.Errorf("writing a host key: %w", err)
 		}
@@ -49,22 +48,22 @@ func newHostKeys(set *slinkyv1beta1.LoginSet) (*corev1.Secret, error) {
 		if err != nil {
 			return nil, fmt.Errorf("writing a host key: %w", err)
 		}
-		name := "ssh_host_" + kind + "_key"
-		data[name] = pem.EncodeToMemory(private)
-		data[name+".pub"] = ssh.MarshalAuthorizedKey(public)
+		file := "ssh_host_" + kind + "_key"
+		data[file] = pem.EncodeToMemory(private)
+		data[file+".pub"] = ssh.MarshalAuthorizedKey(public)
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: set.Namespace, Name: naming.LoginHostKeys(set.Name),
+			Namespace: namespace, Name: name,
 			Labels: map[string]string{naming.LabelManagedBy: naming.ManagedBy},
 		},
 		Data: data,
 	}, nil
 }
 
-// privateKeys names the private keys in a Secret of host keys. It may be one that an administrator has made of the keys
+// PrivateKeys names the private keys in a Secret of host keys. It may be one that an administrator has made of the keys
 // that users know already.
-func privateKeys(hostKeys *corev1.Secret) []string {
+func PrivateKeys(hostKeys *corev1.Secret) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(hostKeys.Data)), func(name string) bool {
 		return !strings.HasPrefix(name, "ssh_host_") || !strings.HasSuffix(name, "_key")
 	})

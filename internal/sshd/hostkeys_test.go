@@ -1,4 +1,4 @@
-package loginset
+package sshd
 
 import (
 	"bytes"
@@ -6,23 +6,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
-
-	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
 func TestHostKeysAreThoseThatSSHKnows(t *testing.T) {
-	secret, err := newHostKeys(smallest().set)
+	secret, err := NewHostKeys("hpc", "login-ssh-host-keys")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if secret.Name != naming.LoginHostKeys("login") || len(secret.OwnerReferences) > 0 {
-		t.Errorf("the Secret is %s, owned by %v", secret.Name, secret.OwnerReferences)
+	if secret.Namespace != "hpc" || secret.Name != "login-ssh-host-keys" || len(secret.OwnerReferences) > 0 {
+		t.Errorf("the Secret is %s/%s, owned by %v", secret.Namespace, secret.Name, secret.OwnerReferences)
 	}
 	want := map[string]string{
 		"ssh_host_ed25519_key": ssh.KeyAlgoED25519, "ssh_host_ecdsa_key": ssh.KeyAlgoECDSA256, "ssh_host_rsa_key": ssh.KeyAlgoRSA,
 	}
 	got := map[string]string{}
-	for _, name := range privateKeys(secret) {
+	for _, name := range PrivateKeys(secret) {
 		signer, err := ssh.ParsePrivateKey(secret.Data[name])
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
