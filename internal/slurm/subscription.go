@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -26,6 +27,19 @@ func (s *Subscription[T]) Take() []T {
 	changed := slices.Collect(maps.Keys(s.changed))
 	clear(s.changed)
 	return changed
+}
+
+// Follow hands over what has changed whenever something has, until the context ends, and the subscription with it.
+func (s *Subscription[T]) Follow(ctx context.Context, take func(changed []T)) {
+	defer s.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.ready:
+			take(s.Take())
+		}
+	}
 }
 
 // Close ends the subscription.

@@ -24,6 +24,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // Name is the controller's name, in logs, metrics and events.
@@ -126,34 +127,25 @@ func (r *Reconciler) setsOfPods(ctx context.Context, reference index.Reference, 
 
 // watchPool enqueues the NodeSets whose Slurm nodes have changed, or whose cluster has come or gone.
 func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
-	subscription := r.Pool.Subscribe()
-	go func() {
-		defer subscription.Close()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-subscription.Ready():
+	go r.Pool.Subscribe().Follow(ctx, func(events []slurm.Event) {
+		sets := map[reconcile.Request]bool{}
+		for _, event := range events {
+			cluster := types.NamespacedName{Namespace: event.Cluster.Namespace, Name: event.Cluster.Name}
+			if event.Node != "" {
+				maps.Copy(sets, r.setsOfPods(ctx, index.PodsBySlurmNode, types.NamespacedName{Namespace: cluster.Namespace, Name: event.Node}))
+				continue
 			}
-			sets := map[reconcile.Request]bool{}
-			for _, event := range subscription.Take() {
-				cluster := types.NamespacedName{Namespace: event.Cluster.Namespace, Name: event.Cluster.Name}
-				if event.Node != "" {
-					maps.Copy(sets, r.setsOfPods(ctx, index.PodsBySlurmNode, types.NamespacedName{Namespace: cluster.Namespace, Name: event.Node}))
-					continue
-				}
-				requests, err := index.NodeSetsByController.Requests(ctx, r.Client, cluster)
-				if err != nil {
-					panic(err) // as above
-				}
-				for _, request := range requests {
-					sets[request] = true
-				}
+			requests, err := index.NodeSetsByController.Requests(ctx, r.Client, cluster)
+			if err != nil {
+				panic(err) // as above
 			}
-			for set := range sets {
-				queue.Add(set)
+			for _, request := range requests {
+				sets[request] = true
 			}
 		}
-	}()
+		for set := range sets {
+			queue.Add(set)
+		}
+	})
 	return nil
 }

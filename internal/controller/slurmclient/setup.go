@@ -55,28 +55,19 @@ const settle = 2 * time.Second
 // watchPool enqueues the clusters whose sessions tell of something: at once when the connection has changed, a little
 // later for nodes.
 func (r *Reconciler) watchPool(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	subscription := r.Pool.Subscribe()
-	go func() {
-		defer subscription.Close()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-subscription.Ready():
-			}
-			clusters := map[slurm.Key]bool{} // whether its connection has changed
-			for _, event := range subscription.Take() {
-				clusters[event.Cluster] = clusters[event.Cluster] || event.Node == ""
-			}
-			for cluster, connection := range clusters {
-				request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name}}
-				if connection {
-					queue.Add(request)
-				} else {
-					queue.AddAfter(request, settle)
-				}
+	go r.Pool.Subscribe().Follow(ctx, func(events []slurm.Event) {
+		clusters := map[slurm.Key]bool{} // whether its connection has changed
+		for _, event := range events {
+			clusters[event.Cluster] = clusters[event.Cluster] || event.Node == ""
+		}
+		for cluster, connection := range clusters {
+			request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name}}
+			if connection {
+				queue.Add(request)
+			} else {
+				queue.AddAfter(request, settle)
 			}
 		}
-	}()
+	})
 	return nil
 }
