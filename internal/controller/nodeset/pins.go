@@ -58,7 +58,7 @@ func (r *Reconciler) keepPins(ctx context.Context, scope *scope) error {
 	changed := map[int]bool{}
 	for i := range scope.pods {
 		ordinal, node := scope.snapshot.Pods[i].Ordinal, scope.pods[i].Spec.NodeName
-		if _, pinned := scope.pins[ordinal]; !pinned && node != "" && ordinal >= 0 {
+		if _, pinned := scope.pins[ordinal]; !pinned && node != "" && ordinal >= 0 && scope.pods[i].DeletionTimestamp == nil {
 			scope.pins[ordinal] = node
 			changed[ordinal/pinsPerConfigMap] = true
 		}

@@ -65,7 +65,7 @@ func (r *Reconciler) reserve(ctx context.Context, scope *scope, next *plan.Plan)
 	err = replaceReservation(ctx, scope.session.Client, reservationName(scope.set), wanted)
 	if errors.Is(err, slurm.Unsupported) {
 		scope.unreserved = "this release of Slurm takes no reservations through its REST API, so make one with scontrol"
-		err = nil
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reserving the nodes for the update: %w", err)

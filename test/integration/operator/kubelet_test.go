@@ -65,6 +65,13 @@ func (k *kubelet) breakAllBut(good string) {
 	k.good = good
 }
 
+// moveTo binds pods that may be anywhere to another Kubernetes node from now on.
+func (k *kubelet) moveTo(machine string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.machine = machine
+}
+
 func (k *kubelet) sync(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
