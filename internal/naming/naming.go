@@ -145,5 +145,8 @@ func ClusterName(controller *slinkyv1beta1.Controller) string {
 	return controller.Namespace + "_" + controller.Name
 }
 
+// NodeSetHostKeys names the Secret with the host keys of the sshds of a NodeSet.
+func NodeSetHostKeys(nodeSet string) string { return nodeSet + "-ssh-host-keys" }
+
 // NodeSetPins names a ConfigMap with the Kubernetes nodes that ordinals of a NodeSet are pinned to.
 func NodeSetPins(nodeSet string, shard int) string { return nodeSet + "-pins-" + strconv.Itoa(shard) }

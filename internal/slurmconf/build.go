@@ -54,6 +54,8 @@ type Cluster struct {
 	NodeSets []NodeSet
 	// GresTypes are the generic resources that the NodeSets have.
 	GresTypes []string
+	// Contain makes a step of each job that takes in processes from outside of it, such as sessions of sshd.
+	Contain bool
 	// Prolog, Epilog, PrologSlurmctld and EpilogSlurmctld are names of scripts in Directory, in the order in which they
 	// run. Without any, the administrator may set the key.
 	Prolog, Epilog, PrologSlurmctld, EpilogSlurmctld []string
@@ -156,6 +158,9 @@ func (c Cluster) lists(m *merger) {
 	if len(c.GresTypes) > 0 {
 		types := slices.Compact(slices.Sorted(slices.Values(c.GresTypes)))
 		m.own.Set("GresTypes", strings.Join(types, ","))
+	}
+	if c.Contain {
+		m.own.Set("PrologFlags", "Contain")
 	}
 }
 

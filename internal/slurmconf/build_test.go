@@ -58,6 +58,7 @@ func full() Cluster {
 		MaxNodeCount:    2048,
 		NodeSets:        []NodeSet{{"gpu", new("Default=YES MaxTime=1-0 QOS=gpu TRESBillingWeights=\"CPU=1.0,GRES/gpu=3\"")}, {"cpu", new("")}, {"debug", nil}},
 		GresTypes:       []string{"gpu", "gpu"},
+		Contain:         true,
 		Prolog:          []string{"10-mount.sh", "20-check.sh"},
 		Epilog:          []string{"clean.sh"},
 		PrologSlurmctld: []string{"announce.sh"},
@@ -73,6 +74,7 @@ PriorityWeightTRES=CPU=1000,GRES/gpu=3000
 slurmctldparameters=idle_on_node_suspend,enable_configless
 AuthInfo=ttl=120
 GresTypes=shard
+PrologFlags=x11
 AccountingStorageTRES=gres/gpu
 AccountingStorageEnforce=limits,qos
 slurmdTimeout=120

@@ -168,7 +168,7 @@ func (c *Cluster) startAll(tb testing.TB) {
 	for _, daemon := range c.daemons {
 		daemon.Start(tb)
 		if port, ok := ports[daemon]; ok {
-			c.waitFor(tb, daemon.Name+" to listen", func(ctx context.Context) error {
+			c.WaitFor(tb, daemon.Name+" to listen", func(ctx context.Context) error {
 				return dial(ctx, net.JoinHostPort(daemon.address, port))
 			})
 		}
@@ -187,12 +187,12 @@ func dial(ctx context.Context, address string) error {
 // WaitReady waits until slurmctld answers through slurmrestd and all nodes that are running are idle.
 func (c *Cluster) WaitReady(tb testing.TB) {
 	tb.Helper()
-	c.waitFor(tb, "slurmrestd", c.ping)
+	c.WaitFor(tb, "slurmrestd", c.ping)
 	for _, node := range c.Nodes {
 		if !node.running() {
 			continue
 		}
-		c.waitFor(tb, node.Name+" to be idle", func(ctx context.Context) error {
+		c.WaitFor(tb, node.Name+" to be idle", func(ctx context.Context) error {
 			state, err := c.nodeState(ctx, node.Name)
 			if err == nil && state != "IDLE+DYNAMIC_NORM" {
 				err = fmt.Errorf("it is %s", state)
@@ -201,14 +201,14 @@ func (c *Cluster) WaitReady(tb testing.TB) {
 		})
 	}
 	// sackd has fetched the configuration, so that commands on the login node find the cluster.
-	c.waitFor(tb, "the login node", func(ctx context.Context) error {
+	c.WaitFor(tb, "the login node", func(ctx context.Context) error {
 		_, err := c.Run(ctx, "scontrol", "ping")
 		return err
 	})
 }
 
-// waitFor polls until check succeeds; it gives up at once when a daemon has ended by itself.
-func (c *Cluster) waitFor(tb testing.TB, what string, check func(context.Context) error) {
+// WaitFor polls until check succeeds; it gives up at once when a daemon has ended by itself.
+func (c *Cluster) WaitFor(tb testing.TB, what string, check func(context.Context) error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), readyTimeout)
 	defer cancel()

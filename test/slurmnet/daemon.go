@@ -229,6 +229,33 @@ func (d *Daemon) Run(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
+// commandTimeout is how long a command of MustRun may take.
+const commandTimeout = time.Minute
+
+// MustRun runs a command as Run does and returns what it printed, without blanks around it. The test ends when the command
+// fails.
+func (d *Daemon) MustRun(tb testing.TB, args ...string) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), commandTimeout)
+	defer cancel()
+	output, err := d.Run(ctx, args...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return strings.TrimSpace(output)
+}
+
+// Write writes a file of the host. One that is there keeps its owner and mode.
+func (d *Daemon) Write(tb testing.TB, path, content string) {
+	tb.Helper()
+	if err := os.MkdirAll(filepath.Dir(d.Path(path)), 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(d.Path(path), []byte(content), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // Logs is everything that the daemon has printed so far.
 func (d *Daemon) Logs() string {
 	content, err := os.ReadFile(d.logPath)

@@ -39,7 +39,7 @@ func mustRun(t *testing.T, cluster *Cluster, args ...string) string {
 // waitForJob waits until a job is in a state.
 func waitForJob(t *testing.T, cluster *Cluster, job, state string) {
 	t.Helper()
-	cluster.waitFor(t, fmt.Sprintf("job %s to be %s", job, state), func(ctx context.Context) error {
+	cluster.WaitFor(t, fmt.Sprintf("job %s to be %s", job, state), func(ctx context.Context) error {
 		record, err := cluster.Run(ctx, "scontrol", "show", "job", job)
 		if err == nil && !strings.Contains(record, "JobState="+state+" ") {
 			err = fmt.Errorf("job record: %s", record)
@@ -122,7 +122,7 @@ func TestAccountingKnowsFinishedJobs(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			cluster := startVersion(t, version, Options{Nodes: 1, Accounting: true})
 			job := mustRun(t, cluster, "sbatch", "--parsable", "--wrap", "true")
-			cluster.waitFor(t, "the job in the database", func(ctx context.Context) error {
+			cluster.WaitFor(t, "the job in the database", func(ctx context.Context) error {
 				state, err := cluster.Run(ctx, "sacct", "-nPX", "-j", job, "-o", "State")
 				if err == nil && strings.TrimSpace(state) != "COMPLETED" {
 					err = fmt.Errorf("sacct says %q", state)
@@ -178,7 +178,7 @@ func TestDaemonsStopPauseCrashAndComeBack(t *testing.T) {
 			// What slurmctld has not saved when it crashes, it forgets: also nodes, and these stay away until they restart.
 			// It does not save them when they register, but when they are changed.
 			mustRun(t, cluster, "scontrol", "update", "nodename=ALL", "comment=saved")
-			cluster.waitFor(t, "slurmctld to save its nodes", func(ctx context.Context) error {
+			cluster.WaitFor(t, "slurmctld to save its nodes", func(ctx context.Context) error {
 				_, err := cluster.Slurmctld.Run(ctx, "grep", "--quiet", cluster.Nodes[1].Name, "/var/spool/slurmctld/node_state")
 				return err
 			})

@@ -58,6 +58,7 @@ func build(scope *scope) (candidate, *problem) {
 			contribution.Partition = &set.Spec.Partition.Config
 		}
 		cluster.NodeSets = append(cluster.NodeSets, contribution)
+		cluster.Contain = cluster.Contain || set.Spec.SSH.Enabled
 	}
 	files := map[string]string{cgroupConfFile: defaultCgroupConf}
 	cluster.GresTypes = addGres(files, scope.nodeSets)

@@ -19,7 +19,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/sshd"
 )
 
 // act carries out a plan. What fails in one part does not keep the others from being done, but nothing is created while the
@@ -62,6 +64,9 @@ func (r *Reconciler) prepare(ctx context.Context, scope *scope) error {
 	if err := r.applyChildren(ctx, scope); err != nil {
 		return err
 	}
+	if err := r.keepHostKeys(ctx, scope.set); err != nil {
+		return err
+	}
 	return r.keepRevision(ctx, scope)
 }
 
@@ -78,6 +83,23 @@ func (r *Reconciler) applyChildren(ctx context.Context, scope *scope) error {
 		return r.Children.Apply(ctx, set, budget, &policyv1.PodDisruptionBudget{})
 	}
 	return r.Children.Delete(ctx, set, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}})
+}
+
+// keepHostKeys makes the host keys of the set's sshds, once. They belong to nobody: users know the nodes by them.
+func (r *Reconciler) keepHostKeys(ctx context.Context, set *slinkyv1beta1.NodeSet) error {
+	if !set.Spec.SSH.Enabled {
+		return nil
+	}
+	name := naming.NodeSetHostKeys(set.Name)
+	found, err := reference.Object(ctx, r.Client, set.Namespace, name, &corev1.Secret{})
+	if err != nil || found != nil {
+		return err
+	}
+	made, err := sshd.NewHostKeys(set.Namespace, name)
+	if err != nil {
+		return err
+	}
+	return r.Children.CreateOnce(ctx, made)
 }
 
 // finish lets a NodeSet that is being deleted go, once its pods have, or are to stay.

@@ -5,10 +5,8 @@ package worker_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +25,7 @@ mkdir -p /run/slurm /var/spool/slurmd /var/log/slurm
 chown root:root /etc/slurm/slurm.key /run/slurm /var/spool/slurmd /var/log/slurm
 chmod 0400 /etc/slurm/slurm.key
 chmod 0777 /run/slurm /var/spool/slurmd /var/log/slurm /tmp /dev/shm
-exec setpriv --no-new-privs --bounding-set=-all,+chown,+kill,+setgid,+setuid "$@"
+exec setpriv --no-new-privs --bounding-set="$CAPABILITIES" "$@"
 `, "pod"}
 
 // external is a Controller whose endpoint is the slurmctld of a test.
@@ -35,44 +33,6 @@ func external() *slinkyv1beta1.Controller {
 	return &slinkyv1beta1.Controller{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "slurm"},
 		Spec:       slinkyv1beta1.ControllerSpec{External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "slurmctld", Port: 6817}},
-	}
-}
-
-func run(t *testing.T, host *slurmnet.Daemon, args ...string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	output, err := host.Run(ctx, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(output)
-}
-
-func write(t *testing.T, host *slurmnet.Daemon, name, content string) {
-	t.Helper()
-	if err := os.WriteFile(host.Path(slurmconf.Directory+"/"+name), []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually polls until the check succeeds.
-func eventually(t *testing.T, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, err)
-		case <-ticker.C:
-		}
 	}
 }
 
@@ -84,8 +44,12 @@ func start(t *testing.T, host *slurmnet.Daemon, nodeSet *slinkyv1beta1.NodeSet) 
 		t.Fatal(err)
 	}
 	// As the volume would do it.
-	write(t, host, slurmconf.PodGresFile, template.Annotations["nodeset.slinky.slurm.net/gres-conf"])
-	args := asPod
+	host.Write(t, slurmconf.Directory+"/"+slurmconf.PodGresFile, template.Annotations["nodeset.slinky.slurm.net/gres-conf"])
+	capabilities := []string{"-all"}
+	for _, capability := range template.Spec.Containers[0].SecurityContext.Capabilities.Add {
+		capabilities = append(capabilities, "+"+strings.ToLower(string(capability)))
+	}
+	args := append([]string{"/usr/bin/env", "CAPABILITIES=" + strings.Join(capabilities, ",")}, asPod...)
 	for _, arg := range template.Spec.Containers[0].Args {
 		args = append(args, strings.ReplaceAll(arg, "$$", "$")) // as Kubernetes does
 	}
@@ -107,21 +71,22 @@ func configure(t *testing.T, slurm *slurmnet.Cluster, nodeSets ...*slinkyv1beta1
 		}
 		cluster.NodeSets = append(cluster.NodeSets, slurmconf.NodeSet{Name: nodeSet.Name, Partition: new("")})
 		cluster.GresTypes = append(cluster.GresTypes, node.GresTypes()...)
+		cluster.Contain = cluster.Contain || nodeSet.Spec.SSH.Enabled
 	}
 	document, err := slurmconf.Build(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, slurm.Slurmctld, slurmconf.FileName, document.Render())
-	write(t, slurm.Slurmctld, slurmconf.GresFile, slurmconf.IncludePodGres)
-	write(t, slurm.Slurmctld, slurmconf.PodGresFile, "")
-	run(t, slurm.Login, "scontrol", "reconfigure")
+	slurm.Slurmctld.Write(t, slurmconf.Directory+"/"+slurmconf.FileName, document.Render())
+	slurm.Slurmctld.Write(t, slurmconf.Directory+"/"+slurmconf.GresFile, slurmconf.IncludePodGres)
+	slurm.Slurmctld.Write(t, slurmconf.Directory+"/"+slurmconf.PodGresFile, "")
+	slurm.Login.MustRun(t, "scontrol", "reconfigure")
 }
 
 func idle(t *testing.T, slurm *slurmnet.Cluster, node string) map[string]string {
 	t.Helper()
 	record := map[string]string{}
-	eventually(t, node, func(ctx context.Context) error {
+	slurm.WaitFor(t, node, func(ctx context.Context) error {
 		output, err := slurm.Run(ctx, "scontrol", "show", "node", "--oneliner", node)
 		if err != nil {
 			return err
@@ -151,11 +116,11 @@ func TestRealSlurmTakesWhatIsBuilt(t *testing.T) {
 			for i, host := range slurm.Nodes {
 				// Another pod's GPUs come first on this machine.
 				if i == 0 {
-					run(t, host, "mknod", "/dev/nvidia5", "c", "1", "3")
-					run(t, host, "mknod", "/dev/nvidia10", "c", "1", "5")
+					host.MustRun(t, "mknod", "/dev/nvidia5", "c", "1", "3")
+					host.MustRun(t, "mknod", "/dev/nvidia10", "c", "1", "5")
 				}
 				host.Stop(t)
-				run(t, slurm.Login, "scontrol", "delete", "NodeName="+host.Name)
+				slurm.Login.MustRun(t, "scontrol", "delete", "NodeName="+host.Name)
 			}
 			configure(t, slurm, gpu, slices, plain)
 			template := start(t, slurm.Nodes[0], gpu)
@@ -169,14 +134,14 @@ func TestRealSlurmTakesWhatIsBuilt(t *testing.T) {
 				t.Errorf("the plain node is %v", record)
 			}
 			probe := template.Spec.Containers[0].StartupProbe.Exec.Command
-			run(t, slurm.Nodes[0], probe...)
+			slurm.Nodes[0].MustRun(t, probe...)
 			if _, err := slurm.Slurmctld.Run(t.Context(), probe...); err == nil {
 				t.Error("the probe finds a slurmd where none is")
 			}
 			if log := slurm.Nodes[2].Logs(); strings.Contains(log, "fatal") {
 				t.Errorf("the plain node's slurmd logs\n%s", log)
 			}
-			modes := run(t, slurm.Nodes[2], "stat", "--format=%a", "/tmp", "/dev/shm", "/run/slurm", "/var/spool/slurmd", "/var/log/slurm")
+			modes := slurm.Nodes[2].MustRun(t, "stat", "--format=%a", "/tmp", "/dev/shm", "/run/slurm", "/var/spool/slurmd", "/var/log/slurm")
 			if modes != "1777\n1777\n755\n755\n755" {
 				t.Errorf("the modes of directories are %q", modes)
 			}
@@ -194,18 +159,18 @@ func checkGPUs(t *testing.T, slurm *slurmnet.Cluster) {
 			t.Errorf("%s of the node with GPUs is %q, want %q", key, record[key], want)
 		}
 	}
-	if got := run(t, slurm.Nodes[0], "sh", "-c", "readlink /run/slurm/devices/*"); got != "/dev/nvidia5\n/dev/nvidia10" {
+	if got := slurm.Nodes[0].MustRun(t, "sh", "-c", "readlink /run/slurm/devices/*"); got != "/dev/nvidia5\n/dev/nvidia10" {
 		t.Errorf("the devices are %q", got)
 	}
 	// Somebody else than root.
 	user := []string{"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "srun", "--partition=gpu", "--chdir=/", "--mem=100"}
 	script := `echo $(id -u) $CUDA_VISIBLE_DEVICES $ROCR_VISIBLE_DEVICES`
 	for gres, want := range map[string]string{"gpu:1": "65534 0", "gpu:2": "65534 0,1", "hca:3": "65534"} {
-		if got := run(t, slurm.Login, append(user, "--gres="+gres, "sh", "-c", script)...); got != want {
+		if got := slurm.Login.MustRun(t, append(user, "--gres="+gres, "sh", "-c", script)...); got != want {
 			t.Errorf("srun --gres=%s printed %q, want %q", gres, got, want)
 		}
 	}
-	got := run(t, slurm.Login, append(user, "--ntasks=2", "--oversubscribe", "--overcommit", "--gres=gpu:2", "--tres-bind=gres/gpu:per_task:1", "sh", "-c", script)...)
+	got := slurm.Login.MustRun(t, append(user, "--ntasks=2", "--oversubscribe", "--overcommit", "--gres=gpu:2", "--tres-bind=gres/gpu:per_task:1", "sh", "-c", script)...)
 	if got != "65534 0\n65534 1" && got != "65534 1\n65534 0" {
 		t.Errorf("two tasks printed %q", got)
 	}
@@ -217,7 +182,7 @@ func checkSlices(t *testing.T, slurm *slurmnet.Cluster) {
 	if want := "gpu:1g.10gb:1,gpu:2g.20gb:1"; record["Gres"] != want {
 		t.Errorf("Gres of the node with slices is %q, want %q", record["Gres"], want)
 	}
-	got := run(t, slurm.Login, "srun", "--partition=slices", "--gres=gpu:2g.20gb:1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+	got := slurm.Login.MustRun(t, "srun", "--partition=slices", "--gres=gpu:2g.20gb:1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
 	if got != "1" {
 		t.Errorf("srun with a slice printed %q", got)
 	}

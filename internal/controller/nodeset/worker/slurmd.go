@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,13 +33,13 @@ var listening = []string{"grep", "-qs", ":1AA2 0*:0000 0A", "/proc/net/tcp", "/p
 
 // slurmd is the container.
 func slurmd(set Set, node nodeconf.Node) corev1.Container {
-	script := openDirectories + node.DeviceScript(deviceDirectory) + `exec "$@"`
+	script := openDirectories + node.DeviceScript(deviceDirectory) + startSSH(set.NodeSet.Spec.SSH) + `exec "$@"`
 	args := append([]string{"/bin/sh", "-c", script, "slurmd"}, command(set, node)...)
 	for i := range args {
 		args[i] = literal(args[i])
 	}
 	security := podtemplate.Locked()
-	security.Capabilities.Add = capabilities
+	security.Capabilities.Add = slices.Clone(capabilities)
 	security.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	return corev1.Container{
 		Name: nodeconf.Container, Image: set.Images.For(naming.Slurmd), Args: args,

@@ -49,13 +49,18 @@ func TestPods(t *testing.T) {
 	daemons.Spec.ScalingMode = slinkyv1beta1.ScalingModeDaemonSet
 	daemons.Spec.Template.Spec.Raw = []byte(`{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
 		{"matchExpressions":[{"key":"a","operator":"Exists"}]},{"matchExpressions":[{"key":"b","operator":"Exists"}]}]}}}}`)
-	plain := nodeSet("plain", "")
+	plain, ssh := nodeSet("plain", ""), nodeSet("ssh", "")
+	ssh.Spec.SSH = slinkyv1beta1.NodeSetSSH{
+		Enabled: true, ExtraSshdConfig: "MaxAuthTries 3\nMatch User guest\n    X11Forwarding no\n",
+		SSSDConfRef: &slinkyv1beta1.SecretKeyReference{Name: "directory", Key: "sssd.conf"},
+	}
 	tests := map[string]struct {
 		set      *slinkyv1beta1.NodeSet
 		identity worker.Identity
 	}{
 		"plain":      {plain, worker.Numbered(plain, 0, "")},
 		"everything": {everything(), worker.Numbered(everything(), 7, "machine-1")},
+		"ssh":        {ssh, worker.Numbered(ssh, 0, "")},
 		"gpu":        {gpu, worker.Numbered(gpu, 11, "")},
 		"daemonset":  {daemons, worker.OnNode(daemons, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1.ec2.internal"}})},
 	}
@@ -90,8 +95,7 @@ func TestMistakesNameTheField(t *testing.T) {
 		"spec.template.spec.containers:": func(s *slinkyv1beta1.NodeSetSpec) {
 			s.Template.Spec.Raw = []byte(`{"containers":[{"name":"slurmd","$patch":"delete"}]}`)
 		},
-		"spec.extraConf:":   func(s *slinkyv1beta1.NodeSetSpec) { s.ExtraConf = `Weight="1` },
-		"spec.ssh.enabled:": func(s *slinkyv1beta1.NodeSetSpec) { s.SSH.Enabled = true },
+		"spec.extraConf:": func(s *slinkyv1beta1.NodeSetSpec) { s.ExtraConf = `Weight="1` },
 	}
 	for field, mistaken := range tests {
 		t.Run(field, func(t *testing.T) {

@@ -10,7 +10,6 @@
 package worker
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -40,10 +39,6 @@ const annotationGres = "nodeset." + slinkyv1beta1.GroupName + "/gres-conf"
 
 // Template is what all pods of a set have in common. Its errors are for the user to read: they name the field of the spec.
 func Template(set Set) (corev1.PodTemplateSpec, error) {
-	if set.NodeSet.Spec.SSH.Enabled {
-		return corev1.PodTemplateSpec{}, errors.New(
-			"spec.ssh.enabled: slurmd pods cannot run sshd yet; set it to false, and reach a job with srun --overlap --pty --jobid")
-	}
 	node, err := nodeconf.Of(set.NodeSet)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
@@ -91,6 +86,7 @@ func own(set Set, node nodeconf.Node) corev1.PodTemplateSpec {
 			Volumes:                      volumes(set.SlurmKey),
 		},
 	}
+	addSSH(&template, nodeSet)
 	if set.ClusterDomain != "" {
 		domain := naming.WorkerDomain(nodeSet.Namespace, nodeSet.Spec.ControllerRef.Name, set.ClusterDomain)
 		template.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{domain}}
