@@ -22,42 +22,6 @@ import (
 // password has everything that a configuration file needs quotes and escapes for.
 const password = `p a#s\w=o'rd`
 
-// write writes a file of a host that is running; one that is there keeps its owner and mode.
-func write(t *testing.T, host *slurmnet.Daemon, path, content string) {
-	t.Helper()
-	run(t, host, "sh", "-c", `mkdir -p "$(dirname "$1")" && printf %s "$2" >"$1"`, "sh", path, content)
-}
-
-// run runs a command that has to succeed.
-func run(t *testing.T, host *slurmnet.Daemon, args ...string) string {
-	t.Helper()
-	output, err := host.Run(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(output)
-}
-
-// eventually polls until the check succeeds.
-func eventually(t *testing.T, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, err)
-		case <-ticker.C:
-		}
-	}
-}
-
 // TestRealSlurmRunsWhatIsBuilt brings up a cluster on built files and uses it as users and the operator do.
 func TestRealSlurmRunsWhatIsBuilt(t *testing.T) {
 	for _, version := range images.Versions {
@@ -66,20 +30,20 @@ func TestRealSlurmRunsWhatIsBuilt(t *testing.T) {
 			useDatabase(t, slurm)
 			hash := useCluster(t, slurm, version)
 
-			configuration := run(t, slurm.Login, "scontrol", "show", "config")
+			configuration := slurm.Login.MustRun(t, "scontrol", "show", "config")
 			for line := range strings.Lines(configuration) {
 				key, value, _ := strings.Cut(line, "=")
 				if strings.TrimSpace(key) == "SlurmctldParameters" && slurmconf.HashOf(value) != hash {
 					t.Errorf("the running slurmctld has the hash %q, want %q", slurmconf.HashOf(value), hash)
 				}
 			}
-			if got := run(t, slurm.Login, "srun", "-p", "cpu", "-w", "node-0", "hostname"); got != "node-0" {
+			if got := slurm.Login.MustRun(t, "srun", "-p", "cpu", "-w", "node-0", "hostname"); got != "node-0" {
 				t.Errorf("srun printed %q", got)
 			}
 			for path, host := range map[string]*slurmnet.Daemon{
 				"/tmp/first": slurm.Nodes[0], "/tmp/second": slurm.Nodes[0], "/tmp/controller": slurm.Slurmctld,
 			} {
-				eventually(t, path+" of "+host.Name, func(ctx context.Context) error {
+				slurm.WaitFor(t, path+" of "+host.Name, func(ctx context.Context) error {
 					_, err := host.Run(ctx, "test", "-e", path)
 					return err
 				})
@@ -100,11 +64,11 @@ func useDatabase(t *testing.T, slurm *slurmnet.Cluster) {
 		t.Fatal(err)
 	}
 	escaped := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password)
-	run(t, slurm.MariaDB, "mariadb", "-e", fmt.Sprintf("SET PASSWORD FOR slurm@'%%' = PASSWORD('%s')", escaped))
-	write(t, slurm.Slurmdbd, "/etc/slurm/slurmdbd.conf", document.Render())
+	slurm.MariaDB.MustRun(t, "mariadb", "-e", fmt.Sprintf("SET PASSWORD FOR slurm@'%%' = PASSWORD('%s')", escaped))
+	slurm.Slurmdbd.Write(t, "/etc/slurm/slurmdbd.conf", document.Render())
 	slurm.Slurmdbd.Stop(t)
 	slurm.Slurmdbd.Start(t)
-	eventually(t, "slurmdbd", func(ctx context.Context) error {
+	slurm.WaitFor(t, "slurmdbd", func(ctx context.Context) error {
 		_, err := slurm.Login.Run(ctx, "sacctmgr", "-n", "list", "cluster")
 		return err
 	})
@@ -127,18 +91,18 @@ func useCluster(t *testing.T, slurm *slurmnet.Cluster, version string) string {
 	document = slurmconf.WithHash(document, hash)
 	for _, name := range []string{"first", "second", "controller"} {
 		path := slurmconf.Directory + "/" + name + ".sh"
-		write(t, slurm.Slurmctld, path, "#!/bin/sh\ntouch /tmp/"+name+"\n")
-		run(t, slurm.Slurmctld, "chmod", "0755", path)
+		slurm.Slurmctld.Write(t, path, "#!/bin/sh\ntouch /tmp/"+name+"\n")
+		slurm.Slurmctld.MustRun(t, "chmod", "0755", path)
 	}
-	write(t, slurm.Slurmctld, slurmconf.Directory+"/slurm.conf", document.Render())
-	write(t, slurm.Slurmrestd, slurmconf.Directory+"/slurm.conf", slurmconf.Clients(document).Render())
+	slurm.Slurmctld.Write(t, slurmconf.Directory+"/slurm.conf", document.Render())
+	slurm.Slurmrestd.Write(t, slurmconf.Directory+"/slurm.conf", slurmconf.Clients(document).Render())
 	slurm.Slurmctld.Stop(t)
 	slurm.Slurmctld.Start(t)
 	slurm.Slurmrestd.Kill(t)
 	slurm.Slurmrestd.Start(t)
 	slurm.WaitReady(t)
-	run(t, slurm.Login, "scontrol", "update", "NodeName=node-0", "AvailableFeatures=cpu", "ActiveFeatures=cpu")
-	run(t, slurm.Login, "scontrol", "reconfigure")
+	slurm.Login.MustRun(t, "scontrol", "update", "NodeName=node-0", "AvailableFeatures=cpu", "ActiveFeatures=cpu")
+	slurm.Login.MustRun(t, "scontrol", "reconfigure")
 	return hash
 }
 
@@ -157,7 +121,7 @@ func useREST(t *testing.T, slurm *slurmnet.Cluster) {
 		},
 	})
 	job := fmt.Sprint(answer["job_id"])
-	eventually(t, "job "+job, func(ctx context.Context) error {
+	slurm.WaitFor(t, "job "+job, func(ctx context.Context) error {
 		record, err := slurm.Run(ctx, "scontrol", "show", "job", job)
 		if err == nil && !strings.Contains(record, "JobState=COMPLETED ") {
 			err = fmt.Errorf("job record: %s", record)
@@ -255,7 +219,7 @@ func TestRealSlurmTriesConfigurations(t *testing.T) {
 					trial := slurmconf.Trial(document, slurmconf.TrialOptions{
 						Host: "slurmctld", Port: 16817, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/pid",
 					})
-					write(t, slurm.Slurmctld, "/trial/etc/slurm.conf", trial.Render())
+					slurm.Slurmctld.Write(t, "/trial/etc/slurm.conf", trial.Render())
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
 					log, err := slurm.Slurmctld.Run(ctx, "bash", "-c", tryOut)
