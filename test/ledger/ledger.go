@@ -17,7 +17,8 @@ type Stream struct {
 	Name string
 	// Partition is where they run.
 	Partition string
-	// Lengths are how many seconds they take, by turns.
+	// Lengths are how many seconds they take, by turns. One begins every second and a half, and each takes one processor and
+	// little memory, so that two nodes are enough for jobs of five seconds.
 	Lengths []int
 }
 
@@ -34,8 +35,8 @@ until [ -e end ]; do
   for length in %s; do
     while [ -e pause ] && ! [ -e end ]; do sleep 0.2; done
     [ -e end ] && break
-    job=$(sbatch --parsable --job-name=%s --partition=%s --output=/dev/null --wrap="sleep $length" 2>>refused) && echo "$job" >>accepted
-    sleep 0.8
+    job=$(sbatch --parsable --job-name=%s --partition=%s --mem=64M --output=/dev/null --wrap="sleep $length" 2>>refused) && echo "$job" >>accepted
+    sleep 1.5
   done;
 done
 touch ended`, s.directory(), strings.Join(lengths, " "), s.Name, s.Partition)

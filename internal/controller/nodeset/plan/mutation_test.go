@@ -55,7 +55,7 @@ var mutations = map[string]mutation{
 	"pods that are missing use up no budget":              {"update.go", "budget = p.Set.Update.MaxUnavailable - missing", "budget = p.Set.Update.MaxUnavailable"},
 	"new pods that do not work use up no budget":          {"update.go", "if !p.available(pod) {", "if false {"},
 	"what is unavailable for a moment lifts drains":       {"update.go", "if budget < len(drained) {", "if budget < 0 {"},
-	"a node is drained instead of one that stays drained": {"update.go", "first(stuck(a), stuck(b)),", ""},
+	"a node is drained instead of one that stays drained": {"update.go", "first(stuck(a), stuck(b)),", "first(false && stuck(a), false),"},
 	"more are drained for others when there is no budget": {"update.go", "return drained, len(drained)", "return candidates, len(drained)"},
 	"a cordoned pod is updated":                           {"update.go", "case pod.Cordoned:", "case false:"},
 	"drains of others are lifted":                         {"drain.go", "pod.Terminating || record.DrainedByOthers() {", "pod.Terminating {"},
