@@ -110,7 +110,7 @@ func (r *Reconciler) slurmKey(ctx context.Context, scope *scope) (slinkyv1beta1.
 
 // find gives the revision its name. Should another one of that name be kept, the number of collisions makes it another name.
 func (v *revision) find(set *slinkyv1beta1.NodeSet, from origin) error {
-	data, err := json.Marshal(from)
+	data, err := canonical(from)
 	if err != nil {
 		return fmt.Errorf("encoding the revision: %w", err)
 	}
@@ -127,6 +127,20 @@ func (v *revision) find(set *slinkyv1beta1.NodeSet, from origin) error {
 		}
 		v.collisions = new(deref(v.collisions) + 1)
 	}
+}
+
+// canonical is how the API server itself would write something. It must find nothing to change in the data of a revision, which is
+// immutable, when somebody patches the rest: Kubernetes' garbage collector could not take an owner away.
+func canonical(from origin) ([]byte, error) {
+	data, err := json.Marshal(from)
+	if err != nil {
+		return nil, err
+	}
+	var sorted map[string]any
+	if err := json.Unmarshal(data, &sorted); err != nil {
+		return nil, err
+	}
+	return json.Marshal(sorted)
 }
 
 func deref(count *int32) int32 {

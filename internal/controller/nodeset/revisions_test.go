@@ -1,7 +1,6 @@
 package nodeset
 
 import (
-	"encoding/json"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,7 +32,7 @@ func TestRevisionIsFoundAgain(t *testing.T) {
 func TestTwoRevisionsNeverShareAName(t *testing.T) {
 	set := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
 	from := origin{Image: "slurmd:26.05"}
-	data, err := json.Marshal(from)
+	data, err := canonical(from)
 	if err != nil {
 		t.Fatal(err)
 	}

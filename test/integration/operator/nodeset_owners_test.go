@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -34,7 +35,10 @@ func (w *nodeWorld) orphan(t *testing.T) {
 		return nil
 	})
 	for _, owned := range w.owned(t) {
-		w.patch(t, owned, `{"metadata":{"ownerReferences":null}}`)
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"ownerReferences":[{"$patch":"delete","uid":%q}]}}`, owned.GetUID(), w.set.UID)
+		if err := w.Patch(t.Context(), owned, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w.patch(t, w.set, `{"metadata":{"finalizers":null}}`)
 	w.gone(t, w.set.Name, w.set)
