@@ -91,6 +91,7 @@ func TestOperatorIsKilledAtEveryWrite(t *testing.T) {
 	}
 	for story, change := range stories {
 		t.Run(story, func(t *testing.T) {
+			t.Parallel()
 			w := newNodeWorld(t, newNodeSet(4))
 			busy := w.uids(t)["gpu-0"]
 			w.runJob(t, "gpu-0", time.Hour)
