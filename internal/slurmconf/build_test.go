@@ -74,7 +74,7 @@ PriorityWeightTRES=CPU=1000,GRES/gpu=3000
 slurmctldparameters=idle_on_node_suspend,enable_configless
 AuthInfo=ttl=120
 GresTypes=shard
-PrologFlags=x11
+PrologFlags=alloc
 AccountingStorageTRES=gres/gpu
 AccountingStorageEnforce=limits,qos
 slurmdTimeout=120
