@@ -3,9 +3,12 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -27,4 +30,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "slurm-operator:", err)
 		os.Exit(1)
 	}
+}
+
+// connect finds the API server, and lets controller-runtime log as JSON.
+func connect() (*rest.Config, error) {
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)))
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the API server (is KUBECONFIG set, or does this run in a pod?): %w", err)
+	}
+	return config, nil
 }

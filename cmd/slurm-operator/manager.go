@@ -1,13 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"log/slog"
-	"os"
-
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/operator"
@@ -23,10 +17,9 @@ func managerCommand() *cobra.Command {
 		Short: "Runs the controllers",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)))
-			config, err := ctrl.GetConfig()
+			config, err := connect()
 			if err != nil {
-				return fmt.Errorf("finding the API server (is KUBECONFIG set, or does this run in a pod?): %w", err)
+				return err
 			}
 			return operator.Run(command.Context(), config, options)
 		},

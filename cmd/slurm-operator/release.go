@@ -1,10 +1,7 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/slurm-operator/slurm-operator/internal/operator"
 )
@@ -16,9 +13,9 @@ func releaseCommand() *cobra.Command {
 		Short: "Lets NodeSets be deleted without the operator, after it was uninstalled",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			config, err := ctrl.GetConfig()
+			config, err := connect()
 			if err != nil {
-				return fmt.Errorf("finding the API server: %w", err)
+				return err
 			}
 			return operator.Release(command.Context(), config, namespaces, command.OutOrStdout())
 		},

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/slurm-operator/slurm-operator/internal/webhook"
 	"github.com/slurm-operator/slurm-operator/internal/webhook/certificate"
@@ -24,10 +20,9 @@ func webhookCommand() *cobra.Command {
 		Short: "Reviews objects before they are stored",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)))
-			config, err := ctrl.GetConfig()
+			config, err := connect()
 			if err != nil {
-				return fmt.Errorf("finding the API server (is KUBECONFIG set, or does this run in a pod?): %w", err)
+				return err
 			}
 			return webhook.Run(command.Context(), config, options)
 		},

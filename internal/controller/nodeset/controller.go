@@ -64,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		scope.refusal = &refusal
 		return retry.After(child.RetryRefusal, r.report(ctx, scope, &next, nil))
 	}
-	return retry.After(result(scope, &next).RequeueAfter, errors.Join(err, r.report(ctx, scope, &next, err)))
+	return retry.After(pause(scope, &next), errors.Join(err, r.report(ctx, scope, &next, err)))
 }
 
 // decide makes a plan, and when it lacks nothing but a newer look at Slurm, looks and makes another one.
@@ -103,10 +103,10 @@ func (r *Reconciler) look(scope *scope) {
 	snapshot.DrainedSince = r.witnesses.look(scope, snapshot.Slurm, nodes...)
 }
 
-// result says when to reconcile again although nothing happens.
-func result(scope *scope, next *plan.Plan) ctrl.Result {
+// pause is how long to wait before another reconcile although nothing happens; zero for ever.
+func pause(scope *scope, next *plan.Plan) time.Duration {
 	if scope.again || (next.Proof && scope.snapshot.Answers) { // or the newer look has not come
-		return ctrl.Result{RequeueAfter: time.Second}
+		return time.Second
 	}
 	wake := next.Wake
 	for _, moment := range []time.Time{windowEdge(scope, next), placeAgain(scope)} {
@@ -115,7 +115,7 @@ func result(scope *scope, next *plan.Plan) ctrl.Result {
 		}
 	}
 	if wake.IsZero() {
-		return ctrl.Result{}
+		return 0
 	}
-	return ctrl.Result{RequeueAfter: wake.Sub(scope.now)}
+	return wake.Sub(scope.now)
 }

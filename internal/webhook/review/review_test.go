@@ -1,26 +1,21 @@
 package review_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/webhook/review"
+	"github.com/slurm-operator/slurm-operator/test/golden"
 )
-
-var update = flag.Bool("update", false, "write golden files instead of comparing with them")
 
 // longest is what API servers let through of a warning when there are many.
 const longest = 256
@@ -76,7 +71,7 @@ func TestMessages(t *testing.T) {
 			})
 		}
 	}
-	golden(t, "messages.txt", text.String())
+	golden.Compare(t, "messages.txt", text.String())
 }
 
 // run reviews objects of a kind.
@@ -101,25 +96,6 @@ func decode[T any](t *testing.T, parts ...string) *T {
 		}
 	}
 	return object
-}
-
-// golden compares with a golden file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); -update writes it:\n%s", path, diff)
-	}
 }
 
 // missing says that objects do not exist.

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/test/golden"
 )
 
 // admission are objects that are applied one after the other, by what they show.
@@ -133,7 +133,7 @@ func TestAdmission(t *testing.T) {
 			fmt.Fprintf(&text, "%s\n%s", name, world.apply(t, admission[name]))
 		})
 	}
-	golden(t, "admission.txt", text.String())
+	golden.Compare(t, "admission.txt", text.String())
 }
 
 // Of what nobody may read, nothing is said.
@@ -181,7 +181,7 @@ func TestSamples(t *testing.T) {
 		t.Errorf("there are warnings about samples that go together:\n%s", together)
 	}
 	fmt.Fprintf(&text, "what belongs to one cluster\n%s", together)
-	golden(t, "samples.txt", text.String())
+	golden.Compare(t, "samples.txt", text.String())
 }
 
 // apply creates or updates objects as kubectl does, deletes them in the end, and returns what the API server says. The group and
@@ -250,19 +250,4 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(content)
-}
-
-// golden compares with a golden file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(read(t, path), got); diff != "" {
-		t.Errorf("%s differs (-want +got); -update writes it:\n%s", path, diff)
-	}
 }

@@ -18,8 +18,6 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/integration/apiserver"
 )
 
-var update = flag.Bool("update", false, "write golden files instead of comparing with them")
-
 // server is shared by all tests of the package; each has a namespace and webhook configurations of its own.
 var server *apiserver.Server
 
