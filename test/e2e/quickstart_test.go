@@ -50,13 +50,22 @@ func TestQuickstart(t *testing.T) {
 
 // quickstart are the commands in the README's section of that name.
 func quickstart(readme string) []string {
-	_, section, _ := strings.Cut(readme, "\n## Quickstart\n")
-	section, _, _ = strings.Cut(section, "\n## ")
 	var commands []string
-	for i, block := range strings.Split(section, "```") {
-		if code, found := strings.CutPrefix(block, "sh\n"); found && i%2 == 1 {
-			commands = append(commands, strings.Split(strings.TrimSpace(code), "\n")...)
-		}
+	for _, block := range shellBlocks(readme, "Quickstart") {
+		commands = append(commands, strings.Split(block, "\n")...)
 	}
 	return commands
+}
+
+// shellBlocks are what a section of a document tells people to type.
+func shellBlocks(document, heading string) []string {
+	_, section, _ := strings.Cut(document, "\n## "+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var blocks []string
+	for i, block := range strings.Split(section, "```") {
+		if code, found := strings.CutPrefix(block, "sh\n"); found && i%2 == 1 {
+			blocks = append(blocks, strings.TrimSpace(code))
+		}
+	}
+	return blocks
 }
