@@ -49,14 +49,12 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 	if err != nil {
 		return nil, err
 	}
+	if err := podtemplate.Stamp(&template, containerInstall); err != nil {
+		return nil, err
+	}
 	configuration, err := podtemplate.Configuration(template)
 	if err != nil {
 		return nil, err
-	}
-	strategy := appsv1.RollingUpdateStatefulSetStrategyType
-	if controller.Spec.HA.Enabled {
-		// A standby is not ready, and a rolling update would wait for it for ever: the operator replaces pods itself.
-		strategy = appsv1.OnDeleteStatefulSetStrategyType
 	}
 	return applyappsv1.StatefulSet(naming.Controller(controller.Name), controller.Namespace).
 		WithLabels(labels(controller)).
@@ -65,7 +63,9 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 
 			WithServiceName(naming.Controller(controller.Name)).
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
-			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(strategy)).
+			// The operator replaces pods itself: not for another image of its helper, and with backups in the right order, where a
+			// rolling update would wait for ever for a standby to be ready.
+			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 			WithRevisionHistoryLimit(2).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(naming.Selector(naming.Slurmctld, controller.Name))).
 			WithTemplate(configuration)), nil
