@@ -128,13 +128,14 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 
 func slurmctldContainer(image, release string) corev1.Container {
 	container := corev1.Container{
-		Name: containerSlurmctld, Image: image, Args: []string{"/usr/sbin/slurmctld", "-D"},
+		Name: containerSlurmctld, Image: image, Args: []string{helper, "run", "/usr/sbin/slurmctld", "-D"},
 		Ports:                    []corev1.ContainerPort{{Name: portName, ContainerPort: naming.PortSlurmctld, Protocol: corev1.ProtocolTCP}},
 		SecurityContext:          podtemplate.Locked(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: append(commonMounts(),
 			corev1.VolumeMount{Name: "state", MountPath: slurmconf.StateSaveLocation},
 			corev1.VolumeMount{Name: "log", MountPath: logDirectory},
+			helperMount(),
 		),
 	}
 	if hasHTTP(release) {
@@ -156,7 +157,7 @@ func reconfigureContainer(image string) corev1.Container {
 		SecurityContext: podtemplate.Locked(),
 		ReadinessProbe:  &corev1.Probe{ProbeHandler: httpGet("/readyz", intstr.FromString("agent")), PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3},
 		LivenessProbe:   &corev1.Probe{ProbeHandler: httpGet("/livez", intstr.FromString("agent")), PeriodSeconds: 30, TimeoutSeconds: 5, FailureThreshold: 3},
-		VolumeMounts:    append(commonMounts(), corev1.VolumeMount{Name: "helper", MountPath: helperDirectory, ReadOnly: true}),
+		VolumeMounts:    append(commonMounts(), helperMount()),
 	}
 }
 
@@ -176,6 +177,10 @@ func installContainer(image string) corev1.Container {
 		SecurityContext: podtemplate.Locked(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: "helper", MountPath: helperDirectory}},
 	}
+}
+
+func helperMount() corev1.VolumeMount {
+	return corev1.VolumeMount{Name: "helper", MountPath: helperDirectory, ReadOnly: true}
 }
 
 func commonMounts() []corev1.VolumeMount {
@@ -260,7 +265,7 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 				{Name: "run", MountPath: "/run/slurmctld"},
 				{Name: "log", MountPath: logDirectory},
 				{Name: "tmp", MountPath: "/tmp"},
-				{Name: "helper", MountPath: helperDirectory, ReadOnly: true},
+				helperMount(),
 			},
 		}},
 		Volumes: []corev1.Volume{
