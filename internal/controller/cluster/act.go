@@ -60,7 +60,7 @@ func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 		wanted   bool
 		generate func() *corev1.Secret
 	}{
-		{scope.keys.Slurm == naming.GeneratedSlurmKey(name), func() *corev1.Secret { return keys.Slurm(namespace, scope.keys.Slurm) }},
+		{scope.keys.Slurm == naming.GeneratedSlurmKey(name) && !scope.lostKey(), func() *corev1.Secret { return keys.Slurm(namespace, scope.keys.Slurm) }},
 		{scope.keys.JWT == naming.GeneratedJWTKey(name), func() *corev1.Secret { return keys.JWT(namespace, scope.keys.JWT) }},
 	} {
 		if !key.wanted {

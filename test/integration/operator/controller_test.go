@@ -373,6 +373,24 @@ func hasFile(live *corev1.ConfigMap, name, content string) error {
 	return nil
 }
 
+// Daemons with different keys refuse each other: a key that somebody deletes is missed, and not made up.
+func TestKeyOfRunningDaemonsIsNotMadeAnew(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	key := &corev1.Secret{}
+	world.eventually(t, "slurm-auth-slurm", key, func() error { return nil })
+	if err := world.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
+	})
+	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: key.Name}, Data: key.Data})
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+	})
+}
+
 // The connection to Slurm outlives an Accounting that somebody deletes: slurmctld runs on with the keys that it has.
 func TestSessionOutlivesTheAccounting(t *testing.T) {
 	world := newWorld(t)
