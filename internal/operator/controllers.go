@@ -58,7 +58,8 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 			Client: reader, Children: children, Status: writer(accounting.Name), Clock: clock.RealClock{}, Images: options.Images,
 		},
 		cluster.Name: &cluster.Reconciler{
-			Client: reader, Children: children, Status: writer(cluster.Name), Clock: clock.RealClock{}, Images: options.Images, Agent: options.Agent,
+			Client: reader, Children: children, Status: writer(cluster.Name), Clock: clock.RealClock{}, Images: options.Images,
+			Pool: pool, Agent: options.Agent,
 		},
 		nodeset.Name: &nodeset.Reconciler{
 			Client: reader, Children: children, Status: writer(nodeset.Name), Clock: clock.RealClock{}, Images: options.Images,

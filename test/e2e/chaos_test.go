@@ -4,7 +4,6 @@ package e2e_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -82,29 +81,13 @@ func (d *day) begins(t *testing.T) {
 // ends stops the stream of jobs, reads the ledger and returns what it says.
 func (d *day) ends(t *testing.T) string {
 	t.Helper()
-	d.command(t, d.jobs.End()...)
-	var verdict ledger.Verdict
-	d.namespace.Eventually(t, 3*time.Minute, "the end of all jobs", func(ctx context.Context) error {
-		accepted, err := d.login(ctx, d.jobs.Accepted()...)
-		if err != nil {
-			return err
-		}
-		accounting, err := d.login(ctx, d.jobs.Accounting()...)
-		if err != nil {
-			return err
-		}
-		if verdict, err = ledger.Judge(accepted, accounting); err == nil && len(verdict.Open) > 0 {
-			err = errors.New(verdict.String())
-		}
-		return err
-	})
+	books := &books{slurmCluster: d.slurmCluster, jobs: d.jobs}
+	books.close(t)
+	verdict := books.balance(t)
 	slices.Sort(d.recoveries)
 	at := func(share float64) float64 { return d.recoveries[int(share*float64(len(d.recoveries)-1))].Seconds() }
 	text := fmt.Sprintf("%s; %d faults, well again after p50 %.1f s, p95 %.1f s, at most %.1f s", verdict, d.faults, at(0.5), at(0.95), at(1))
 	t.Logf("%s: %s", d.version, text)
-	if len(verdict.Lost)+len(verdict.Requeued) > 0 || len(verdict.Completed) == 0 {
-		t.Errorf("the ledger says: %s", verdict)
-	}
 	return text
 }
 
@@ -216,8 +199,8 @@ func (d *day) isWell(t *testing.T, timeout time.Duration) {
 }
 
 // isReady reports that an object is not ready, or is not known to be since it was changed.
-func (d *day) isReady(ctx context.Context, object string) error {
-	out, err := d.namespace.Run(ctx, "get", object, "--output", `jsonpath={.metadata.generation} {range .status.conditions[?(@.type=="Ready")]}{.observedGeneration} {.status} {.message}{end}`)
+func (c *slurmCluster) isReady(ctx context.Context, object string) error {
+	out, err := c.namespace.Run(ctx, "get", object, "--output", `jsonpath={.metadata.generation} {range .status.conditions[?(@.type=="Ready")]}{.observedGeneration} {.status} {.message}{end}`)
 	fields := strings.SplitN(out, " ", 4)
 	if err == nil && (len(fields) < 3 || fields[0] != fields[1] || fields[2] != "True") {
 		err = fmt.Errorf("%s is not ready: %q", object, out)
@@ -236,9 +219,9 @@ func (d *day) moment(t *testing.T, longest time.Duration) {
 }
 
 // signal sends a signal to the processes of a name in a pod.
-func (d *day) signal(t *testing.T, pod, process, signal string) {
+func (c *slurmCluster) signal(t *testing.T, pod, process, signal string) {
 	t.Helper()
-	if _, err := d.namespace.Exec(t.Context(), pod, "sh", "-c",
+	if _, err := c.namespace.Exec(t.Context(), pod, "sh", "-c",
 		"for p in /proc/[0-9]*; do read -r c <$p/comm && [ $c = "+process+" ] && kill -"+signal+" ${p#/proc/}; done; true"); err != nil {
 		t.Fatal(err)
 	}

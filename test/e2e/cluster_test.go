@@ -289,14 +289,28 @@ func (c *slurmCluster) sinfoShows(ctx context.Context, line string) error {
 // startsAJob starts a job that runs until endsTheJob ends it, and waits until it runs.
 func (c *slurmCluster) startsAJob(t *testing.T, options ...string) string {
 	t.Helper()
-	command := append([]string{"sbatch", "--parsable", "--output=/dev/null", "--wrap=until [ -e /tmp/end-$SLURM_JOB_ID ]; do sleep 0.2; done"}, options...)
-	out, err := c.login(t.Context(), command...)
+	job := c.submit(t, append(options, "--wrap=until [ -e /tmp/end-$SLURM_JOB_ID ]; do sleep 0.2; done")...)
+	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
+	return job
+}
+
+// queuesAJob submits a short job that waits for something.
+func (c *slurmCluster) queuesAJob(t *testing.T, options ...string) string {
+	t.Helper()
+	job := c.submit(t, append(options, "--wrap=sleep 1")...)
+	if err := c.jobIs(t.Context(), job, "JobState=PENDING"); err != nil {
+		t.Error(err)
+	}
+	return job
+}
+
+func (c *slurmCluster) submit(t *testing.T, options ...string) string {
+	t.Helper()
+	out, err := c.login(t.Context(), append([]string{"sbatch", "--parsable", "--output=/dev/null"}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := strings.TrimSpace(out)
-	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
-	return job
+	return strings.TrimSpace(out)
 }
 
 // endsTheJob lets a job come to its end, where it began and only once.

@@ -11,7 +11,6 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
-	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -179,18 +178,6 @@ func accountingEndpoint(accounting *slinkyv1beta1.Accounting) *slurmconf.Endpoin
 		}
 	}
 	return &slurmconf.Endpoint{Host: naming.Accounting(accounting.Name) + "." + accounting.Namespace, Port: int(accounting.Spec.Service.Port)}
-}
-
-// metrics tells whether slurmctld's own metrics are on: where they are wanted, and Slurm has them. Whoever reaches slurmctld may
-// read them, and they name users, so they are never on unasked.
-func metrics(scope *scope) bool {
-	return scope.controller.Spec.Metrics.Enabled && hasHTTP(scope.slurmVersion)
-}
-
-// hasHTTP tells whether the daemons of a release answer HTTP: health, and metrics.
-func hasHTTP(release string) bool {
-	version, err := slurm.ParseVersion(release)
-	return err == nil && version.Compare(slurm.Version{Major: 25, Minor: 11}) >= 0
 }
 
 // maxNodeCount follows the size of the cluster.

@@ -25,6 +25,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/retry"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
@@ -35,6 +36,7 @@ type Reconciler struct {
 	Status   *status.Writer
 	Clock    clock.PassiveClock
 	Images   naming.Images
+	Pool     *slurm.Pool
 	// Agent asks the agent in a pod, by the pod's address, which configuration slurmctld runs with.
 	Agent func(ctx context.Context, address string) (AgentState, error)
 }

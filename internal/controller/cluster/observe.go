@@ -17,6 +17,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // A scope is what a reconcile observes.
@@ -45,6 +46,7 @@ type scope struct {
 	statefulSet *appsv1.StatefulSet // nil when there is none
 	pods        []corev1.Pod
 	agents      map[string]AgentState // by the name of the pod
+	nodes       *slurm.Snapshot       // nil before Slurm was reached
 
 	images naming.Images
 	now    time.Time
@@ -65,7 +67,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err != nil || controller == nil {
 		return nil, err // what it owns goes with it
 	}
-	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observePods}
+	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observePods, r.observeNodes}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
 	scope.image = imageOf(controller.Spec.Slurmctld, r.Images.For(naming.Slurmctld))
 	for _, step := range steps {

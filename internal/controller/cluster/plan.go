@@ -213,6 +213,9 @@ func (p plan) again(scope *scope) time.Duration {
 		if done, _ := applied(scope, p.candidate.hash); !done {
 			return applyInterval
 		}
+		if metricsWait(scope) {
+			return metricsInterval
+		}
 	case notBuilt, begin, trying, refused:
 	}
 	return 0

@@ -83,7 +83,11 @@ func configurationCondition(scope *scope, plan plan) fact {
 	if done, why := applied(scope, hash); !done {
 		return no(slinkyv1beta1.ReasonApplying, "configuration %s is on its way to slurmctld: %s", hash, why)
 	}
-	return fact{metav1.ConditionTrue, slinkyv1beta1.ReasonApplied, "slurmctld runs with configuration " + hash}
+	message := "slurmctld runs with configuration " + hash
+	if metricsWait(scope) {
+		message += "; its metrics are turned on when no slurmd is older than Slurm 25.11"
+	}
+	return fact{metav1.ConditionTrue, slinkyv1beta1.ReasonApplied, message}
 }
 
 // verdict is how the cluster does, all in all: the first thing that is wrong, or is not yet right.

@@ -53,7 +53,10 @@ func (c *Client) do(ctx context.Context, call call) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	var meta wireMeta
+	call.fields = call.fields.and("meta", into(&meta))
 	result, err := c.doIn(ctx, api, call)
+	c.heard(meta.version())
 	if errors.Is(err, slurm.Unsupported) {
 		c.forget(api)
 	}

@@ -64,6 +64,8 @@ type Client struct {
 
 	mu   sync.Mutex
 	info slurm.Info
+	// outdated tells that slurmrestd was replaced by one of another release since.
+	outdated bool
 }
 
 var _ slurm.Client = (*Client)(nil)
@@ -115,7 +117,25 @@ func (c *Client) Info() slurm.Info {
 func (c *Client) setInfo(info slurm.Info) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.info = info
+	c.info, c.outdated = info, false
+}
+
+// heard makes the next call agree on a version again, when slurmrestd says that it is of another release than the one that was
+// agreed with. The new one may have the agreed version too, and others that can do more.
+func (c *Client) heard(release slurm.Version) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outdated = c.outdated || release != slurm.Version{} && release != c.info.Version
+}
+
+// agreed is the version of the API that was agreed on; empty when it has to be agreed on first.
+func (c *Client) agreed() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outdated {
+		return ""
+	}
+	return c.info.API
 }
 
 // forget makes the next call agree on a version again, after slurmrestd was replaced by one that has not this one.
@@ -129,7 +149,7 @@ func (c *Client) forget(api string) {
 
 // api is the version of the API to use, agreed on with slurmrestd if need be.
 func (c *Client) api(ctx context.Context) (string, error) {
-	if api := c.Info().API; api != "" {
+	if api := c.agreed(); api != "" {
 		return api, nil
 	}
 	for _, api := range apiVersions {
@@ -140,7 +160,7 @@ func (c *Client) api(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		c.setInfo(slurm.Info{API: api, Version: answer.version()})
+		c.setInfo(slurm.Info{API: api, Version: answer.meta.version()})
 		return api, nil
 	}
 	return "", &slurm.Error{

@@ -5,12 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // fields has for each member of an answer what reads its value. Other members are skipped.
 type fields map[string]func(*json.Decoder) error
+
+// and adds what reads one more member.
+func (f fields) and(member string, read func(*json.Decoder) error) fields {
+	more := fields{member: read}
+	maps.Copy(more, f)
+	return more
+}
 
 // into reads a value into a variable.
 func into(target any) func(*json.Decoder) error {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +189,35 @@ func TestAgreesOnANewVersionWhenSlurmrestdWasReplaced(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.43" {
+		t.Errorf("agreed on %+v: %v", client.Info(), err)
+	}
+}
+
+func TestAgreesOnANewVersionWhenSlurmrestdWasUpgraded(t *testing.T) {
+	current := slurmtest.New(t, slurmtest.Release2411)
+	address := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(request *httputil.ProxyRequest) {
+			target, err := url.Parse(current.URL)
+			if err != nil {
+				t.Error(err)
+			}
+			request.SetURL(target)
+		},
+		Transport: &http.Transport{DisableKeepAlives: true},
+	})
+	defer address.Close()
+	client := connect(t, current, func(options *rest.Options) {
+		options.URL = address.URL
+		options.Token = func(context.Context) (string, error) { return current.Token("slurm"), nil }
+	})
+	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.42" {
+		t.Fatalf("agreed on %+v: %v", client.Info(), err)
+	}
+	current = slurmtest.New(t, slurmtest.Release2605)
+	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.42" {
+		t.Errorf("the old version, which the new slurmrestd has too, is not used: %+v: %v", client.Info(), err)
+	}
+	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.45" || client.Info().Version.String() != slurmtest.Release2605 {
 		t.Errorf("agreed on %+v: %v", client.Info(), err)
 	}
 }

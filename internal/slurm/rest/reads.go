@@ -17,15 +17,6 @@ type pingAnswer struct {
 	meta  wireMeta
 }
 
-// version is slurmrestd's; zero when it says something that is not a version.
-func (a *pingAnswer) version() slurm.Version {
-	version, err := slurm.ParseVersion(a.meta.Slurm.Release)
-	if err != nil {
-		return slurm.Version{}
-	}
-	return version
-}
-
 // ping asks in a version of the API that need not have been agreed on.
 func (c *Client) ping(ctx context.Context, api string) (pingAnswer, error) {
 	var answer pingAnswer
@@ -51,11 +42,11 @@ func (c *Client) Ping(ctx context.Context) (slurm.Ping, error) {
 	if err != nil {
 		return slurm.Ping{}, err
 	}
-	c.setInfo(slurm.Info{API: api, Version: answer.version()})
+	c.heard(answer.meta.version())
 	for _, ping := range answer.pings {
 		if ping.Responding {
 			return slurm.Ping{
-				Controller: ping.Hostname, Primary: ping.Primary, Version: answer.version(), Cluster: answer.meta.Slurm.Cluster,
+				Controller: ping.Hostname, Primary: ping.Primary, Version: answer.meta.version(), Cluster: answer.meta.Slurm.Cluster,
 			}, nil
 		}
 	}

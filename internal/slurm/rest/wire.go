@@ -298,3 +298,12 @@ type wireMeta struct {
 		Cluster string `json:"cluster"`
 	} `json:"slurm"`
 }
+
+// version is slurmrestd's; zero when it says something that is not a version.
+func (m *wireMeta) version() slurm.Version {
+	version, err := slurm.ParseVersion(m.Slurm.Release)
+	if err != nil {
+		return slurm.Version{}
+	}
+	return version
+}

@@ -1,0 +1,72 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestResize scales a NodeSet from nothing to six nodes, to two and to six again while users submit jobs. Jobs that came before there was
+// a node wait for it, and none is lost or begun twice when nodes go.
+func TestResize(t *testing.T) {
+	operator := startOperator(t)
+	for version := range strings.SplitSeq(*slurmVersions, ",") {
+		t.Run(version, func(t *testing.T) {
+			set := &nodeSet{slurmCluster: startServices(t, operator, "resize", version)}
+			set.namespace.ApplyTemplates(t, manifests, "nodeset/nodeset.yaml", settings{smokeSettings: smokeSettings{Version: version}, Nodes: 0})
+			set.configurationIs(t, "True|Applied")
+			slurmctld := set.slurmctldStart(t)
+			books := set.usersSubmit(t, "resize", "gpu")
+			set.namespace.Eventually(t, time.Minute, "jobs that wait for a node", func(ctx context.Context) error {
+				out, err := set.login(ctx, "squeue", "--noheader", "--name=resize", "--states=PENDING", "--format=%i")
+				if jobs := strings.Fields(out); err == nil && len(jobs) < 3 {
+					err = fmt.Errorf("there are %d", len(jobs))
+				}
+				return err
+			})
+			set.resizesTo(t, 6)
+			running := set.startsAJob(t, "--partition=gpu", "--nodelist=gpu-5", "--mem=64M")
+			set.resizesTo(t, 2)
+			if names, err := set.pods(t.Context()); err != nil || !slices.Contains(names, "gpu-5") {
+				t.Errorf("the node with a job is gone: there are %v: %v", names, err)
+			}
+			set.resizesTo(t, 6)
+			set.endsTheJob(t, running)
+			if now := set.slurmctldStart(t); now != slurmctld {
+				t.Errorf("slurmctld's container started at %s, and now at %s", slurmctld, now)
+			}
+			books.close(t)
+			books.balance(t)
+		})
+	}
+}
+
+// resizesTo scales the set and waits until there are as many nodes as wanted, and all of them take jobs.
+func (n *nodeSet) resizesTo(t *testing.T, replicas int) {
+	t.Helper()
+	started := time.Now()
+	n.scale(t, replicas)
+	n.namespace.Eventually(t, 3*time.Minute, fmt.Sprintf("%d nodes that take jobs", replicas), func(ctx context.Context) error {
+		if err := n.isReady(ctx, "nodeset/gpu"); err != nil {
+			return err
+		}
+		names, err := n.pods(ctx)
+		if err == nil && len(names) != replicas {
+			err = fmt.Errorf("there are %v", names)
+		}
+		if err != nil {
+			return err
+		}
+		out, err := n.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding", "--states=idle,mixed,allocated,completing", "--format=%N")
+		if nodes := strings.Fields(out); err == nil && !slices.Equal(nodes, names) {
+			err = fmt.Errorf("of %v, these take jobs: %v", names, nodes)
+		}
+		return err
+	})
+	t.Logf("%s: %d nodes after %.1f s", n.version, replicas, time.Since(started).Seconds())
+}
