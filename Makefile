@@ -31,6 +31,8 @@ TAGS := integration,slurm,cluster,e2e,scale,mutation,soak
 # What each test says is kept too, for the proof that every requirement has one that passed.
 RECORDS := $(shell mkdir -p bin/tests)bin/tests
 TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-empty-pkg --format pkgname --
+# What the end-to-end tests sum up is in the record of them alone.
+TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
 .PHONY: help deps build binaries images sbom generate charts verify lint test test-integration test-charts test-slurm \
@@ -111,9 +113,11 @@ bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and
 
 test-e2e: ## Run the core of the end-to-end tests, or E2E, on the cluster of KUBECONFIG or on one of our own (root)
 	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 60m -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) -kills=$(KILLS) -failovers=$(FAILOVERS)
+	@$(TOTALS)
 
 test-e2e-full: ## Run every end-to-end test, and compare the roles with what was used of them (root)
 	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 3h ./test/e2e/... -args -slurm=$(SLURM) -kills=$(KILLS) -failovers=$(FAILOVERS) -roles
+	@$(TOTALS)
 
 soak: ## Let everything happen at random for HOURS (1), and draw what the operator uses into bin/soak.html (root)
 	hack/with-cluster $(TEST) -tags e2e,soak -count=1 -timeout 0 -run '^TestSoak$$' ./test/e2e -args -slurm=$(SLURM) -soak=$(HOURS)h -kills=1 -failovers=1

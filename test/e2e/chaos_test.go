@@ -84,9 +84,9 @@ func (d *day) ends(t *testing.T) string {
 	books := &books{slurmCluster: d.slurmCluster, jobs: d.jobs}
 	books.close(t)
 	verdict := books.balance(t)
-	slices.Sort(d.recoveries)
-	at := func(share float64) float64 { return d.recoveries[int(share*float64(len(d.recoveries)-1))].Seconds() }
-	text := fmt.Sprintf("%s; %d faults, well again after p50 %.1f s, p95 %.1f s, at most %.1f s", verdict, d.faults, at(0.5), at(0.95), at(1))
+	text := fmt.Sprintf("%s; %d faults, %s", verdict, d.faults, recovery(d.recoveries))
+	totals.faults += d.faults
+	totals.recoveries = append(totals.recoveries, d.recoveries...)
 	t.Logf("%s: %s", d.version, text)
 	return text
 }

@@ -29,6 +29,7 @@ var compareRoles = flag.Bool("roles", false, "after all tests, compare what the 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
+	fmt.Println(summary())
 	if code == 0 && *compareRoles {
 		if err := compareRolesWithLog(); err != nil {
 			fmt.Fprintf(os.Stderr, "roles and the audit log do not agree:\n%v\n", err)
