@@ -71,10 +71,10 @@ func (c *Cluster) Delay(ctx context.Context, node node.Node, delay time.Duration
 	})
 }
 
-// Divert makes all pods that connect to one address, such as a Service's, arrive at another.
-func (c *Cluster) Divert(ctx context.Context, from, to netip.AddrPort) error {
+// Divert makes all pods that connect to a Service, behind which there is one pod, arrive at another address.
+func (c *Cluster) Divert(ctx context.Context, service, behind, to netip.AddrPort) error {
 	for _, node := range c.Nodes {
-		if err := node.Wire.Divert(ctx, from, to); err != nil {
+		if err := node.Wire.Divert(ctx, service, behind, to); err != nil {
 			return err
 		}
 	}

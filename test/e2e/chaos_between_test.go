@@ -70,8 +70,8 @@ func withNonsense(n int64, truth http.Handler) http.HandlerFunc {
 func answered(answer answer) fault {
 	return func(t *testing.T, day *day) func() error {
 		t.Helper()
-		truth := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: day.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name=slurmrestd",
-			"--output=jsonpath={.items[0].status.podIP}") + ":6820"})
+		behind := day.address(t, "pod", "--selector=app.kubernetes.io/name=slurmrestd", "--output=jsonpath={.items[0].status.podIP}:6820")
+		truth := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind.String()})
 		var asked atomic.Int64
 		server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			answer(asked.Add(1), truth)(w, r)
@@ -81,11 +81,12 @@ func answered(answer answer) fault {
 			t.Fatal(err)
 		}
 		go func() { _ = server.Serve(listener) }()
-		service, err := netip.ParseAddrPort(day.namespace.MustRun(t, "get", "service/slurm-restapi", "--output=jsonpath={.spec.clusterIP}:{.spec.ports[0].port}"))
-		if err == nil {
-			err = day.machines.Divert(t.Context(), service, listener.Addr().(*net.TCPAddr).AddrPort())
-		}
-		if err != nil {
+		end := sync.OnceValue(func() error {
+			return errors.Join(day.machines.EndDiversion(context.WithoutCancel(t.Context())), server.Close())
+		})
+		t.Cleanup(func() { _ = end() }) // in case that nobody asks
+		service := day.address(t, "service/slurm-restapi", "--output=jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
+		if err := day.machines.Divert(t.Context(), service, behind, listener.Addr().(*net.TCPAddr).AddrPort()); err != nil {
 			t.Fatal(err)
 		}
 		day.namespace.Eventually(t, time.Minute, "questions", func(context.Context) error {
@@ -96,9 +97,19 @@ func answered(answer answer) fault {
 		})
 		return func() error {
 			t.Logf("%s: %d requests were answered so", day.version, asked.Load())
-			return errors.Join(day.machines.EndDiversion(t.Context()), server.Close())
+			return end()
 		}
 	}
+}
+
+// address is what kubectl prints of an object.
+func (d *day) address(t *testing.T, object ...string) netip.AddrPort {
+	t.Helper()
+	address, err := netip.ParseAddrPort(d.namespace.MustRun(t, append([]string{"get"}, object...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 // everythingIsTouched annotates the NodeSet, its pods and slurmctld's StatefulSet many times a second, while the administrator does every chore.

@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	kills     = flag.Int("kills", 10, "how often the operator is killed in TestChaos")
-	failovers = flag.Int("failovers", 3, "how often the operator's leader is killed in TestChaos")
+	kills     = flag.Int("kills", 6, "how often the operator is killed in TestChaos")
+	failovers = flag.Int("failovers", 2, "how often the operator's leader is killed in TestChaos")
 	chaosSeed = flag.Uint64("chaos-seed", 1, "what TestChaos draws its moments from")
 )
 
@@ -34,7 +34,7 @@ func TestChaos(t *testing.T) {
 			day := &day{
 				nodeSet: startNodeSet(t, operator, version), machines: own, replicas: wanted,
 				random: rand.New(rand.NewPCG(*chaosSeed, 0)),
-				jobs:   ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 9, 1, 4, 7}},
+				jobs:   ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 6, 1, 4, 5}},
 			}
 			day.begins(t)
 			t.Run("the operator is killed", day.theOperatorIsKilled)
@@ -110,7 +110,7 @@ func (d *day) suffers(t *testing.T, name string, fault fault) {
 	d.works(t)
 	mend := fault(t, d)
 	d.faults++
-	d.moment(t, 10*time.Second)
+	d.moment(t, 8*time.Second)
 	if err := mend(); err != nil {
 		t.Fatal(err)
 	}
