@@ -64,6 +64,7 @@ func startNodeSet(t *testing.T, operator kube.Namespace, version string) *nodeSe
 	set.slurmCluster = startServices(t, operator, "nodeset", version)
 	kubectl("uncordon")
 	set.comesUp(t)
+	set.isWhole(t) // its partition is live some seconds later
 	return set
 }
 

@@ -217,7 +217,7 @@ func (r *Reconciler) prune(ctx context.Context, scope *scope, next *plan.Plan) e
 
 // create creates pods, each after its claims.
 func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan) error {
-	if scope.template == nil {
+	if scope.template == nil || len(scope.awaited) > 0 {
 		return nil
 	}
 	additions := next.Of(plan.Create)

@@ -32,7 +32,9 @@ type scope struct {
 	template *corev1.PodTemplateSpec
 	problem  *problem
 	revision revision
-	pods     []corev1.Pod
+	// awaited are the GRES that slurmctld has to know before pods are made.
+	awaited []string
+	pods    []corev1.Pod
 	// orphans are to be taken over, and strays are pods to be let go.
 	orphans, strays []client.Object
 	byName          map[string]*corev1.Pod
@@ -72,6 +74,9 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err := r.observeRevision(ctx, scope); err != nil {
 		return nil, err
 	}
+	if err := r.observeGres(ctx, scope); err != nil {
+		return nil, err
+	}
 	if err := r.observeNodes(ctx, scope); err != nil {
 		return nil, err
 	}
@@ -83,7 +88,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err
 	}
 	scope.snapshot.Set = planSet(set, scope.revision.hash, wanted(scope), scope.now)
-	if scope.template == nil {
+	if scope.template == nil || len(scope.awaited) > 0 {
 		scope.snapshot.Set.Update.Replace = false
 	}
 	if scope.snapshot.Set.Deleting && scope.controller == nil {

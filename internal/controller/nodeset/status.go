@@ -88,6 +88,7 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 	for _, verdict := range []func() (status.Verdict, bool){
 		func() (status.Verdict, bool) { return obstacle(scope, failure) },
 		func() (status.Verdict, bool) { return leaving(scope, next) },
+		func() (status.Verdict, bool) { return awaiting(scope, counts) },
 		func() (status.Verdict, bool) { return coming(scope, next, counts) },
 	} {
 		if found, decided := verdict(); decided {
@@ -141,6 +142,15 @@ func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
 		return status.Working(slinkyv1beta1.ReasonDraining, "%s", waiting(scaleIn)), true
 	}
 	return status.Verdict{}, false
+}
+
+// awaiting is about pods that cannot be made yet.
+func awaiting(scope *scope, counts counts) (status.Verdict, bool) {
+	if len(scope.awaited) == 0 || counts.pods >= counts.desired {
+		return status.Verdict{}, false
+	}
+	return status.Working(slinkyv1beta1.ReasonControllerNotReady, "%d of %d pods exist; others wait until slurmctld runs with a configuration that has the GRES %s",
+		counts.pods, counts.desired, strings.Join(scope.awaited, ", ")), true
 }
 
 // coming is about pods that are to come up.

@@ -35,7 +35,7 @@ func NewNamespace(t *testing.T, name string) Namespace {
 			namespace.Describe(t)
 			return
 		}
-		if out, err := namespace.Run(ctx, "delete", "namespace", name, "--timeout=2m"); err != nil {
+		if out, err := namespace.Run(ctx, "delete", "namespace", name, "--ignore-not-found", "--timeout=2m"); err != nil {
 			t.Errorf("deleting namespace %s: %v\n%s", name, err, out)
 			namespace.Describe(t)
 		}

@@ -1,0 +1,105 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestGrowth adds nodes with GPUs, their partition, and a partition over old and new nodes to a cluster while its users submit jobs.
+// slurmctld takes all of it without a restart, and nobody writes a gres.conf.
+func TestGrowth(t *testing.T) {
+	operator := startOperator(t)
+	for version := range strings.SplitSeq(*slurmVersions, ",") {
+		t.Run(version, func(t *testing.T) {
+			cluster := startServices(t, operator, "growth", version)
+			cluster.applyNodeSet(t, "cpu", "replicas: 4", "partition: {enabled: true, config: State=UP}")
+			cluster.configurationIs(t, "True|Applied")
+			books := cluster.usersSubmit(t, "growth", "cpu")
+			running := cluster.startsAJob(t, "--partition=cpu", "--mem=64M")
+			slurmctld := cluster.slurmctldStart(t)
+
+			cluster.machinesHaveGPUs(t, 2)
+			started := time.Now()
+			cluster.applyNodeSet(t, "dgx", "replicas: 1", "partition: {enabled: true, config: State=UP}", "extraConf: CPUs=2",
+				"template: {spec: {containers: [{name: slurmd, resources: {limits: {nvidia.com/gpu: 2}}}]}}")
+			cluster.namespace.Eventually(t, time.Minute, "the new node", func(ctx context.Context) error { return cluster.sinfoShows(ctx, "dgx idle 1") })
+			cluster.nodeShows(t, "dgx-0", "Gres=gpu:2")
+			cluster.takesJobsForGPUs(t)
+			t.Logf("%s: a node with GPUs takes jobs %.1f s after its NodeSet was applied", version, time.Since(started).Seconds())
+			cluster.handsOutGPUs(t)
+			cluster.takesAPartitionOverAll(t)
+
+			if now := cluster.slurmctldStart(t); now != slurmctld {
+				t.Errorf("slurmctld's container started at %s, and now at %s", slurmctld, now)
+			}
+			cluster.endsTheJob(t, running)
+			books.close(t)
+			books.balance(t)
+		})
+	}
+}
+
+// machinesHaveGPUs makes Kubernetes believe so, as a device plugin would. There are no device files: Slurm only counts.
+func (c *slurmCluster) machinesHaveGPUs(t *testing.T, count int) {
+	t.Helper()
+	const path = "/status/capacity/nvidia.com~1gpu"
+	for machine := range strings.FieldsSeq(c.namespace.MustRun(t, "get", "nodes", "--output=jsonpath={.items[*].metadata.name}")) {
+		patch := func(ctx context.Context, operation string) error {
+			_, err := c.namespace.Run(ctx, "patch", "node", machine, "--subresource=status", "--type=json", "--patch", operation)
+			return err
+		}
+		if err := patch(t.Context(), fmt.Sprintf(`[{"op":"add","path":%q,"value":"%d"}]`, path, count)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := patch(context.WithoutCancel(t.Context()), fmt.Sprintf(`[{"op":"remove","path":%q}]`, path)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// takesJobsForGPUs waits until slurmctld knows that the node really has what it said it has.
+func (c *slurmCluster) takesJobsForGPUs(t *testing.T) {
+	t.Helper()
+	c.namespace.Eventually(t, time.Minute, "a node that has GPUs", func(ctx context.Context) error {
+		_, err := c.login(ctx, "sbatch", "--test-only", "--partition=dgx", "--gres=gpu:2", "--mem=64M", "--wrap=true")
+		return err
+	})
+}
+
+// handsOutGPUs proves that each of two jobs gets a GPU of its own, that a third one waits, and that jobs learn which they have.
+func (c *slurmCluster) handsOutGPUs(t *testing.T) {
+	t.Helper()
+	options := []string{"--partition=dgx", "--gres=gpu:1", "--mem=64M"}
+	first, second := c.startsAJob(t, options...), c.startsAJob(t, options...)
+	for job, gpu := range map[string]string{first: "GRES=gpu:1(IDX:0)", second: "GRES=gpu:1(IDX:1)"} {
+		out, err := c.login(t.Context(), "scontrol", "show", "job", "--details", job)
+		if err != nil || !strings.Contains(out, gpu) || !strings.Contains(out, "TresPerNode=gres/gpu:1") {
+			t.Errorf("job %s does not have %s: %v\n%s", job, gpu, err, out)
+		}
+	}
+	third := c.queuesAJob(t, options...)
+	c.endsTheJob(t, second)
+	c.namespace.Eventually(t, time.Minute, "the third job's end", func(ctx context.Context) error { return c.jobIs(ctx, third, "JobState=COMPLETED", "Restarts=0") })
+	out, err := c.login(t.Context(), "srun", "--partition=dgx", "--gpus=1", "--mem=64M", "printenv", "CUDA_VISIBLE_DEVICES")
+	if err != nil || strings.TrimSpace(out) != "1" {
+		t.Errorf("the job beside that with GPU 0 sees %q: %v", out, err)
+	}
+	c.endsTheJob(t, first)
+}
+
+func (c *slurmCluster) takesAPartitionOverAll(t *testing.T) {
+	t.Helper()
+	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nPartitionName=both Nodes=cpu,dgx State=UP")
+	c.configurationIs(t, "True|Applied")
+	out, err := c.login(t.Context(), "srun", "--partition=both", "--nodelist=dgx-0", "--mem=64M", "hostname")
+	if err != nil || strings.TrimSpace(out) != "dgx-0" {
+		t.Errorf("srun in the new partition printed %q: %v", out, err)
+	}
+}
