@@ -115,11 +115,14 @@ func TestEverySlurmctldThatIsConfiguredHasAService(t *testing.T) {
 	stop := world.acceptEverything(t)
 	world.eventually(t, "slurm-controller-1", backup, names(2))
 	stop()
+	// slurmctld runs with it; otherwise it would still run with what it is to go back to.
+	live := &corev1.ConfigMap{}
+	world.get(t, "slurm-config", live)
+	world.setAgent("10.0.0.1", agentWith(live))
 
 	world.patch(t, controller, `{"spec":{"ha":{"enabled":false}}}`)
 	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
 	world.eventually(t, "slurm-controller-1", backup, names(1))
-	live := &corev1.ConfigMap{}
 	world.get(t, "slurm-config", live)
 	world.setAgent("10.0.0.1", agentWith(live))
 	world.gone(t, "slurm-controller-1", backup)
