@@ -19,7 +19,10 @@ SEED ?= 0
 SCALE_FLAGS ?= -docs=baseline
 # The Slurm versions that tests run on, and which end-to-end tests.
 SLURM ?= 26.05,24.11
-E2E ?= .
+E2E ?= ^(TestQuickstart|TestServicesOfACluster|TestNodeSet)$$
+# How often TestChaos kills the operator, and its leader.
+KILLS ?= 10
+FAILOVERS ?= 3
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 TOOL := go tool -modfile=hack/tools/go.mod
@@ -28,10 +31,12 @@ TAGS := integration,slurm,cluster,e2e,scale,mutation,soak
 # What each test says is kept too, for the proof that every requirement has one that passed.
 RECORDS := $(shell mkdir -p bin/tests)bin/tests
 TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-empty-pkg --format pkgname --
+# What the end-to-end tests sum up is in the record of them alone.
+TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
 .PHONY: help deps build binaries images sbom generate charts verify lint test test-integration test-charts test-slurm \
-    fuzz test-model test-mutations bench-slurm test-e2e soak test-cluster test-scale verify-requirements cluster-up \
+    fuzz test-model test-mutations bench-slurm test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator $(DEVCLUSTER)
 
 ##@ General
@@ -106,8 +111,13 @@ test-mutations: ## Break the plan for NodeSets on purpose, and show which tests 
 bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and 16,000 nodes (root)
 	go test -tags slurm -run '^$$' -bench Mirror -benchtime 1x -timeout 2h ./internal/slurm/bench -args -nodes=5000,16000
 
-test-e2e: ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one of our own (root)
-	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 60m -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) $(if $(filter .,$(E2E)),-roles)
+test-e2e: ## Run the core of the end-to-end tests, or E2E, on the cluster of KUBECONFIG or on one of our own (root)
+	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 60m -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) -kills=$(KILLS) -failovers=$(FAILOVERS)
+	@$(TOTALS)
+
+test-e2e-full: ## Run every end-to-end test, and compare the roles with what was used of them (root)
+	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 3h ./test/e2e/... -args -slurm=$(SLURM) -kills=$(KILLS) -failovers=$(FAILOVERS) -roles
+	@$(TOTALS)
 
 soak: ## Let everything happen at random for HOURS (1), and draw what the operator uses into bin/soak.html (root)
 	hack/with-cluster $(TEST) -tags e2e,soak -count=1 -timeout 0 -run '^TestSoak$$' ./test/e2e -args -slurm=$(SLURM) -soak=$(HOURS)h -kills=1 -failovers=1
@@ -120,6 +130,7 @@ test-scale: ## Measure PODS (1000,5000) simulated pods and write the figures int
 
 verify-requirements: ## Prove that every row of docs/requirements.md has a test that passed in the tests run here
 	go run ./hack/requirements docs/requirements.md $(RECORDS)
+	go run ./hack/requirements docs/reliability.md
 
 ##@ Our own cluster (root)
 cluster-up: $(DEVCLUSTER) ## Bring up a real Kubernetes with NODES (3) nodes on this machine; K8S=1.36 chooses its version

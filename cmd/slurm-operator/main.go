@@ -24,7 +24,7 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		managerCommand(), webhookCommand(), releaseCommand(), agentCommand(), installCommand(), slurmdbdCommand(), trialCommand(),
+		managerCommand(), webhookCommand(), releaseCommand(), agentCommand(), installCommand(), runCommand(), slurmdbdCommand(), trialCommand(),
 	)
 	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "slurm-operator:", err)

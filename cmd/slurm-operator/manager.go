@@ -9,7 +9,7 @@ import (
 
 func managerCommand() *cobra.Command {
 	options := operator.Options{
-		MetricsAddress: ":8080", HealthAddress: ":8081", Workers: 4, LeaderElection: true, ClusterDomain: "cluster.local",
+		Workers: 4, LeaderElection: true, ClusterDomain: "cluster.local",
 		Images: naming.Images{Repository: "slurm-operator", Tag: "26.05", Operator: "slurm-operator/slurm-operator:" + version},
 	}
 	command := &cobra.Command{
@@ -25,11 +25,8 @@ func managerCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", options.MetricsAddress, "where metrics are served; 0 serves none")
-	flags.BoolVar(&options.MetricsInsecure, "metrics-insecure", false, "serve metrics over plain HTTP to everybody, instead of over HTTPS to whoever may get /metrics")
-	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", options.HealthAddress, "where /healthz and /readyz are served")
+	options.AddFlags(flags)
 	flags.StringVar(&options.PprofAddress, "pprof-bind-address", "", "where profiles are served; none by default")
-	flags.StringSliceVar(&options.Namespaces, "namespaces", nil, "the namespaces whose objects are managed, separated by commas; all by default")
 	flags.StringVar(&options.Images.Repository, "slurm-image-repository", options.Images.Repository, "where the images of Slurm's daemons are, unless a spec names one: <repository>/<daemon>:<tag>")
 	flags.StringVar(&options.Images.Tag, "slurm-image-tag", options.Images.Tag, "the tag of the images of Slurm's daemons, unless a spec names one")
 	flags.StringVar(&options.Images.Operator, "image", options.Images.Operator, "the operator's own image, for its helpers in slurmctld's pods")

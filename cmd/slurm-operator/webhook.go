@@ -12,7 +12,7 @@ import (
 
 func webhookCommand() *cobra.Command {
 	options := webhook.Options{
-		Port: 9443, HealthAddress: ":8081", MetricsAddress: ":8080",
+		Port:        9443,
 		Certificate: certificate.Options{Namespace: os.Getenv("POD_NAMESPACE"), Lifetime: 365 * 24 * time.Hour},
 	}
 	command := &cobra.Command{
@@ -28,11 +28,8 @@ func webhookCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
+	options.AddFlags(flags)
 	flags.IntVar(&options.Port, "port", options.Port, "where API servers call")
-	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", options.HealthAddress, "where /healthz and /readyz are served")
-	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", options.MetricsAddress, "where metrics are served; 0 serves none")
-	flags.BoolVar(&options.MetricsInsecure, "metrics-insecure", false, "serve metrics over plain HTTP to everybody, instead of over HTTPS to whoever may get /metrics")
-	flags.StringSliceVar(&options.Namespaces, "namespaces", nil, "the namespaces in which anything is looked up, separated by commas; all by default")
 	flags.StringVar(&options.Certificate.Service, "service", "", "the Service under which API servers call, in the namespace of POD_NAMESPACE")
 	flags.StringVar(&options.Certificate.Secret, "certificate-secret", "", "the Secret in which the webhook keeps its certificate; it must exist, if only empty")
 	flags.StringVar(&options.Certificate.Configuration, "configuration", "", "the name of both webhook configurations, which the webhook makes trust its certificate")

@@ -1,4 +1,4 @@
-// Command requirements checks that every requirement has a test that proves it.
+// Command requirements checks that every requirement, or every invariant, has a test that proves it.
 //
 //	requirements docs/requirements.md             every row names a test, and every named test exists
 //	requirements docs/requirements.md bin/tests   and each row has a named test that passed in the runs recorded there
@@ -50,7 +50,7 @@ func run(arguments []string) error {
 	if len(faults) > 0 {
 		return errors.New(strings.Join(faults, "\n"))
 	}
-	fmt.Printf("%d requirements, each with a test that proves it\n", len(rows))
+	fmt.Printf("%s: %d rows, each with a test that proves it\n", arguments[0], len(rows))
 	return nil
 }
 
@@ -61,11 +61,12 @@ type row struct {
 }
 
 var (
-	rowLine  = regexp.MustCompile(`^\| *(R\d+) *\|`)
+	rowLine  = regexp.MustCompile(`^\| *([RI]\d+) *\|`)
 	testName = regexp.MustCompile("`(Test[^`]+)`")
 )
 
-// parse reads the rows of a document: lines of a table that begin with a requirement's number and name tests in backticks.
+// parse reads the rows of a document: lines of a table that begin with the number of a requirement or an invariant and name tests in
+// backticks.
 func parse(document string) []row {
 	var rows []row
 	for line := range strings.Lines(document) {
@@ -100,7 +101,7 @@ func testSources(root string) (string, error) {
 func missing(rows []row, sources string) []string {
 	var faults []string
 	for i, row := range rows {
-		if want := fmt.Sprintf("R%d", i+1); row.id != want {
+		if want := fmt.Sprintf("%c%d", rows[0].id[0], i+1); row.id != want {
 			faults = append(faults, fmt.Sprintf("%s stands where %s is due", row.id, want))
 		}
 		if len(row.tests) == 0 {

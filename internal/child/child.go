@@ -126,6 +126,15 @@ func (a *Applier) Touch(ctx context.Context, pod client.Object, annotation, valu
 	return nil
 }
 
+// Replace deletes a pod, this one and no later one of its name, so that its StatefulSet makes another.
+func (a *Applier) Replace(ctx context.Context, pod client.Object) error {
+	uid := pod.GetUID()
+	if err := a.client.Delete(ctx, pod, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("replacing pod %s: %w", pod.GetName(), err)
+	}
+	return nil
+}
+
 // CreateOnce creates an object that nobody owns, such as a generated key or the saved state, unless it exists already. It
 // outlives what it was made for, so that the same thing made anew finds it. It fills object with what there is.
 func (a *Applier) CreateOnce(ctx context.Context, object client.Object) error {

@@ -6,6 +6,7 @@ package keys
 
 import (
 	"crypto/rand"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,13 @@ func Slurm(namespace string, reference slinkyv1beta1.SecretKeyReference) *corev1
 // JWT is a Secret with a new HS256 key of auth/jwt, where reference says.
 func JWT(namespace string, reference slinkyv1beta1.SecretKeyReference) *corev1.Secret {
 	return secret(namespace, reference, jwtKeySize)
+}
+
+// Lost says what to do about a key of auth/slurm that is gone while daemons run with it. Nobody makes another one: they would
+// refuse each other.
+func Lost(reference slinkyv1beta1.SecretKeyReference) string {
+	return fmt.Sprintf("Secret %s was deleted, with the key by which the daemons believe each other; they go on, but nothing new can start: "+
+		"put the key back, which running pods still have, as docs/keys.md says", reference.Name)
 }
 
 func secret(namespace string, reference slinkyv1beta1.SecretKeyReference, size int) *corev1.Secret {

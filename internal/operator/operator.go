@@ -24,34 +24,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/process"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	slurmrest "github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups=core,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // leaseName names the lease by which replicas agree on their leader.
 const leaseName = "slurm-operator"
 
 // Options are what an administrator can choose about the manager.
 type Options struct {
-	// MetricsAddress is where metrics are served; "0" serves none.
-	MetricsAddress string
-	// MetricsInsecure serves metrics over plain HTTP to everybody, instead of over HTTPS to whoever may read them.
-	MetricsInsecure bool
-	// HealthAddress is where /healthz and /readyz are served.
-	HealthAddress string
+	process.Settings
 	// PprofAddress is where profiles are served; empty serves none.
 	PprofAddress string
-	// Namespaces are those whose objects are managed; none means all.
-	Namespaces []string
 	// Images are what the containers run unless a spec says otherwise.
 	Images naming.Images
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
@@ -89,9 +83,9 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  Scheme(),
-		Cache:                   cacheOptions(options.Namespaces),
+		Cache:                   cacheOptions(options.Settings),
 		Controller:              controllers,
-		Metrics:                 metricsOptions(options),
+		Metrics:                 options.Metrics(),
 		PprofBindAddress:        options.PprofAddress,
 		HealthProbeBindAddress:  options.HealthAddress,
 		LeaderElection:          options.LeaderElection,
@@ -113,18 +107,6 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 		return err
 	}
 	return manager.Start(ctx)
-}
-
-// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
-
-func metricsOptions(options Options) metricsserver.Options {
-	if options.MetricsInsecure {
-		return metricsserver.Options{BindAddress: options.MetricsAddress}
-	}
-	return metricsserver.Options{
-		BindAddress: options.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
-	}
 }
 
 // addReadiness makes a replica ready when it has seen what there is, whether or not it leads.
@@ -180,19 +162,11 @@ func controllerOptions(options Options) (config.Controller, error) {
 }
 
 // cacheOptions keeps out of memory what nobody reads.
-func cacheOptions(namespaces []string) cache.Options {
-	options := cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			// Helm keeps whole releases in Secrets.
-			&corev1.Secret{}: {Field: fields.OneTermNotEqualSelector("type", "helm.sh/release.v1")},
-		},
-	}
-	if len(namespaces) > 0 {
-		options.DefaultNamespaces = map[string]cache.Config{}
-		for _, namespace := range namespaces {
-			options.DefaultNamespaces[namespace] = cache.Config{}
-		}
+func cacheOptions(settings process.Settings) cache.Options {
+	options := settings.Cache()
+	// Helm keeps whole releases in Secrets.
+	options.ByObject = map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Field: fields.OneTermNotEqualSelector("type", "helm.sh/release.v1")},
 	}
 	return options
 }

@@ -28,11 +28,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/process"
 	"github.com/slurm-operator/slurm-operator/internal/webhook/certificate"
 	"github.com/slurm-operator/slurm-operator/internal/webhook/review"
 )
@@ -41,14 +40,7 @@ import (
 type Options struct {
 	// Port is where API servers call.
 	Port int
-	// HealthAddress is where /healthz and /readyz are served.
-	HealthAddress string
-	// MetricsAddress is where metrics are served; "0" serves none.
-	MetricsAddress string
-	// MetricsInsecure serves metrics over plain HTTP to everybody, instead of over HTTPS to whoever may read them.
-	MetricsInsecure bool
-	// Namespaces are those in which anything is looked up; none means all.
-	Namespaces []string
+	process.Settings
 	// CertificateDirectory holds tls.crt and tls.key that somebody else keeps. Without it, Certificate says what is kept where.
 	CertificateDirectory string
 	Certificate          certificate.Options
@@ -86,8 +78,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 direct.Scheme(),
-		Cache:                  cacheOptions(options.Namespaces),
-		Metrics:                metricsOptions(options),
+		Cache:                  options.Cache(),
+		Metrics:                options.Metrics(),
 		HealthProbeBindAddress: options.HealthAddress,
 		WebhookServer:          webhook.NewServer(server),
 	})
@@ -163,24 +155,4 @@ func addWebhooks(manager ctrl.Manager, reader client.Reader, namespaces []string
 // nodeSetMetadata is the kind of which the cache holds the metadata.
 func nodeSetMetadata() *metav1.PartialObjectMetadata {
 	return partial(slinkyv1beta1.SchemeGroupVersion.WithKind("NodeSet"))
-}
-
-func cacheOptions(namespaces []string) cache.Options {
-	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
-	if len(namespaces) > 0 {
-		options.DefaultNamespaces = map[string]cache.Config{}
-		for _, namespace := range namespaces {
-			options.DefaultNamespaces[namespace] = cache.Config{}
-		}
-	}
-	return options
-}
-
-func metricsOptions(options Options) metricsserver.Options {
-	if options.MetricsInsecure {
-		return metricsserver.Options{BindAddress: options.MetricsAddress}
-	}
-	return metricsserver.Options{
-		BindAddress: options.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
-	}
 }

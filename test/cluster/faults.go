@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"net/netip"
 	"strconv"
 	"strings"
 	"syscall"
@@ -68,4 +69,24 @@ func (c *Cluster) Delay(ctx context.Context, node node.Node, delay time.Duration
 	return c.Plane.Processes.Start(process.Spec{
 		Name: relay, Path: c.state.Program, Args: []string{"relay", strconv.Itoa(node.Wire.Number()), delay.String()},
 	})
+}
+
+// Divert makes all pods that connect to a Service, behind which there is one pod, arrive at another address.
+func (c *Cluster) Divert(ctx context.Context, service, behind, to netip.AddrPort) error {
+	for _, node := range c.Nodes {
+		if err := node.Wire.Divert(ctx, service, behind, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndDiversion undoes Divert.
+func (c *Cluster) EndDiversion(ctx context.Context) error {
+	for _, node := range c.Nodes {
+		if err := node.Wire.EndDiversion(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -37,6 +37,9 @@ func TestReleases(t *testing.T) {
 	unharmed()
 	t.Run("the operator is uninstalled and comes back", cluster.livesWithoutTheOperator)
 	unharmed()
+	t.Run("slurmctld is restarted on demand", cluster.isRestarted)
+	slurmctld = cluster.slurmctldStart(t)
+	unharmed()
 	cluster.endsTheJob(t, job)
 	removeEverything(t)
 }
@@ -44,11 +47,30 @@ func TestReleases(t *testing.T) {
 func (c *slurmCluster) isUpgraded(t *testing.T) {
 	current := helmCharts(".")
 	current.installCRDs(t)
-	// Pods of another template: both Deployments are rolled out.
-	current.installOperator(t, "--set-string=operator.podAnnotations.upgrade=1", "--set-string=webhook.podAnnotations.upgrade=1")
+	// Pods with another image: both Deployments are rolled out, and slurmctld's helper has another image too.
+	image := "dev@" + c.digestOfTheOperator(t)
+	current.installOperator(t, "--set=image.tag="+image)
+	c.namespace.Eventually(t, time.Minute, "the new image in the template of slurmctld's helper", func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", "statefulset/slurm-controller", "--output=jsonpath={.spec.template.spec.initContainers[0].image}")
+		if err == nil && !strings.HasSuffix(out, image) {
+			err = fmt.Errorf("it has %s", out)
+		}
+		return err
+	})
 	current.installSlurm(t, "--set=partitions.debug.config=State=UP", `--set=configFiles.cgroup\.conf=CgroupPlugin=disabled`)
 	c.namespace.Eventually(t, time.Minute, "the new partition", func(ctx context.Context) error { return c.partitions(ctx, "worker debug") })
 	c.isReviewed(t)
+}
+
+// digestOfTheOperator is the digest of the operator's image: another name for the same.
+func (c *slurmCluster) digestOfTheOperator(t *testing.T) string {
+	t.Helper()
+	id := c.operator.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/component=operator", "--output=jsonpath={.items[0].status.containerStatuses[0].imageID}")
+	_, digest, found := strings.Cut(id, "@")
+	if !found {
+		t.Fatalf("the operator's image is %q", id)
+	}
+	return digest
 }
 
 // isReviewed waits until the webhook refuses what it has to. When it is not trusted any more, everything is accepted.
@@ -64,6 +86,19 @@ func (c *slurmCluster) isReviewed(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func (c *slurmCluster) isRestarted(t *testing.T) {
+	before := c.slurmctldStart(t)
+	c.namespace.MustRun(t, "rollout", "restart", "statefulset/slurm-controller")
+	c.namespace.Eventually(t, 2*time.Minute, "another slurmctld", func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", "pod/slurm-controller-0", "--output=jsonpath={.metadata.uid}")
+		if err == nil && strings.HasPrefix(before, out) {
+			err = errors.New("it is still the same")
+		}
+		return err
+	})
+	becomesReady(t, c.namespace, 2*time.Minute, "controller.slinky.slurm.net/slurm")
 }
 
 func (c *slurmCluster) isRolledBack(t *testing.T) {

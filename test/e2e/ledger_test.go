@@ -61,6 +61,7 @@ func (b *books) balance(t *testing.T) ledger.Verdict {
 		}
 		return err
 	})
+	enter(verdict)
 	t.Logf("%s: %s", b.version, verdict)
 	if len(verdict.Lost)+len(verdict.Requeued) > 0 || len(verdict.Completed) == 0 {
 		t.Errorf("the ledger says: %s", verdict)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -60,7 +61,7 @@ func (n *nodeSet) deletesNothingWhileSlurmctldIsSilent(t *testing.T) {
 // The machine of a busy pod is lost for good: Slurm takes the job back into the queue, and the pod comes back elsewhere.
 func (n *nodeSet) replacesALostPod(t *testing.T) {
 	own := ownCluster(t)
-	victim := n.podOn(t, n.spare)
+	victim := n.podsOn(t, n.spare)[0]
 	node, err := own.Node(n.spare)
 	if err != nil {
 		t.Fatal(err)
@@ -105,13 +106,13 @@ func (n *nodeSet) machineIs(ctx context.Context, want string) error {
 	return err
 }
 
-// podOn is a pod of the set on a machine.
-func (n *nodeSet) podOn(t *testing.T, machine string) string {
+// podsOn are the pods of the set on a machine.
+func (n *nodeSet) podsOn(t *testing.T, machine string) []string {
 	t.Helper()
-	out, err := n.namespace.Run(t.Context(), "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--field-selector=spec.nodeName="+machine,
-		"--output=jsonpath={.items[0].metadata.name}")
-	if err != nil || out == "" {
-		t.Fatalf("no pod of the set is on %s: %v", machine, err)
+	pods := strings.Fields(n.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--field-selector=spec.nodeName="+machine,
+		"--output=jsonpath={.items[*].metadata.name}"))
+	if len(pods) == 0 {
+		t.Fatalf("no pod of the set is on %s", machine)
 	}
-	return out
+	return pods
 }

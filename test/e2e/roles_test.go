@@ -29,6 +29,7 @@ var compareRoles = flag.Bool("roles", false, "after all tests, compare what the 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
+	fmt.Println(summary())
 	if code == 0 && *compareRoles {
 		if err := compareRolesWithLog(); err != nil {
 			fmt.Fprintf(os.Stderr, "roles and the audit log do not agree:\n%v\n", err)
@@ -47,6 +48,7 @@ var users = map[string]string{
 // unseen is granted although no test shows it in the log.
 var unseen = map[string]string{
 	"coordination.k8s.io/leases":                   "is not in the log",
+	"/events":                                      "is not in the log",
 	"events.k8s.io/events":                         "is not in the log",
 	"monitoring.coreos.com/servicemonitors":        "Prometheus' kinds are not in the cluster",
 	"authentication.k8s.io/tokenreviews":           "nobody reads the metrics",

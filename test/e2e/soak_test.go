@@ -44,12 +44,17 @@ func TestSoak(t *testing.T) {
 	happenings := map[string]func(*testing.T){
 		"the operator is killed": day.theOperatorIsKilled,
 		"the leader is killed":   day.theLeaderIsKilled,
-		"slurmctld is killed":    day.slurmctldIsKilled,
 	}
 	for name, fault := range faults {
 		happenings[name] = func(t *testing.T) {
 			t.Helper()
 			day.suffers(t, name, fault)
+		}
+	}
+	for name, disaster := range disasters {
+		happenings[name] = func(t *testing.T) {
+			t.Helper()
+			day.survives(t, name, disaster)
 		}
 	}
 	names := slices.Sorted(maps.Keys(happenings))

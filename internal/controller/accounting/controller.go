@@ -24,6 +24,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/status"
@@ -162,5 +163,21 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 		return err
 	}
 	scope.statefulSet = &appsv1.StatefulSet{}
-	return r.Children.Apply(ctx, owner, plan.children.statefulSet, scope.statefulSet)
+	if err := r.Children.Apply(ctx, owner, plan.children.statefulSet, scope.statefulSet); err != nil {
+		return err
+	}
+	if pod := outdated(scope); pod != nil && pod.DeletionTimestamp == nil {
+		return r.Children.Replace(ctx, pod)
+	}
+	return nil
+}
+
+// outdated is the pod that runs slurmdbd otherwise than it should; nil when there is none.
+func outdated(scope *scope) *corev1.Pod {
+	for i := range scope.pods {
+		if podtemplate.Outdated(&scope.pods[i], scope.statefulSet) {
+			return &scope.pods[i]
+		}
+	}
+	return nil
 }

@@ -22,6 +22,8 @@ import (
 const (
 	// slurmUser is the name of the user in the image that slurmdbd runs as.
 	slurmUser = "slurm"
+	// helperName names the container that brings the operator's own program.
+	helperName = "helper"
 	// configurationName names the container that copies the files.
 	configurationName = "configuration"
 	// portName names the port of slurmdbd.
@@ -64,8 +66,10 @@ func build(scope *scope, configuration configuration) (children, error) {
 		statefulSet: applyappsv1.StatefulSet(name, accounting.Namespace).WithLabels(labels).WithSpec(applyappsv1.StatefulSetSpec().
 			WithReplicas(1).
 			WithServiceName(name).
-			// Otherwise a pod that does not become ready, for a wrong password say, would never be replaced by a better one.
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
+			// The operator replaces the pod itself: not for another image of its helper, and also one that never became ready, for
+			// a wrong password say.
+			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)).
 			WithTemplate(template)),
 	}, nil
@@ -102,13 +106,16 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 		return nil, err
 	}
 	followImage(&merged.Spec, scope.images.For(naming.Slurmdbd))
+	if err := podtemplate.Stamp(&merged, helperName); err != nil {
+		return nil, err
+	}
 	return podtemplate.Configuration(merged)
 }
 
 // helperContainer brings the operator's own program into the pod.
 func helperContainer(scope *scope) corev1.Container {
 	return corev1.Container{
-		Name: "helper", Image: scope.images.Operator, Args: []string{"install", helper},
+		Name: helperName, Image: scope.images.Operator, Args: []string{"install", helper},
 		SecurityContext: podtemplate.Locked(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: "helper", MountPath: path.Dir(helper)}},
 	}

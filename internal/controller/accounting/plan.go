@@ -49,11 +49,12 @@ func decide(scope *scope) plan {
 	return plan{children: &children}
 }
 
-// generate are the keys that the spec does not name and that do not exist.
+// generate are the keys that the spec does not name and that do not exist. A key of auth/slurm is only made before anything runs
+// with one.
 func generate(scope *scope) []*corev1.Secret {
 	var missing []*corev1.Secret
 	accounting := scope.accounting
-	if accounting.Spec.SlurmKeyRef == nil && scope.slurmKey == nil {
+	if accounting.Spec.SlurmKeyRef == nil && scope.slurmKey == nil && scope.statefulSet == nil {
 		missing = append(missing, keys.Slurm(accounting.Namespace, scope.keys.Slurm))
 	}
 	if accounting.Spec.JWTKey() == nil && scope.jwtKey == nil {
@@ -66,6 +67,8 @@ func generate(scope *scope) []*corev1.Secret {
 func findMissing(scope *scope) string {
 	spec := scope.accounting.Spec
 	switch password := spec.StorageConfig.PasswordKeyRef; {
+	case spec.SlurmKeyRef == nil && scope.slurmKey == nil:
+		return keys.Lost(scope.keys.Slurm)
 	case len(value(scope.slurmKey, scope.keys.Slurm)) == 0:
 		return reference.Missing("spec.slurmKeyRef", "Secret", scope.keys.Slurm.Name, scope.keys.Slurm.Key)
 	case len(value(scope.jwtKey, scope.keys.JWT)) == 0:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -110,6 +111,9 @@ func TestObstacles(t *testing.T) {
 			s.accounting.Spec.SlurmKeyRef = &slinkyv1beta1.SecretKeyReference{Name: "mine", Key: "k"}
 			s.keys, s.slurmKey = naming.AccountingKeys(s.accounting), nil
 		}, slinkyv1beta1.ReasonReferenceNotFound, "Secret mine, which spec.slurmKeyRef names, does not exist or has no value under k; create it"},
+		"makes no other key for daemons that have one": {func(s *scope) {
+			s.slurmKey, s.statefulSet = nil, &appsv1.StatefulSet{}
+		}, slinkyv1beta1.ReasonReferenceNotFound, "Secret slurm-auth-slurm"},
 		"does not touch a Secret of its name without the key": {func(s *scope) {
 			s.jwtKey.Data = nil
 		}, slinkyv1beta1.ReasonReferenceNotFound, "spec.jwtKeyRef"},

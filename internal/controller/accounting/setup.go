@@ -18,7 +18,8 @@ const Name = "accounting"
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=core,resources=services;secrets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=core,resources=pods;configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=core,resources=configmaps,verbs=get;list;watch
 
 // SetupWithManager watches Accountings, their children and pods, and what they refer to.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {

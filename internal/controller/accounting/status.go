@@ -84,7 +84,7 @@ func judge(scope *scope, database finding) status.Verdict {
 	if set.Status.ObservedGeneration < set.Generation {
 		return status.Working(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being made")
 	}
-	if set.Status.UpdateRevision != set.Status.CurrentRevision && set.Status.UpdatedReplicas == 0 {
+	if outdated(scope) != nil {
 		return status.Working(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being replaced")
 	}
 	if trouble := status.PodTrouble(scope.pods); trouble != "" {

@@ -24,7 +24,7 @@ func TestJudge(t *testing.T) {
 	crashing.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "slurmdbd", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 	}}
-	settled := appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, CurrentRevision: "1", UpdateRevision: "1"}
+	settled := appsv1.StatefulSetStatus{ObservedGeneration: 1}
 	tests := map[string]struct {
 		set       appsv1.StatefulSetStatus
 		pod       corev1.Pod
@@ -37,7 +37,7 @@ func TestJudge(t *testing.T) {
 	}{
 		"waits for the StatefulSet to be seen": {appsv1.StatefulSetStatus{}, corev1.Pod{}, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "", false},
 		"waits for the pod to be replaced": {
-			appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 1, CurrentRevision: "1", UpdateRevision: "2"}, ready, nil, 0,
+			appsv1.StatefulSetStatus{ObservedGeneration: 1, UpdateRevision: "2"}, ready, nil, 0,
 			metav1.ConditionTrue, slinkyv1beta1.ReasonReconciling, "", false,
 		},
 		"waits for slurmdbd to start":              {settled, starting, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
@@ -64,6 +64,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope()
 			scope.statefulSet = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: test.set}
+			scope.statefulSet.Spec.Template.Annotations = map[string]string{slinkyv1beta1.GroupName + "/template-hash": test.set.UpdateRevision}
 			scope.pods, scope.database = []corev1.Pod{test.pod}, test.report
 			scope.now = time.Unix(1_800_000_000, 0)
 			database := judgeDatabase(scope)

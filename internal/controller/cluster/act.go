@@ -2,12 +2,10 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slurm-operator/slurm-operator/internal/keys"
@@ -35,11 +33,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 		return err
 	}
 	if pod := replaceable(scope); pod != nil {
-		uid := pod.UID
-		if err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("replacing pod %s: %w", pod.Name, err)
-		}
-		return nil
+		return r.Children.Replace(ctx, pod)
 	}
 	if err := r.hurry(ctx, scope, plan); err != nil {
 		return err
@@ -66,7 +60,7 @@ func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 		wanted   bool
 		generate func() *corev1.Secret
 	}{
-		{scope.keys.Slurm == naming.GeneratedSlurmKey(name), func() *corev1.Secret { return keys.Slurm(namespace, scope.keys.Slurm) }},
+		{scope.keys.Slurm == naming.GeneratedSlurmKey(name) && !scope.lostKey(), func() *corev1.Secret { return keys.Slurm(namespace, scope.keys.Slurm) }},
 		{scope.keys.JWT == naming.GeneratedJWTKey(name), func() *corev1.Secret { return keys.JWT(namespace, scope.keys.JWT) }},
 	} {
 		if !key.wanted {

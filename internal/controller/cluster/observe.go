@@ -132,6 +132,11 @@ func (s *scope) generates(key slinkyv1beta1.SecretKeyReference) bool {
 	return key == naming.GeneratedSlurmKey(name) || key == naming.GeneratedJWTKey(name)
 }
 
+// lostKey tells that the key is gone by which the daemons of a cluster that runs believe each other.
+func (s *scope) lostKey() bool {
+	return s.slurmKey == nil && s.promoted != nil && s.promoted.slurmKey != ""
+}
+
 // observeFiles reads the ConfigMaps that the spec names.
 func (r *Reconciler) observeFiles(ctx context.Context, scope *scope) error {
 	spec := &scope.controller.Spec

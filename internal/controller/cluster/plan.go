@@ -11,6 +11,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/keys"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
@@ -96,6 +97,8 @@ func obstacle(scope *scope) *problem {
 			"the cluster's name %s, made from namespace and name, has %d characters, and Slurm takes %d; set spec.clusterName", name, len(name), longest)}
 	case len(scope.missing) > 0:
 		return &problem{slinkyv1beta1.ReasonReferenceNotFound, strings.Join(scope.missing, "; ")}
+	case scope.lostKey():
+		return &problem{slinkyv1beta1.ReasonReferenceNotFound, keys.Lost(scope.keys.Slurm)}
 	case scope.mismatch:
 		return &problem{slinkyv1beta1.ReasonKeyMismatch, fmt.Sprintf(
 			"spec.slurmKeyRef selects another key than Accounting %s has, so slurmctld and slurmdbd would refuse each other; use the same Secret for both, or remove spec.slurmKeyRef",

@@ -132,6 +132,9 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 		"another key than the daemons have": {
 			func(s *scope) { s.promoted.slurmKey = "other" }, slinkyv1beta1.ReasonKeyMismatch, "put the old key back",
 		},
+		"a key of the daemons that was deleted": {
+			func(s *scope) { s.promoted.slurmKey, s.slurmKey = "theirs", nil }, slinkyv1beta1.ReasonReferenceNotFound, "Secret slurm-auth-slurm",
+		},
 		"another key than the Accounting's": {
 			func(s *scope) { s.mismatch, s.accounting = true, &slinkyv1beta1.Accounting{} }, slinkyv1beta1.ReasonKeyMismatch, "spec.slurmKeyRef",
 		},

@@ -49,14 +49,12 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 	if err != nil {
 		return nil, err
 	}
+	if err := podtemplate.Stamp(&template, containerInstall); err != nil {
+		return nil, err
+	}
 	configuration, err := podtemplate.Configuration(template)
 	if err != nil {
 		return nil, err
-	}
-	strategy := appsv1.RollingUpdateStatefulSetStrategyType
-	if controller.Spec.HA.Enabled {
-		// A standby is not ready, and a rolling update would wait for it for ever: the operator replaces pods itself.
-		strategy = appsv1.OnDeleteStatefulSetStrategyType
 	}
 	return applyappsv1.StatefulSet(naming.Controller(controller.Name), controller.Namespace).
 		WithLabels(labels(controller)).
@@ -65,7 +63,9 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 
 			WithServiceName(naming.Controller(controller.Name)).
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
-			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(strategy)).
+			// The operator replaces pods itself: not for another image of its helper, and with backups in the right order, where a
+			// rolling update would wait for ever for a standby to be ready.
+			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 			WithRevisionHistoryLimit(2).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(naming.Selector(naming.Slurmctld, controller.Name))).
 			WithTemplate(configuration)), nil
@@ -128,13 +128,14 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 
 func slurmctldContainer(image, release string) corev1.Container {
 	container := corev1.Container{
-		Name: containerSlurmctld, Image: image, Args: []string{"/usr/sbin/slurmctld", "-D"},
+		Name: containerSlurmctld, Image: image, Args: []string{helper, "run", "/usr/sbin/slurmctld", "-D"},
 		Ports:                    []corev1.ContainerPort{{Name: portName, ContainerPort: naming.PortSlurmctld, Protocol: corev1.ProtocolTCP}},
 		SecurityContext:          podtemplate.Locked(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: append(commonMounts(),
 			corev1.VolumeMount{Name: "state", MountPath: slurmconf.StateSaveLocation},
 			corev1.VolumeMount{Name: "log", MountPath: logDirectory},
+			helperMount(),
 		),
 	}
 	if hasHTTP(release) {
@@ -156,7 +157,7 @@ func reconfigureContainer(image string) corev1.Container {
 		SecurityContext: podtemplate.Locked(),
 		ReadinessProbe:  &corev1.Probe{ProbeHandler: httpGet("/readyz", intstr.FromString("agent")), PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3},
 		LivenessProbe:   &corev1.Probe{ProbeHandler: httpGet("/livez", intstr.FromString("agent")), PeriodSeconds: 30, TimeoutSeconds: 5, FailureThreshold: 3},
-		VolumeMounts:    append(commonMounts(), corev1.VolumeMount{Name: "helper", MountPath: helperDirectory, ReadOnly: true}),
+		VolumeMounts:    append(commonMounts(), helperMount()),
 	}
 }
 
@@ -176,6 +177,10 @@ func installContainer(image string) corev1.Container {
 		SecurityContext: podtemplate.Locked(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: "helper", MountPath: helperDirectory}},
 	}
+}
+
+func helperMount() corev1.VolumeMount {
+	return corev1.VolumeMount{Name: "helper", MountPath: helperDirectory, ReadOnly: true}
 }
 
 func commonMounts() []corev1.VolumeMount {
@@ -260,7 +265,7 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 				{Name: "run", MountPath: "/run/slurmctld"},
 				{Name: "log", MountPath: logDirectory},
 				{Name: "tmp", MountPath: "/tmp"},
-				{Name: "helper", MountPath: helperDirectory, ReadOnly: true},
+				helperMount(),
 			},
 		}},
 		Volumes: []corev1.Volume{

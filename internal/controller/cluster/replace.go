@@ -1,21 +1,23 @@
 package cluster
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
-// replaceable is the next pod to be replaced by one of the present template, where there are several slurmctlds. A standby
-// goes before the active one, and none goes unless all the others run, so that there is always one to take over.
+// replaceable is the next pod to be replaced by one of the present template. Where there are several slurmctlds, a standby goes
+// before the active one, and none goes unless all the others run, so that there is always one to take over.
 func replaceable(scope *scope) *corev1.Pod {
-	set := scope.statefulSet
-	if !scope.controller.Spec.HA.Enabled || set == nil || set.Status.ObservedGeneration != set.Generation || set.Status.UpdateRevision == "" {
-		return nil
-	}
 	if len(scope.pods) != len(naming.ControllerPods(scope.controller)) {
 		return nil
+	}
+	if pod := &scope.pods[0]; !scope.controller.Spec.HA.Enabled {
+		if pod.DeletionTimestamp != nil || !podtemplate.Outdated(pod, scope.statefulSet) {
+			return nil
+		}
+		return pod
 	}
 	var standby, active *corev1.Pod
 	for i := range scope.pods {
@@ -25,7 +27,7 @@ func replaceable(scope *scope) *corev1.Pod {
 			return nil
 		}
 		switch {
-		case pod.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision:
+		case !podtemplate.Outdated(pod, scope.statefulSet):
 		case isReady(pod):
 			active = pod
 		default:

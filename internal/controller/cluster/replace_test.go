@@ -11,8 +11,11 @@ import (
 )
 
 func TestReplaceable(t *testing.T) {
+	const stamp = slinkyv1beta1.GroupName + "/template-hash"
 	pod := func(name, revision string, ready bool) corev1.Pod {
-		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}}}
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}, Annotations: map[string]string{stamp: revision},
+		}}
 		pod.Status.Phase = corev1.PodRunning
 		if ready {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
@@ -31,13 +34,16 @@ func TestReplaceable(t *testing.T) {
 		"the active one last":                          {pods: []corev1.Pod{pod("a", "old", true), pod("b", "new", false)}, want: "a"},
 		"nothing while another does not run":           {pods: []corev1.Pod{pod("a", "old", true), pod("b", "new", false)}, silent: true},
 		"nothing while another is missing":             {pods: []corev1.Pod{pod("a", "old", true)}},
-		"nothing where there is one slurmctld":         {pods: []corev1.Pod{pod("a", "old", true)}, single: true},
+		"the only one":                                 {pods: []corev1.Pod{pod("a", "old", true)}, single: true, want: "a"},
+		"the only one, also when it does not run":      {pods: []corev1.Pod{pod("a", "old", false)}, silent: true, single: true, want: "a"},
+		"not the only one when it is as it should be":  {pods: []corev1.Pod{pod("a", "new", true)}, single: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope(func(s *scope) {
 				s.controller.Spec.HA = slinkyv1beta1.ControllerHA{Enabled: !test.single, Backups: 1}
 				s.statefulSet = &appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{UpdateRevision: "new"}}
+				s.statefulSet.Spec.Template.Annotations = map[string]string{stamp: "new"}
 				s.pods = test.pods
 				for i, pod := range test.pods {
 					if !test.silent || i < len(test.pods)-1 {

@@ -171,9 +171,8 @@ func (m marks) statusPatch(pod *corev1.Pod, now time.Time) []byte {
 		}
 	}
 	for state, why := range missing {
-		changes = append(changes, corev1.PodCondition{
-			Type: state, Status: corev1.ConditionTrue, Message: why, LastTransitionTime: metav1.NewTime(now),
-		})
+		// The message is named even if it is empty: the type of the API would leave it out, and the one of a drain would stay.
+		changes = append(changes, map[string]any{"type": state, "status": corev1.ConditionTrue, "message": why, "lastTransitionTime": metav1.NewTime(now)})
 	}
 	if len(changes) == 0 {
 		return nil

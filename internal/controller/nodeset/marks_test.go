@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
@@ -79,7 +80,7 @@ func TestPatchesNameOnlyWhatIsOurs(t *testing.T) {
 	}})
 	equal("status", idle.statusPatch(pod, noon), object{"metadata": object{"uid": "u"}, "status": object{"conditions": []any{
 		object{"type": "SlurmNodeStateAllocated", "$patch": "delete"},
-		object{"type": "SlurmNodeStateIdle", "status": "True", "lastProbeTime": nil, "lastTransitionTime": "2026-03-01T12:00:00Z"},
+		object{"type": "SlurmNodeStateIdle", "status": "True", "message": "", "lastTransitionTime": "2026-03-01T12:00:00Z"},
 	}}})
 
 	pod.Labels, pod.Annotations = nil, nil
@@ -90,6 +91,43 @@ func TestPatchesNameOnlyWhatIsOurs(t *testing.T) {
 	if patch := idle.statusPatch(pod, noon); patch != nil {
 		t.Errorf("conditions that are right are patched: %s", patch)
 	}
+}
+
+// What one patch does not set right, the next reconcile patches again, and every one after it.
+func TestOnePatchIsEnough(t *testing.T) {
+	drained := marksOf(&slurm.Node{State: slurm.StateIdle, Flags: slurm.FlagDrain, Reason: "slurm-operator: update"}, slurm.Load{})
+	tests := map[string]struct{ before, after marks }{
+		"to drain":         {marksOf(&slurm.Node{State: slurm.StateIdle}, slurm.Load{}), drained},
+		"to lift a drain":  {drained, marksOf(&slurm.Node{State: slurm.StateIdle}, slurm.Load{})},
+		"to forget a node": {drained, marksOf(nil, slurm.Load{})},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := patched(t, &corev1.Pod{}, test.before.statusPatch(&corev1.Pod{}, noon))
+			pod = patched(t, pod, test.after.statusPatch(pod, noon.Add(time.Minute)))
+			if patch := test.after.statusPatch(pod, noon.Add(time.Hour)); patch != nil {
+				t.Errorf("%+v is patched again: %s", pod.Status.Conditions, patch)
+			}
+		})
+	}
+}
+
+// patched is a pod after a patch of its status, as the API server makes it.
+func patched(t *testing.T, pod *corev1.Pod, patch []byte) *corev1.Pod {
+	t.Helper()
+	before, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, patch, corev1.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod = &corev1.Pod{}
+	if err := json.Unmarshal(after, pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
 }
 
 func TestDescribe(t *testing.T) {

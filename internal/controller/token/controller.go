@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,9 @@ type scope struct {
 	key []byte
 	// kept is what the Secret holds now; empty when there is none.
 	kept string
-	now  time.Time
+	// former are the Token's Secrets under names that it had before.
+	former []*corev1.Secret
+	now    time.Time
 }
 
 // Reconcile brings one Token's Secret in step with it.
@@ -66,8 +69,20 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err
 	}
 	value, err := reference.SecretValue(ctx, r.Client, token.Namespace, kept)
+	if err != nil {
+		return nil, err
+	}
 	scope.kept = string(value)
-	return scope, err
+	var secrets corev1.SecretList
+	if err := r.Client.List(ctx, &secrets, client.InNamespace(token.Namespace), client.MatchingLabels{naming.LabelManagedBy: naming.ManagedBy}); err != nil {
+		return nil, err
+	}
+	for i := range secrets.Items {
+		if secret := &secrets.Items[i]; metav1.IsControlledBy(secret, token) && secret.Name != kept.Name {
+			scope.former = append(scope.former, secret)
+		}
+	}
+	return scope, nil
 }
 
 func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
@@ -82,5 +97,13 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 			return err
 		}
 	}
-	return r.Children.Apply(ctx, scope.token, secret(scope.token, plan.token.Text), &corev1.Secret{})
+	if err := r.Children.Apply(ctx, scope.token, secret(scope.token, plan.token.Text), &corev1.Secret{}); err != nil {
+		return err
+	}
+	for _, former := range scope.former {
+		if err := r.Children.Delete(ctx, scope.token, former); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -37,6 +37,7 @@ func NewNamespace(t *testing.T, name string) Namespace {
 		}
 		if out, err := namespace.Run(ctx, "delete", "namespace", name, "--ignore-not-found", "--timeout=2m"); err != nil {
 			t.Errorf("deleting namespace %s: %v\n%s", name, err, out)
+			namespace.Describe(t)
 		}
 	})
 	return namespace
@@ -155,6 +156,7 @@ func (n Namespace) Describe(t *testing.T) {
 		{"get", "pods", "-o", "wide"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
 		{"logs", "--selector=app", "--all-containers", "--prefix", "--tail=20", "--ignore-errors"},
+		{"logs", "--selector=app.kubernetes.io/name", "--all-containers", "--prefix", "--tail=20", "--ignore-errors"},
 	} {
 		out, err := n.Run(ctx, arguments...)
 		t.Logf("kubectl %s:\n%s", strings.Join(arguments, " "), out)

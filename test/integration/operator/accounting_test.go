@@ -63,11 +63,11 @@ func TestAccountingComesUpWithItsDatabase(t *testing.T) {
 		}
 	}
 
-	world.observed(t, set)
+	world.observed(t, set, "1")
 	ready(metav1.ConditionFalse, slinkyv1beta1.ReasonPodsNotReady)
 	address := "127.68.16.1"
 	log := startHelper(t, address)
-	pod := world.runSlurmdbd(t, address)
+	pod := world.runSlurmdbd(t, address, "1")
 	say(t, log, "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'pod' (using password: YES)")
 	database(metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseAccessDenied)
 	world.accountingIs(t, accounting, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonDatabaseAccessDenied)
@@ -93,7 +93,10 @@ func TestAccountingComesUpWithItsDatabase(t *testing.T) {
 			t.Error("slurmdbd.conf does not have the password")
 		}
 		ready(metav1.ConditionFalse, slinkyv1beta1.ReasonReconciling)
-		world.observed(t, set)
+		world.observed(t, set, "2")
+		world.gone(t, pod.Name, &corev1.Pod{})
+		ready(metav1.ConditionFalse, slinkyv1beta1.ReasonPodsNotReady)
+		world.setReady(t, world.runSlurmdbd(t, address, "2"))
 		ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 	})
 	t.Run("a key that is gone is asked for while slurmdbd goes on", func(t *testing.T) {
@@ -158,13 +161,11 @@ func (w *world) accountingIs(t *testing.T, accounting *slinkyv1beta1.Accounting,
 	})
 }
 
-// observed says that the StatefulSet's pod is what it should be, as its controller would.
-func (w *world) observed(t *testing.T, set *appsv1.StatefulSet) {
+// observed says that the StatefulSet's template is known, as its controller would.
+func (w *world) observed(t *testing.T, set *appsv1.StatefulSet, revision string) {
 	t.Helper()
 	w.get(t, set.Name, set)
-	set.Status = appsv1.StatefulSetStatus{
-		ObservedGeneration: set.Generation, Replicas: 1, UpdatedReplicas: 1, CurrentRevision: "1", UpdateRevision: "1",
-	}
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: 1, UpdateRevision: revision}
 	if err := w.Status().Update(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
@@ -205,10 +206,12 @@ func say(t *testing.T, log, line string) {
 }
 
 // runSlurmdbd makes the pod of the StatefulSet, running at an address and not ready.
-func (w *world) runSlurmdbd(t *testing.T, address string) *corev1.Pod {
+func (w *world) runSlurmdbd(t *testing.T, address, revision string) *corev1.Pod {
 	t.Helper()
+	labels := naming.Labels(naming.Slurmdbd, "slurm")
+	labels[appsv1.ControllerRevisionHashLabelKey] = revision
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "slurm-accounting-0", Labels: naming.Labels(naming.Slurmdbd, "slurm")},
+		ObjectMeta: metav1.ObjectMeta{Name: "slurm-accounting-0", Labels: labels},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "slurmdbd", Image: "slurmdbd"}}},
 	}
 	w.create(t, pod)

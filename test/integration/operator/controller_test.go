@@ -115,11 +115,14 @@ func TestEverySlurmctldThatIsConfiguredHasAService(t *testing.T) {
 	stop := world.acceptEverything(t)
 	world.eventually(t, "slurm-controller-1", backup, names(2))
 	stop()
+	// slurmctld runs with it; otherwise it would still run with what it is to go back to.
+	live := &corev1.ConfigMap{}
+	world.get(t, "slurm-config", live)
+	world.setAgent("10.0.0.1", agentWith(live))
 
 	world.patch(t, controller, `{"spec":{"ha":{"enabled":false}}}`)
 	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
 	world.eventually(t, "slurm-controller-1", backup, names(1))
-	live := &corev1.ConfigMap{}
 	world.get(t, "slurm-config", live)
 	world.setAgent("10.0.0.1", agentWith(live))
 	world.gone(t, "slurm-controller-1", backup)
@@ -371,6 +374,24 @@ func hasFile(live *corev1.ConfigMap, name, content string) error {
 		return fmt.Errorf("%s is %q", name, live.Data[name])
 	}
 	return nil
+}
+
+// Daemons with different keys refuse each other: a key that somebody deletes is missed, and not made up.
+func TestKeyOfRunningDaemonsIsNotMadeAnew(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	key := &corev1.Secret{}
+	world.eventually(t, "slurm-auth-slurm", key, func() error { return nil })
+	if err := world.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
+	})
+	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: key.Name}, Data: key.Data})
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+	})
 }
 
 // The connection to Slurm outlives an Accounting that somebody deletes: slurmctld runs on with the keys that it has.

@@ -27,6 +27,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/operator"
+	"github.com/slurm-operator/slurm-operator/internal/process"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
@@ -109,7 +110,7 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- operator.Run(ctx, config, operator.Options{
-			MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{w.namespace}, Workers: 2,
+			Settings: process.Settings{MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{w.namespace}}, Workers: 2,
 			Registerer: prometheus.NewRegistry(),
 			Mirror:     w.mirror, Dial: w.dial, Agent: w.agent,
 			Images: naming.Images{Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev"},

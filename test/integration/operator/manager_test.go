@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slurm-operator/slurm-operator/internal/operator"
+	"github.com/slurm-operator/slurm-operator/internal/process"
 )
 
 func TestManagerLeadsIsReadyAndHandsOverWhenStopped(t *testing.T) {
@@ -48,7 +49,7 @@ func TestMetricsTellHowSessionsAndObjectsDo(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- operator.Run(ctx, server.Config, operator.Options{
-			MetricsAddress: address, MetricsInsecure: true, HealthAddress: "0", Namespaces: []string{world.namespace}, Workers: 1,
+			Settings: process.Settings{MetricsAddress: address, MetricsInsecure: true, HealthAddress: "0", Namespaces: []string{world.namespace}}, Workers: 1,
 			Images: testImages, Dial: world.dial, Agent: world.agent,
 		})
 	}()
@@ -81,7 +82,7 @@ func startManager(t *testing.T, config *rest.Config, health string) (stop func()
 	ended := make(chan error, 1)
 	go func() {
 		ended <- operator.Run(ctx, config, operator.Options{
-			MetricsAddress: "0", HealthAddress: health, LeaderElection: true, LeaderElectionNamespace: metav1.NamespaceDefault,
+			Settings: process.Settings{MetricsAddress: "0", HealthAddress: health}, LeaderElection: true, LeaderElectionNamespace: metav1.NamespaceDefault,
 			Registerer: prometheus.NewRegistry(),
 		})
 	}()

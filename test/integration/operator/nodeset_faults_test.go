@@ -83,21 +83,22 @@ func killAt(config *clientrest.Config, write int64) (*clientrest.Config, <-chan 
 
 // An operator that is killed after any of its writes loses no job, and the next one ends what it began.
 func TestOperatorIsKilledAtEveryWrite(t *testing.T) {
-	stories := map[string]func(*nodeWorld) string{
-		"scale-in": func(*nodeWorld) string { return `{"spec":{"replicas":2}}` },
-		"update": func(w *nodeWorld) string {
-			return fmt.Sprintf(`{"spec":{"extraConf":"Weight=%d"}}`, w.set.Generation)
-		},
+	stories := map[string]struct {
+		nodes  int32
+		change func(*nodeWorld) string
+	}{
+		"scale-in": {4, func(*nodeWorld) string { return `{"spec":{"replicas":2}}` }},
+		"update":   {3, func(w *nodeWorld) string { return fmt.Sprintf(`{"spec":{"extraConf":"Weight=%d"}}`, w.set.Generation) }},
 	}
-	for story, change := range stories {
+	for story, of := range stories {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
-			w := newNodeWorld(t, newNodeSet(4))
+			w := newNodeWorld(t, newNodeSet(of.nodes))
 			busy := w.uids(t)["gpu-0"]
 			w.runJob(t, "gpu-0", time.Hour)
 			w.stopManager()
 			for write := int64(1); ; write++ {
-				w.patch(t, w.set, "%s", change(w))
+				w.patch(t, w.set, "%s", of.change(w))
 				mortal, killed := killAt(server.Config, write)
 				stop := w.run(t, mortal)
 				died := w.converges(t, story, killed)
@@ -107,7 +108,7 @@ func TestOperatorIsKilledAtEveryWrite(t *testing.T) {
 				}
 				stop = w.run(t, server.Config)
 				w.converges(t, story, nil)
-				w.scale(t, 4)
+				w.scale(t, of.nodes)
 				w.converges(t, "scale-out", nil)
 				stop()
 				if !died {

@@ -78,7 +78,7 @@ func (w *nodeWorld) is(t *testing.T, kind string, is metav1.ConditionStatus, rea
 	w.eventually(t, w.set.Name, w.set, func() error { return condition(w.set, w.set.Status.Conditions, kind, is, reason) })
 }
 
-func (w *nodeWorld) scale(t *testing.T, replicas int) {
+func (w *nodeWorld) scale(t *testing.T, replicas int32) {
 	t.Helper()
 	w.patch(t, w.set, `{"spec":{"replicas":%d}}`, replicas)
 }

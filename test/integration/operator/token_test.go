@@ -65,6 +65,21 @@ func TestTokenSecretIsRepairedAndKeepsForeignFields(t *testing.T) {
 	}
 }
 
+// A Secret that the spec does not name any more holds a token that nobody renews.
+func TestTokenLeavesNoSecretBehind(t *testing.T) {
+	world := newWorld(t)
+	key := bytes.Repeat([]byte{1}, 32)
+	token := newToken("dora")
+	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": key}}, token, newToken("emil"))
+	secret := &corev1.Secret{}
+	world.eventually(t, "dora-jwt-dora", secret, func() error { return signedBy(secret, key) })
+	world.eventually(t, "emil-jwt-emil", secret, func() error { return signedBy(secret, key) })
+	world.patch(t, token, `{"spec":{"secretRef":{"name":"elsewhere"}}}`)
+	world.gone(t, "dora-jwt-dora", &corev1.Secret{})
+	world.get(t, "elsewhere", secret)
+	world.get(t, "emil-jwt-emil", secret)
+}
+
 func TestTokenLeavesSecretsOfOthersAlone(t *testing.T) {
 	world := newWorld(t)
 	token := newToken("carol")

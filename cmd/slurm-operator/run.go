@@ -1,0 +1,20 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slurm-operator/slurm-operator/internal/inpod/daemon"
+)
+
+func runCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "run COMMAND...",
+		Short: "Runs a daemon and sees to it that it ends when it is asked to (in the Slurm image)",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return daemon.Run(command.Context(), args, command.ErrOrStderr())
+		},
+	}
+	command.Flags().SetInterspersed(false) // what follows the command is its own
+	return command
+}

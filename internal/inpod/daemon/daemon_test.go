@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// lines tells of everything that is written, line by line.
+type lines struct {
+	heard chan string
+	rest  string
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.rest += string(text)
+	for {
+		line, rest, complete := strings.Cut(l.rest, "\n")
+		if !complete {
+			return len(text), nil
+		}
+		l.heard <- line
+		l.rest = rest
+	}
+}
+
+func TestItIsAskedUntilItEnds(t *testing.T) {
+	ctx, ask := context.WithCancel(t.Context())
+	defer ask()
+	log := &lines{heard: make(chan string, 10)}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, []string{"sh", "-c", `
+trap 'echo rotated' USR2
+trap 'echo forgotten; trap "exit 0" TERM' TERM
+echo up
+while :; do sleep 0.05; done`}, log)
+	}()
+	hear := func(want string) {
+		t.Helper()
+		select {
+		case line := <-log.heard:
+			if line != want {
+				t.Errorf("heard %q instead of %q", line, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%q was not heard", want)
+		}
+	}
+	hear("up")
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	hear("rotated")
+	ask()
+	hear("forgotten")
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it was not asked again")
+	}
+}
+
+func TestAnEndThatNobodyAskedForIsAFailure(t *testing.T) {
+	for command, want := range map[string]string{
+		"exit 0":          "sh has ended by itself",
+		"exit 3":          "running sh: exit status 3",
+		"kill -SEGV $$":   "running sh: signal: segmentation fault",
+		"echo gone; true": "sh has ended by itself",
+	} {
+		if err := Run(t.Context(), []string{"sh", "-c", command}, io.Discard); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+	if err := Run(t.Context(), []string{"/no/such/daemon"}, &bytes.Buffer{}); err == nil {
+		t.Error("a daemon that does not exist was run")
+	}
+}

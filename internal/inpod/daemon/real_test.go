@@ -1,0 +1,64 @@
+//go:build slurm
+
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/slurm-operator/slurm-operator/hack/images"
+	"github.com/slurm-operator/slurm-operator/test/slurmnet"
+)
+
+// asCommand in the environment makes the test binary do what `slurm-operator run` does.
+const asCommand = "DAEMON_TEST_RUNS_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := Run(ctx, os.Args[1:], os.Stderr); err != nil {
+		panic(err)
+	}
+}
+
+// A slurmctld ends whenever it is asked to, also at any moment of a reconfigure, in which it forgets that it was.
+func TestRealSlurmctldEndsInTheMiddleOfAReconfigure(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			cluster := slurmnet.Start(t, slurmnet.Options{Version: version})
+			program, err := os.ReadFile("/proc/self/exe")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(cluster.Slurmctld.Path("/run-command"), program, 0o555); err != nil {
+				t.Fatal(err)
+			}
+			cluster.Slurmctld.Stop(t)
+			for moment := range 10 {
+				cluster.Slurmctld.StartWith(t, "env", asCommand+"=yes", "/run-command", "/usr/sbin/slurmctld", "-D")
+				cluster.WaitReady(t)
+				begun := make(chan struct{})
+				var reconfigure sync.WaitGroup
+				reconfigure.Go(func() {
+					close(begun)
+					// It is broken off when slurmctld ends first.
+					_, _ = cluster.Slurmctld.Run(t.Context(), "scontrol", "reconfigure")
+				})
+				<-begun
+				if _, err := cluster.Slurmctld.Run(t.Context(), "sleep", fmt.Sprintf("%.3f", 0.006*float64(moment))); err != nil {
+					t.Fatal(err)
+				}
+				cluster.Slurmctld.Stop(t)
+				reconfigure.Wait()
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+// Package process has what the operator and its webhook have in common as programs: where they serve metrics and tell their health,
+// and which namespaces they look at.
+package process
+
+import (
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Settings are what an administrator can choose about either.
+type Settings struct {
+	// MetricsAddress is where metrics are served; "0" serves none.
+	MetricsAddress string
+	// MetricsInsecure serves metrics over plain HTTP to everybody, instead of over HTTPS to whoever may read them.
+	MetricsInsecure bool
+	// HealthAddress is where /healthz and /readyz are served.
+	HealthAddress string
+	// Namespaces are those whose objects are looked at; none means all.
+	Namespaces []string
+}
+
+// AddFlags adds a flag for each setting.
+func (s *Settings) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.MetricsAddress, "metrics-bind-address", ":8080", "where metrics are served; 0 serves none")
+	flags.BoolVar(&s.MetricsInsecure, "metrics-insecure", false, "serve metrics over plain HTTP to everybody, instead of over HTTPS to whoever may get /metrics")
+	flags.StringVar(&s.HealthAddress, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served")
+	flags.StringSliceVar(&s.Namespaces, "namespaces", nil, "the namespaces whose objects are looked at, separated by commas; all by default")
+}
+
+// Metrics says how metrics are served.
+func (s Settings) Metrics() metricsserver.Options {
+	options := metricsserver.Options{BindAddress: s.MetricsAddress}
+	if !s.MetricsInsecure {
+		options.SecureServing, options.FilterProvider = true, filters.WithAuthenticationAndAuthorization
+	}
+	return options
+}
+
+// Cache keeps out of memory what nobody reads.
+func (s Settings) Cache() cache.Options {
+	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	if len(s.Namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range s.Namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return options
+}
