@@ -118,13 +118,13 @@ func TestEverySlurmctldThatIsConfiguredHasAService(t *testing.T) {
 	// slurmctld runs with it; otherwise it would still run with what it is to go back to.
 	live := &corev1.ConfigMap{}
 	world.get(t, "slurm-config", live)
-	world.setAgent("10.0.0.1", agentWith(live))
+	world.setAgent(agentWith(live))
 
 	world.patch(t, controller, `{"spec":{"ha":{"enabled":false}}}`)
 	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
 	world.eventually(t, "slurm-controller-1", backup, names(1))
 	world.get(t, "slurm-config", live)
-	world.setAgent("10.0.0.1", agentWith(live))
+	world.setAgent(agentWith(live))
 	world.gone(t, "slurm-controller-1", backup)
 	world.get(t, "slurm-controller-0", &corev1.Service{})
 }
@@ -164,7 +164,7 @@ func TestRefusedConfigurationIsHeldBack(t *testing.T) {
 		}
 		return nil
 	})
-	world.setAgent("10.0.0.1", agentWith(live))
+	world.setAgent(agentWith(live))
 	world.eventually(t, "slurm", controller, func() error {
 		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 	})
@@ -266,7 +266,7 @@ func (w *world) readyControllerWith(t *testing.T, spec slinkyv1beta1.ControllerS
 	defer stop()
 	set := &appsv1.StatefulSet{}
 	w.eventually(t, "slurm-controller", set, func() error { return nil })
-	w.createPod(t, "slurm-controller-0", "10.0.0.1", set.Spec.Template)
+	w.createPod(t, "slurm-controller-0", slurmctldAddress, set.Spec.Template)
 	w.eventually(t, "slurm", controller, func() error {
 		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 	})
@@ -286,7 +286,7 @@ func (w *world) acceptEverything(t *testing.T) (stop func()) {
 			}
 			live := &corev1.ConfigMap{}
 			if err := w.Get(ctx, client.ObjectKey{Name: "slurm-config"}, live); err == nil {
-				w.setAgent("10.0.0.1", agentWith(live))
+				w.setAgent(agentWith(live))
 			}
 			select {
 			case <-ctx.Done():

@@ -140,10 +140,14 @@ func (w *world) agent(_ context.Context, address string) (cluster.AgentState, er
 	return state, nil
 }
 
-func (w *world) setAgent(address string, state cluster.AgentState) {
+// slurmctldAddress is where the agent of slurmctld's pod answers.
+const slurmctldAddress = "10.0.0.1"
+
+// setAgent says what that agent tells.
+func (w *world) setAgent(state cluster.AgentState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.agents[address] = state
+	w.agents[slurmctldAddress] = state
 }
 
 // create creates objects in the world's namespace.
