@@ -2,9 +2,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -26,7 +29,11 @@ func main() {
 	root.AddCommand(
 		managerCommand(), webhookCommand(), releaseCommand(), agentCommand(), installCommand(), runCommand(), slurmdbdCommand(), trialCommand(),
 	)
-	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	// A second signal changes nothing: whoever saves what it knows, as slurmctld does under this program, may take its time.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := root.ExecuteContext(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "slurm-operator:", err)
 		os.Exit(1)
 	}
