@@ -2,7 +2,11 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,6 +56,38 @@ func (c *Cluster) signal(daemon string, signal syscall.Signal) error {
 		return err
 	}
 	return node.Signal(part, signal)
+}
+
+// Kill ends every program of a pod at once, without asking: none of them can tidy up.
+func (c *Cluster) Kill(podUID string) error {
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return fmt.Errorf("reading the processes: %w", err)
+	}
+	killed := 0
+	for _, path := range groups {
+		process := filepath.Dir(path)
+		group, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(group), "/pod"+podUID+"/") {
+			continue // it has ended, or is another's
+		}
+		// The sandbox stays: it is the kubelet's, not the pod's.
+		if command, err := os.ReadFile(filepath.Join(process, "comm")); err != nil || strings.TrimSpace(string(command)) == "pause" {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(process))
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("killing process %d of pod %s: %w", pid, podUID, err)
+		}
+		killed++
+	}
+	if killed == 0 {
+		return fmt.Errorf("pod %s runs no program", podUID)
+	}
+	return nil
 }
 
 // Delay holds up every frame that a node sends or receives; a delay of zero ends it.

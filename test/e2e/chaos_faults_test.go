@@ -173,51 +173,64 @@ var disasters = map[string]disaster{
 	}},
 }
 
-// theOperatorIsKilled kills the operator again and again, at any moment of its work.
+// theOperatorIsKilled kills the operator again and again, at any moment of its work. It does not elect a leader meanwhile: nearly all of the
+// time between two kills would be spent on waiting for the lease of the dead one.
 func (d *day) theOperatorIsKilled(t *testing.T) {
-	for i := range *kills {
-		if i%4 == 0 {
-			d.works(t)
-		}
-		d.moment(t, 4*time.Second)
-		d.killOperators(t, "--selector=app.kubernetes.io/component=operator")
+	electsALeader := func(enabled bool) {
+		d.operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values",
+			fmt.Sprintf("--set=operator.leaderElection.enabled=%t", enabled), "--wait", "--timeout=3m")
 	}
-	d.recovers(t, fmt.Sprintf("the operator is killed %d times", *kills))
+	electsALeader(false)
+	defer electsALeader(true)
+	var killed time.Time
+	for range *kills {
+		d.works(t)
+		d.moment(t, 4*time.Second)
+		killed = d.killOperator(t, "--selector=app.kubernetes.io/component=operator")
+	}
+	d.recovers(t, fmt.Sprintf("the operator is killed %d times", *kills), killed)
 }
 
 // theLeaderIsKilled has another replica take over in the middle of a chore.
 func (d *day) theLeaderIsKilled(t *testing.T) {
 	scale := func(replicas string) {
-		if _, err := d.operator.Run(t.Context(), "scale", "deployment/slurm-operator", "--replicas="+replicas); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := d.operator.Run(t.Context(), "rollout", "status", "deployment/slurm-operator", "--timeout=2m"); err != nil {
-			t.Fatal(err)
-		}
+		d.operator.MustRun(t, "scale", "deployment/slurm-operator", "--replicas="+replicas)
+		d.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator", "--timeout=2m")
 	}
 	scale("2")
 	defer scale("1")
 	for range *failovers {
 		d.works(t)
 		d.moment(t, 2*time.Second)
-		holder, err := d.operator.Run(t.Context(), "get", "lease/slurm-operator", "--output=jsonpath={.spec.holderIdentity}")
-		if err != nil {
-			t.Fatal(err)
-		}
-		pod, _, _ := strings.Cut(holder, "_")
-		d.killOperators(t, pod)
-		d.recovers(t, "the leader is killed")
+		before := d.leader(t)
+		killed := d.killOperator(t, before)
+		d.namespace.Eventually(t, time.Minute, "another leader", func(context.Context) error {
+			if d.leader(t) == before {
+				return errors.New(before + " leads still")
+			}
+			return nil
+		})
+		d.recovers(t, "the leader is killed", killed)
 	}
 }
 
-// killOperators kills pods of the operator and waits until there are as many ready ones as before.
-func (d *day) killOperators(t *testing.T, which string) {
+// leader is the pod of the operator that leads.
+func (d *day) leader(t *testing.T) string {
 	t.Helper()
-	if _, err := d.operator.Run(t.Context(), "delete", "pods", which, "--force", "--grace-period=0"); err != nil {
+	pod, _, _ := strings.Cut(d.operator.MustRun(t, "get", "lease/slurm-operator", "--output=jsonpath={.spec.holderIdentity}"), "_")
+	return pod
+}
+
+// killOperator kills a pod of the operator where it stands, so that it gives nothing back, and waits until there are as many ready ones as
+// before. Its pod is deleted, for the kubelet would start it later each time. It returns when it was killed.
+func (d *day) killOperator(t *testing.T, which string) time.Time {
+	t.Helper()
+	if err := d.machines.Kill(d.operator.MustRun(t, "get", "pods", which, "--output=jsonpath={..metadata.uid}")); err != nil {
 		t.Fatal(err)
 	}
+	killed := time.Now()
 	d.faults++
-	if _, err := d.operator.Run(t.Context(), "rollout", "status", "deployment/slurm-operator", "--timeout=2m"); err != nil {
-		t.Fatal(err)
-	}
+	d.operator.MustRun(t, "delete", "pods", which, "--force", "--grace-period=0")
+	d.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator", "--timeout=2m")
+	return killed
 }

@@ -114,7 +114,7 @@ func (d *day) suffers(t *testing.T, name string, fault fault) {
 	if err := mend(); err != nil {
 		t.Fatal(err)
 	}
-	d.recovers(t, name)
+	d.recovers(t, name, time.Now())
 }
 
 // survives lets a disaster happen while two jobs run, each on a node of its own: one on the spare machine, to which it happens, and one on
@@ -140,7 +140,7 @@ func (d *day) survives(t *testing.T, name string, disaster disaster) {
 	d.scale(t, d.replicas)
 	afterwards := disaster.strike(t, d, spares[0])
 	d.faults++
-	d.recovers(t, name)
+	d.recovers(t, name, time.Now())
 	if err := afterwards(); err != nil {
 		t.Fatal(err)
 	}
@@ -165,10 +165,9 @@ func (d *day) command(t *testing.T, command ...string) {
 	}
 }
 
-// recovers waits until all is well after a fault, and notes how long that took.
-func (d *day) recovers(t *testing.T, after string) {
+// recovers waits until all is well after a fault that ended then, and notes how long that took.
+func (d *day) recovers(t *testing.T, after string, mended time.Time) {
 	t.Helper()
-	mended := time.Now()
 	d.isWell(t, 2*time.Minute)
 	took := time.Since(mended)
 	d.recoveries = append(d.recoveries, took)
