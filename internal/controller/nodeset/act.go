@@ -236,7 +236,7 @@ func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan) 
 }
 
 func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worker.Identity) error {
-	if err := r.createClaims(ctx, scope, identity); err != nil {
+	if err := r.createClaims(ctx, scope, identity.Pod); err != nil {
 		return err
 	}
 	pod := worker.Pod(scope.set, *scope.template, scope.revision.hash, identity)

@@ -17,8 +17,8 @@ import (
 )
 
 // createClaims makes the claims of a pod that do not exist yet.
-func (r *Reconciler) createClaims(ctx context.Context, scope *scope, identity worker.Identity) error {
-	for _, claim := range worker.Claims(scope.set, identity) {
+func (r *Reconciler) createClaims(ctx context.Context, scope *scope, pod string) error {
+	for _, claim := range worker.Claims(scope.set, pod) {
 		live := &corev1.PersistentVolumeClaim{}
 		switch err := r.Client.Get(ctx, client.ObjectKeyFromObject(claim), live); {
 		case err == nil && live.DeletionTimestamp != nil:
@@ -88,7 +88,8 @@ func (r *Reconciler) settleClaim(ctx context.Context, live *corev1.PersistentVol
 	return nil
 }
 
-// keepClaims takes claims back from pods that are not to go after all, and follows a changed policy.
+// keepClaims takes claims back from pods that are not to go after all, and follows a changed policy. It makes those anew that a pod lost
+// before it came onto a machine, from when on Kubernetes keeps them.
 func (r *Reconciler) keepClaims(ctx context.Context, scope *scope, next *plan.Plan) error {
 	if len(scope.set.Spec.VolumeClaimTemplates) == 0 {
 		return nil
@@ -98,6 +99,11 @@ func (r *Reconciler) keepClaims(ctx context.Context, scope *scope, next *plan.Pl
 		pod := &scope.pods[index]
 		if leaving[pod.Name] || pod.DeletionTimestamp != nil {
 			return nil
+		}
+		if pod.Spec.NodeName == "" {
+			if err := r.createClaims(ctx, scope, pod.Name); err != nil {
+				return err
+			}
 		}
 		return r.settleClaims(ctx, scope, pod, false)
 	})

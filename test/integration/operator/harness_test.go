@@ -3,6 +3,7 @@
 package operator_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,10 +174,13 @@ func (w *world) eventually(t *testing.T, name string, object client.Object, chec
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		if last = w.Get(ctx, client.ObjectKey{Name: name}, object); last == nil {
-			last = check()
+		err := w.Get(ctx, client.ObjectKey{Name: name}, object)
+		if err == nil {
+			err = check()
+			last = err
 		}
-		return last == nil, nil
+		last = cmp.Or(last, err) // what was wrong with it says more than that there was no time for another look
+		return err == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("waiting for %T %s: %v", object, name, last)

@@ -103,6 +103,8 @@ func (k *kubelet) advance(ctx context.Context, pod *corev1.Pod) error {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return k.world.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+	case len(pod.Spec.SchedulingGates) > 0:
+		return nil
 	case pod.Spec.NodeName == "":
 		return k.world.SubResource("binding").Create(ctx, pod, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: k.placeFor(pod)},

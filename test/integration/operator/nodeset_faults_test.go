@@ -148,15 +148,18 @@ func (w *nodeWorld) converges(t *testing.T, story string, killed <-chan struct{}
 	return died
 }
 
+// scratch is a claim for each pod.
+var scratch = []slinkyv1beta1.VolumeClaimTemplate{{
+	Metadata: slinkyv1beta1.VolumeClaimMetadata{Name: "scratch"},
+	Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	},
+}}
+
 func TestClaimsFollowThePolicy(t *testing.T) {
 	set := newNodeSet(3)
-	set.Spec.VolumeClaimTemplates = []slinkyv1beta1.VolumeClaimTemplate{{
-		Metadata: slinkyv1beta1.VolumeClaimMetadata{Name: "scratch"},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
-	}}
+	set.Spec.VolumeClaimTemplates = scratch
 	set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = slinkyv1beta1.DeletePVC
 	w := newNodeWorld(t, set)
 	owners := func(pod string) []string {
@@ -195,6 +198,39 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Kubernetes keeps a claim that somebody deletes for as long as a pod on a machine uses it, but not for one that waits for a machine,
+// which would wait for ever.
+func TestClaimOfAWaitingPodIsMadeAnew(t *testing.T) {
+	set := newNodeSet(0)
+	set.Spec.VolumeClaimTemplates = scratch
+	set.Spec.Template.Spec.Raw = []byte(`{"schedulingGates":[{"name":"example.com/wait"}]}`)
+	w := newNodeWorld(t, set)
+	w.scale(t, 1)
+	w.hasPods(t, "gpu-0")
+	claim, pod := &corev1.PersistentVolumeClaim{}, &corev1.Pod{}
+	w.get(t, "scratch-gpu-0", claim)
+	before := claim.UID
+	if err := w.Delete(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	w.patch(t, claim, `{"metadata": {"finalizers": null}}`) // as Kubernetes does when no pod uses it
+	w.get(t, "gpu-0", pod)
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: `persistentvolumeclaim "scratch-gpu-0" not found`,
+	})
+	if err := w.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(t, "scratch-gpu-0", claim, func() error {
+		if claim.UID == before {
+			return errors.New("it is the old one")
+		}
+		return nil
+	})
+	w.patch(t, pod, `{"spec":{"schedulingGates":null}}`)
+	w.ready(t)
 }
 
 func TestDaemonSetModeFollowsTheMachines(t *testing.T) {

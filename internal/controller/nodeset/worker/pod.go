@@ -98,14 +98,14 @@ func place(spec *corev1.PodSpec, node string) {
 
 // Claims are the claims that a pod needs, one for each template. They belong to nobody here: who deletes them is the
 // retention policy's to say.
-func Claims(nodeSet *slinkyv1beta1.NodeSet, identity Identity) []*corev1.PersistentVolumeClaim {
+func Claims(nodeSet *slinkyv1beta1.NodeSet, pod string) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for _, template := range nodeSet.Spec.VolumeClaimTemplates {
 		labels := naming.Merge(template.Metadata.Labels, naming.Labels(naming.Slurmd, nodeSet.Name))
-		labels[slinkyv1beta1.LabelPodName] = identity.Pod
+		labels[slinkyv1beta1.LabelPodName] = pod
 		claims = append(claims, &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: claimName(template, identity), Namespace: nodeSet.Namespace, Labels: labels,
+				Name: claimName(template, pod), Namespace: nodeSet.Namespace, Labels: labels,
 				Annotations: maps.Clone(template.Metadata.Annotations),
 			},
 			Spec: *template.Spec.DeepCopy(),
@@ -114,8 +114,8 @@ func Claims(nodeSet *slinkyv1beta1.NodeSet, identity Identity) []*corev1.Persist
 	return claims
 }
 
-func claimName(template slinkyv1beta1.VolumeClaimTemplate, identity Identity) string {
-	return template.Metadata.Name + "-" + identity.Pod
+func claimName(template slinkyv1beta1.VolumeClaimTemplate, pod string) string {
+	return template.Metadata.Name + "-" + pod
 }
 
 // withClaims adds a volume for each claim, in place of one of the same name.
@@ -124,7 +124,7 @@ func withClaims(nodeSet *slinkyv1beta1.NodeSet, identity Identity, volumes []cor
 		name := template.Metadata.Name
 		volumes = slices.DeleteFunc(volumes, func(volume corev1.Volume) bool { return volume.Name == name })
 		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(template, identity)},
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(template, identity.Pod)},
 		}})
 	}
 	return volumes

@@ -71,7 +71,7 @@ func TestPods(t *testing.T) {
 				t.Fatal(err)
 			}
 			objects := []any{worker.Pod(test.set, template, "cafe", test.identity)}
-			for _, claim := range worker.Claims(test.set, test.identity) {
+			for _, claim := range worker.Claims(test.set, test.identity.Pod) {
 				objects = append(objects, claim)
 			}
 			golden.YAML(t, name+".yaml", objects...)
