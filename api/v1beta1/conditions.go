@@ -97,6 +97,10 @@ const (
 	ReasonClusterNameTooLong = "ClusterNameTooLong"
 	// ReasonKeyMismatch says that Controller and Accounting have different keys.
 	ReasonKeyMismatch = "KeyMismatch"
+	// ReasonStateLost says that the claim with slurmctld's saved state is gone, and that no slurmctld is started without it.
+	ReasonStateLost = "StateLost"
+	// ReasonStateBeingDeleted says that the claim with slurmctld's saved state goes when slurmctld's pod ends.
+	ReasonStateBeingDeleted = "StateBeingDeleted"
 	// ReasonAccountingNotReady says that the Accounting in accountingRef is not ready.
 	ReasonAccountingNotReady = "AccountingNotReady"
 )

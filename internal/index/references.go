@@ -26,6 +26,8 @@ var (
 
 	ControllersByConfigMap = reference("configmap", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerConfigMaps)
 	AccountingsByConfigMap = reference("configmap", &slinkyv1beta1.Accounting{}, &slinkyv1beta1.AccountingList{}, accountingConfigMaps)
+
+	ControllersByClaim = reference("claim", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerClaim)
 )
 
 var all = []Reference{
@@ -33,6 +35,7 @@ var all = []Reference{
 	PodsByNodeSet, PodsByMachine, PodsBySlurmNode,
 	ControllersBySecret, AccountingsBySecret, LoginSetsBySecret, TokensBySecret,
 	ControllersByConfigMap, AccountingsByConfigMap,
+	ControllersByClaim,
 }
 
 // podMachine is the Kubernetes node that a slurmd pod is on. Names of nodes are good in every namespace.
@@ -82,6 +85,10 @@ func controllerAccounting(controller *slinkyv1beta1.Controller) []string {
 		return nil
 	}
 	return []string{controller.Spec.AccountingRef.Name}
+}
+
+func controllerClaim(controller *slinkyv1beta1.Controller) []string {
+	return []string{naming.StateClaim(controller)}
 }
 
 // controllerSecrets leaves out the keys that come from the Accounting, through which their changes arrive.

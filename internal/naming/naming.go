@@ -5,6 +5,7 @@
 package naming
 
 import (
+	"cmp"
 	"maps"
 	"strconv"
 
@@ -91,8 +92,14 @@ func Merge(user map[string]slinkyv1beta1.LabelValue, own map[string]string) map[
 // Controller names the workload of a Controller, and the Service in front of it.
 func Controller(controller string) string { return controller + "-controller" }
 
-// ControllerState names the claim for the saved state of a Controller.
-func ControllerState(controller string) string { return controller + "-controller-state" }
+// StateClaim names the claim with the saved state of a Controller; empty when its state is not kept, or not here.
+func StateClaim(controller *slinkyv1beta1.Controller) string {
+	persistence := controller.Spec.Persistence
+	if controller.Spec.External || persistence.Enabled != nil && !*persistence.Enabled {
+		return ""
+	}
+	return cmp.Or(persistence.ExistingClaim, controller.Name+"-controller-state")
+}
 
 // Configuration names the ConfigMap with the configuration that slurmctld runs with, or starts with next.
 func Configuration(controller string) string { return controller + "-config" }

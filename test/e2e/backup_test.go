@@ -17,8 +17,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
-// TestBackup backs up a cluster, loses its slurmctld with its state, and restores it, with the commands of docs/backup.md. Jobs that
-// waited still wait, and one that ran all the while comes to its end.
+// TestBackup backs up a cluster, loses its slurmctld with its state to somebody who deletes the claim, and restores it, with the commands
+// of docs/backup.md. Jobs that waited still wait, and one that ran all the while comes to its end.
 func TestBackup(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
@@ -34,6 +34,7 @@ func TestBackup(t *testing.T) {
 			admin.follows(t, "Back up")
 			late := set.startsAJob(t, "--partition=gpu", "--mem=64M")
 			spec := set.namespace.MustRun(t, "get", "controller.slinky.slurm.net/slurm", "--output=jsonpath={.spec}")
+			set.losesItsState(t)
 			started := time.Now()
 			admin.follows(t, "Restore")
 			set.namespace.Apply(t, []byte(`{"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Controller", "metadata": {"name": "slurm"}, "spec": `+spec+`}`))
@@ -60,6 +61,23 @@ func TestBackup(t *testing.T) {
 			}
 		})
 	}
+}
+
+// losesItsState deletes the claim with slurmctld's saved state, and then ends slurmctld, which kept it. No slurmctld starts without it: it
+// would have all jobs ended that run.
+func (c *slurmCluster) losesItsState(t *testing.T) {
+	t.Helper()
+	says := func(reason string) {
+		t.Helper()
+		c.namespace.Eventually(t, time.Minute, reason, func(ctx context.Context) error {
+			return conditionIs(ctx, c.namespace, "controller.slinky.slurm.net/slurm", "Degraded", "True|"+reason)
+		})
+	}
+	c.namespace.MustRun(t, "delete", "persistentvolumeclaim/slurm-controller-state", "--wait=false")
+	says("StateBeingDeleted")
+	c.namespace.MustRun(t, "delete", "pod/slurm-controller-0", "--timeout=3m")
+	says("StateLost")
+	c.namespace.MustRun(t, "wait", "pod/slurm-controller-0", "--for=condition=PodScheduled=False", "--timeout=1m")
 }
 
 // forgot reports that slurmctld knows a job.

@@ -5,8 +5,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -62,29 +60,6 @@ func hostService(controller *slinkyv1beta1.Controller, pod string) *applycorev1.
 func serviceAccount(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAccountApplyConfiguration {
 	return applycorev1.ServiceAccount(naming.Controller(controller.Name), controller.Namespace).
 		WithLabels(labels(controller)).WithAutomountServiceAccountToken(false)
-}
-
-// stateClaim is the claim for the saved state; nil when the state is not kept, or on a claim of the user's. Nobody owns it:
-// jobs are to survive the mistake of deleting a Controller.
-func stateClaim(controller *slinkyv1beta1.Controller) *corev1.PersistentVolumeClaim {
-	persistence := controller.Spec.Persistence
-	if (persistence.Enabled != nil && !*persistence.Enabled) || persistence.ExistingClaim != "" {
-		return nil
-	}
-	spec := *persistence.PersistentVolumeClaimSpec.DeepCopy()
-	if len(spec.AccessModes) == 0 {
-		spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-		if controller.Spec.HA.Enabled {
-			spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
-		}
-	}
-	if len(spec.Resources.Requests) == 0 {
-		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(defaultState)}
-	}
-	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: naming.ControllerState(controller.Name), Namespace: controller.Namespace, Labels: labels(controller)},
-		Spec:       spec,
-	}
 }
 
 // promotedConfigMap is the configuration that slurmctld runs or starts with.

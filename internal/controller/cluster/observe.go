@@ -43,6 +43,8 @@ type scope struct {
 	// image is what slurmctld is to run, and slurmVersion its release as a trial found it; empty when unknown.
 	image, slurmVersion string
 
+	// state is the claim with the saved state; nil when there is none.
+	state       *corev1.PersistentVolumeClaim
 	statefulSet *appsv1.StatefulSet // nil when there is none
 	pods        []corev1.Pod
 	agents      map[string]AgentState // by the name of the pod
@@ -67,7 +69,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err != nil || controller == nil {
 		return nil, err // what it owns goes with it
 	}
-	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observePods, r.observeNodes}
+	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeState, r.observePods, r.observeNodes}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
 	scope.image = imageOf(controller.Spec.Slurmctld, r.Images.For(naming.Slurmctld))
 	for _, step := range steps {

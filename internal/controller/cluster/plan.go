@@ -89,6 +89,9 @@ func keep(scope *scope, plan plan) plan {
 
 // obstacle is what keeps a configuration from being built.
 func obstacle(scope *scope) *problem {
+	if problem := stateProblem(scope); problem != nil {
+		return problem
+	}
 	const longest = 40
 	name := naming.ClusterName(scope.controller)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -138,6 +139,15 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 		"another key than the Accounting's": {
 			func(s *scope) { s.mismatch, s.accounting = true, &slinkyv1beta1.Accounting{} }, slinkyv1beta1.ReasonKeyMismatch, "spec.slurmKeyRef",
 		},
+		"a claim with the state that was deleted": {
+			func(s *scope) { s.controller.Status.AppliedConfigHash, s.state = "ran", nil }, slinkyv1beta1.ReasonStateLost, "claim slurm-controller-state",
+		},
+		"a claim with the state that is being deleted": {
+			func(s *scope) { s.state.DeletionTimestamp = new(metav1.NewTime(start)) }, slinkyv1beta1.ReasonStateBeingDeleted, "docs/backup.md",
+		},
+		"a claim of the user's that does not exist": {
+			func(s *scope) { s.controller.Spec.Persistence.ExistingClaim, s.state = "mine", nil }, slinkyv1beta1.ReasonReferenceNotFound, "claim mine",
+		},
 		"a file that the operator writes": {
 			func(s *scope) { s.configFiles = []referenced{{"slurm.conf", "x", "mine"}} }, slinkyv1beta1.ReasonInvalidSpec, "ConfigMap mine",
 		},
@@ -150,7 +160,7 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			plan := decide(newScope(promoteWith("good", "old"), test.change))
+			plan := decide(newScope(promoteWith("good", "old"), func(s *scope) { s.state = &corev1.PersistentVolumeClaim{} }, test.change))
 			if plan.problem == nil || plan.problem.reason != test.reason || !strings.Contains(plan.problem.message, test.says) {
 				t.Errorf("problem is %+v", plan.problem)
 			}
@@ -247,4 +257,30 @@ func FuzzPodTemplate(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// Only a claim that a slurmctld has run with is missed: the first one is made, and so is one that the spec has come to ask for.
+func TestStateThatNeverWasIsNotLost(t *testing.T) {
+	ran := func(s *scope) { s.controller.Status.AppliedConfigHash = "ran" }
+	for name, change := range map[string]func(*scope){
+		"before slurmctld first ran": func(*scope) {},
+		"when the state was not kept until now": func(s *scope) {
+			ran(s)
+			s.statefulSet = &appsv1.StatefulSet{}
+		},
+		"when it is not kept": func(s *scope) {
+			ran(s)
+			s.controller.Spec.Persistence.Enabled = new(false)
+		},
+		"when slurmctld runs elsewhere": func(s *scope) {
+			ran(s)
+			s.controller.Spec.External = true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if problem := stateProblem(newScope(promoteWith("good", "old"), change)); problem != nil {
+				t.Error(problem.message)
+			}
+		})
+	}
 }

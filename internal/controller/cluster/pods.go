@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
@@ -196,9 +195,7 @@ func commonMounts() []corev1.VolumeMount {
 func volumes(scope *scope) []corev1.Volume {
 	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	state := emptyDir
-	persistence := scope.controller.Spec.Persistence
-	if persistence.Enabled == nil || *persistence.Enabled {
-		claim := cmp.Or(persistence.ExistingClaim, naming.ControllerState(scope.controller.Name))
+	if claim := naming.StateClaim(scope.controller); claim != "" {
 		state = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
 	}
 	return []corev1.Volume{

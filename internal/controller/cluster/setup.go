@@ -44,6 +44,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).
 		Watches(&corev1.ConfigMap{}, index.Handler(r.Client, index.ControllersByConfigMap)).
+		Watches(&corev1.PersistentVolumeClaim{}, index.Handler(r.Client, index.ControllersByClaim)).
 		Complete(r)
 }
 

@@ -55,7 +55,10 @@ func configurationCondition(scope *scope, plan plan) fact {
 		return fact{metav1.ConditionFalse, reason, fmt.Sprintf(format, arguments...)}
 	}
 	last := "; the cluster keeps running on the last good configuration"
-	if scope.promoted == nil {
+	switch {
+	case readyPods(scope) == 0 && plan.problem != nil && plan.problem.reason == slinkyv1beta1.ReasonStateLost:
+		last = "" // nothing runs
+	case scope.promoted == nil:
 		last = "; slurmctld starts once there is a configuration that it takes"
 	}
 	hash := plan.candidate.hash

@@ -46,12 +46,12 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 	if is.External {
 		return findings
 	}
-	if persistent(before) != persistent(after) || persistent(after) && stateClaim(before) != stateClaim(after) {
+	if naming.StateClaim(before) != naming.StateClaim(after) {
 		findings = append(findings, find("spec.persistence", "",
 			"slurmctld starts from another volume and knows no job unless the saved state is copied there, so running jobs are lost; stop jobs first, or put the old value back"))
-	} else if differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) && found.Objects[Target{ClaimKind, stateClaim(after)}].Object != nil {
+	} else if differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) && found.Objects[Target{ClaimKind, naming.StateClaim(after)}].Object != nil {
 		findings = append(findings, find("spec.persistence", "",
-			"claim %s is made once and not changed after that, so this has no effect; change the claim itself, as far as its storage class allows", stateClaim(after)))
+			"claim %s is made once and not changed after that, so this has no effect; change the claim itself, as far as its storage class allows", naming.StateClaim(after)))
 	}
 	if fields := changed(
 		difference{"spec.slurmctld", was.Slurmctld, is.Slurmctld},

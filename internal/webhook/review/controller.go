@@ -1,7 +1,6 @@
 package review
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -41,24 +40,13 @@ func controllerReferences(controller *slinkyv1beta1.Controller) []Reference {
 		}
 	}
 	switch claim := spec.Persistence.ExistingClaim; {
-	case spec.External || !persistent(controller):
+	case naming.StateClaim(controller) == "":
 	case claim != "":
 		references = append(references, named("spec.persistence.existingClaim", ClaimKind, claim, "slurmctld does not start"))
 	default:
-		references = append(references, lookUp(ClaimKind, naming.ControllerState(controller.Name)))
+		references = append(references, lookUp(ClaimKind, naming.StateClaim(controller)))
 	}
 	return references
-}
-
-// persistent tells whether slurmctld keeps its state on a claim.
-func persistent(controller *slinkyv1beta1.Controller) bool {
-	enabled := controller.Spec.Persistence.Enabled
-	return enabled == nil || *enabled
-}
-
-// stateClaim is the name of that claim.
-func stateClaim(controller *slinkyv1beta1.Controller) string {
-	return cmp.Or(controller.Spec.Persistence.ExistingClaim, naming.ControllerState(controller.Name))
 }
 
 func controllerFaults(controller *slinkyv1beta1.Controller, found Found) []Finding {
@@ -85,7 +73,7 @@ func controllerCautions(controller *slinkyv1beta1.Controller, found Found) []Fin
 		return externalCautions(controller)
 	}
 	findings := configurationCautions(controller, found)
-	claim := as[*corev1.PersistentVolumeClaim](found, ClaimKind, stateClaim(controller))
+	claim := as[*corev1.PersistentVolumeClaim](found, ClaimKind, naming.StateClaim(controller))
 	if controller.Spec.HA.Enabled && claim != nil && !shared(claim.Spec.AccessModes) {
 		findings = append(findings, find("spec.ha.enabled", "true",
 			"claim %s of the saved state has access modes %v, so that a backup on another machine cannot start; copy the state to a ReadWriteMany claim and name that in spec.persistence.existingClaim",

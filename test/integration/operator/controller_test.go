@@ -394,6 +394,47 @@ func TestKeyOfRunningDaemonsIsNotMadeAnew(t *testing.T) {
 	})
 }
 
+// A slurmctld that starts without its saved state has every running job ended: a claim that somebody deletes is missed, and not made anew,
+// and as long as a running slurmctld keeps it from going, slurmctld is left alone.
+func TestStateOfARunningClusterIsNotMadeAnew(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	says := func(kind string, is metav1.ConditionStatus, reason string) {
+		t.Helper()
+		world.eventually(t, "slurm", controller, func() error { return condition(controller, controller.Status.Conditions, kind, is, reason) })
+	}
+	claim, pod := &corev1.PersistentVolumeClaim{}, &corev1.Pod{}
+	world.get(t, "slurm-controller-state", claim)
+	if err := world.Delete(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	says(slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonStateBeingDeleted)
+	// What would be a reason to replace the pod.
+	set := &appsv1.StatefulSet{}
+	world.get(t, "slurm-controller", set)
+	world.patch(t, set, `{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}`)
+	world.observed(t, set, "next")
+	world.rests(t)
+	if world.get(t, "slurm-controller-0", pod); pod.DeletionTimestamp != nil {
+		t.Error("slurmctld's pod was deleted, and the state with it")
+	}
+	// The pod goes for another reason.
+	if err := world.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	world.patch(t, claim, `{"metadata": {"finalizers": null}}`) // as Kubernetes does when no pod uses it
+	says(slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonStateLost)
+	world.rests(t)
+	if err := world.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); !apierrors.IsNotFound(err) {
+		t.Errorf("there is another claim: %v", err)
+	}
+	// Somebody restores it.
+	world.create(t, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-state"}, Spec: claim.Spec})
+	set.Spec.Template.Labels[appsv1.ControllerRevisionHashLabelKey] = "next"
+	world.createPod(t, "slurm-controller-0", slurmctldAddress, set.Spec.Template)
+	says(slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+}
+
 // The connection to Slurm outlives an Accounting that somebody deletes: slurmctld runs on with the keys that it has.
 func TestSessionOutlivesTheAccounting(t *testing.T) {
 	world := newWorld(t)

@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// stateClaim is the claim for the saved state; nil when the state is not kept, or on a claim of the user's. Nobody owns it:
+// jobs are to survive the mistake of deleting a Controller.
+func stateClaim(controller *slinkyv1beta1.Controller) *corev1.PersistentVolumeClaim {
+	name, persistence := naming.StateClaim(controller), controller.Spec.Persistence
+	if name == "" || persistence.ExistingClaim != "" {
+		return nil
+	}
+	spec := *persistence.PersistentVolumeClaimSpec.DeepCopy()
+	if len(spec.AccessModes) == 0 {
+		spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		if controller.Spec.HA.Enabled {
+			spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+		}
+	}
+	if len(spec.Resources.Requests) == 0 {
+		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(defaultState)}
+	}
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: controller.Namespace, Labels: labels(controller)},
+		Spec:       spec,
+	}
+}
+
+// observeState looks for the claim with the saved state.
+func (r *Reconciler) observeState(ctx context.Context, scope *scope) error {
+	name := naming.StateClaim(scope.controller)
+	if name == "" {
+		return nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	switch err := r.Client.Get(ctx, client.ObjectKey{Namespace: scope.controller.Namespace, Name: name}, claim); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading claim %s: %w", name, err)
+	}
+	scope.state = claim
+	return nil
+}
+
+// stateProblem is that the saved state is gone, or about to go. A slurmctld that starts without it knows no job, and has every
+// job ended that its nodes run. So no claim is made in place of one that was in use, and no pod is ended that holds one.
+func stateProblem(scope *scope) *problem {
+	name := naming.StateClaim(scope.controller)
+	switch {
+	case name == "":
+	case scope.state == nil && scope.hadState(name):
+		return &problem{slinkyv1beta1.ReasonStateLost, fmt.Sprintf(
+			"claim %s was deleted, and with it what slurmctld knew of all jobs; a slurmctld that starts without it ends every job that runs, so none is started: "+
+				"restore a backup as docs/backup.md says, or make an empty claim of that name to begin anew without the jobs", name)}
+	case scope.state == nil && scope.controller.Spec.Persistence.ExistingClaim != "":
+		return &problem{slinkyv1beta1.ReasonReferenceNotFound, fmt.Sprintf("claim %s, which spec.persistence.existingClaim names, does not exist; create it", name)}
+	case scope.state != nil && scope.state.DeletionTimestamp != nil:
+		return &problem{slinkyv1beta1.ReasonStateBeingDeleted, fmt.Sprintf(
+			"claim %s is being deleted: it goes when slurmctld's pod ends, and with it what slurmctld knows of all jobs; "+
+				"back up the state while slurmctld runs, then restore it into a new claim, as docs/backup.md says", name)}
+	}
+	return nil
+}
+
+// hadState tells whether a slurmctld has run with its state on a claim.
+func (s *scope) hadState(claim string) bool {
+	if s.controller.Status.AppliedConfigHash == "" {
+		return false
+	}
+	return s.statefulSet == nil || slices.ContainsFunc(s.statefulSet.Spec.Template.Spec.Volumes, func(volume corev1.Volume) bool {
+		return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim
+	})
+}
