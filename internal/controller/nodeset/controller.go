@@ -105,7 +105,7 @@ func (r *Reconciler) look(scope *scope) {
 
 // pause is how long to wait before another reconcile although nothing happens; zero for ever.
 func pause(scope *scope, next *plan.Plan) time.Duration {
-	if scope.again || len(scope.awaited) > 0 || (next.Proof && scope.snapshot.Answers) { // or the newer look has not come
+	if scope.again || (next.Proof && scope.snapshot.Answers) { // or the newer look has not come
 		return time.Second
 	}
 	wake := next.Wake

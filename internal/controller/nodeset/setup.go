@@ -63,7 +63,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&appsv1.ControllerRevision{}).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.setsOnMachine), builder.WithPredicates(machineChanged)).
-		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.NodeSetsByController), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.NodeSetsByController), builder.WithPredicates(controllerChanged)).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting, index.NodeSetsByController), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(r.watchPool)).
 		Complete(r)
@@ -81,6 +81,15 @@ func podChanged(queue workQueue, pods ...client.Object) {
 			queue.AddAfter(request, settle)
 		}
 	}
+}
+
+// controllerChanged lets through another spec, and another configuration that slurmctld runs with, which new pods may wait for.
+var controllerChanged = predicate.Funcs{
+	UpdateFunc: func(update event.UpdateEvent) bool {
+		before, ok := update.ObjectOld.(*slinkyv1beta1.Controller)
+		after, same := update.ObjectNew.(*slinkyv1beta1.Controller)
+		return !ok || !same || before.Generation != after.Generation || before.Status.AppliedConfigHash != after.Status.AppliedConfigHash
+	},
 }
 
 // machineChanged lets through what a NodeSet has a use for, and keeps out heartbeats.

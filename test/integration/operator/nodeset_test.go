@@ -168,6 +168,19 @@ func (w *nodeWorld) cancelJob(t *testing.T, job int64) {
 	}
 }
 
+// A node that registers before slurmctld knows its GRES never gets it: its pod is made when slurmctld does, and not before.
+func TestPodsWaitUntilSlurmctldKnowsTheirGres(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(0))
+	w.patch(t, w.set, `{"spec":{"replicas":1,"slurmd":{"resources":{"limits":{"nvidia.com/gpu":"2"}}}}}`)
+	w.is(t, slinkyv1beta1.ConditionReady, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
+	w.rests(t)
+	w.hasPods(t)
+	stop := w.acceptEverything(t)
+	defer stop()
+	w.hasPods(t, "gpu-0")
+	w.ready(t)
+}
+
 func TestNodeSetComesUp(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(3))
 	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2")
