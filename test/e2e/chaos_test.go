@@ -34,9 +34,8 @@ func TestChaos(t *testing.T) {
 			day := &day{
 				nodeSet: startNodeSet(t, operator, version), machines: own, replicas: wanted,
 				random: rand.New(rand.NewPCG(*chaosSeed, 0)),
-				jobs:   ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 6, 1, 4, 5}},
 			}
-			day.begins(t)
+			day.begins(t, ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 6, 1, 4, 5}})
 			t.Run("the operator is killed", day.theOperatorIsKilled)
 			t.Run("the leader is killed", day.theLeaderIsKilled)
 			for _, name := range shuffled(day, faults) {
@@ -62,7 +61,7 @@ type day struct {
 	*nodeSet
 	machines *cluster.Cluster
 	random   *rand.Rand
-	jobs     ledger.Stream
+	books    *books
 	// replicas is how many nodes there are to be, and chores how much of the day's work is done.
 	replicas, chores int
 	// faults counts what was broken.
@@ -72,18 +71,17 @@ type day struct {
 }
 
 // begins lets users submit jobs.
-func (d *day) begins(t *testing.T) {
+func (d *day) begins(t *testing.T, jobs ledger.Stream) {
 	t.Helper()
-	d.command(t, d.jobs.Start()...)
+	d.books = d.opensBooks(t, jobs)
 	d.isWell(t, time.Minute)
 }
 
 // ends stops the stream of jobs, reads the ledger and returns what it says.
 func (d *day) ends(t *testing.T) string {
 	t.Helper()
-	books := &books{slurmCluster: d.slurmCluster, jobs: d.jobs}
-	books.close(t)
-	verdict := books.balance(t)
+	d.books.close(t)
+	verdict := d.books.balance(t)
 	text := fmt.Sprintf("%s; %d faults, %s", verdict, d.faults, recovery(d.recoveries))
 	totals.faults += d.faults
 	totals.recoveries = append(totals.recoveries, d.recoveries...)
@@ -121,7 +119,7 @@ func (d *day) suffers(t *testing.T, name string, fault fault) {
 // another, which goes on. The stream pauses: what the disaster costs must not be in its books.
 func (d *day) survives(t *testing.T, name string, disaster disaster) {
 	t.Helper()
-	d.command(t, d.jobs.Pause()...)
+	d.command(t, d.books.jobs.Pause()...)
 	d.namespace.Eventually(t, 2*time.Minute, "an empty queue", func(ctx context.Context) error {
 		out, err := d.login(ctx, "squeue", "--noheader")
 		if err == nil && out != "" {
@@ -154,7 +152,7 @@ func (d *day) survives(t *testing.T, name string, disaster disaster) {
 	} else {
 		d.endsTheJob(t, first)
 	}
-	d.command(t, d.jobs.Resume()...)
+	d.command(t, d.books.jobs.Resume()...)
 }
 
 // command runs a command where a user would.

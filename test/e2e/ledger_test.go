@@ -5,9 +5,12 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/slurm-operator/slurm-operator/test/cluster"
+	"github.com/slurm-operator/slurm-operator/test/cluster/audit"
 	"github.com/slurm-operator/slurm-operator/test/ledger"
 )
 
@@ -15,6 +18,8 @@ import (
 type books struct {
 	*slurmCluster
 	jobs ledger.Stream
+	// opened is when the stream began.
+	opened time.Time
 	// accepted are the numbers of the jobs, as far as they are read.
 	accepted string
 }
@@ -22,11 +27,16 @@ type books struct {
 // usersSubmit lets users submit one job after another to a partition, until the books are closed.
 func (c *slurmCluster) usersSubmit(t *testing.T, name, partition string) *books {
 	t.Helper()
-	books := &books{slurmCluster: c, jobs: ledger.Stream{Name: name, Partition: partition, Lengths: []int{2, 9, 1, 4, 7}}}
-	if _, err := c.login(t.Context(), books.jobs.Start()...); err != nil {
+	return c.opensBooks(t, ledger.Stream{Name: name, Partition: partition, Lengths: []int{2, 9, 1, 4, 7}})
+}
+
+// opensBooks starts a stream of jobs.
+func (c *slurmCluster) opensBooks(t *testing.T, jobs ledger.Stream) *books {
+	t.Helper()
+	if _, err := c.login(t.Context(), jobs.Start()...); err != nil {
 		t.Fatal(err)
 	}
-	return books
+	return &books{slurmCluster: c, jobs: jobs, opened: time.Now()}
 }
 
 // close ends the stream of jobs; those that were submitted go on.
@@ -62,9 +72,44 @@ func (b *books) balance(t *testing.T) ledger.Verdict {
 		return err
 	})
 	enter(verdict)
+	b.disturbedNobody(t)
 	t.Logf("%s: %s", b.version, verdict)
 	if len(verdict.Lost)+len(verdict.Requeued) > 0 || len(verdict.Completed) == 0 {
 		t.Errorf("the ledger says: %s", verdict)
 	}
 	return verdict
+}
+
+// disturbedNobody holds afterwards, by what the API server and accounting have noted, that the operator deleted no pod while a job ran on
+// it (I1). Of a cluster that is not ours there is no log to read.
+func (b *books) disturbedNobody(t *testing.T) {
+	t.Helper()
+	own, err := cluster.Open()
+	if err != nil {
+		return
+	}
+	deletions, err := audit.ReadFile(own.Plane.AuditLog(), b.opened, func(request audit.Request) bool {
+		return request.User == operatorUser && request.Namespace == b.namespace.Name && request.Code < http.StatusBadRequest &&
+			(request.Resource == "pods" && request.Verb == "delete" || request.Resource == "pods/eviction")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounting, err := b.login(t.Context(), ledger.AllRuns()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := ledger.ParseRuns(accounting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, deletion := range deletions {
+		totals.deletions++
+		for _, run := range runs {
+			if run.Covers(deletion.Name, deletion.At) {
+				totals.disturbed++
+				t.Errorf("the operator deleted pod %s at %s, while job %s ran there", deletion.Name, deletion.At.Format(time.TimeOnly), run.Job)
+			}
+		}
+	}
 }

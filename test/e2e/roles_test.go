@@ -39,9 +39,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// operatorUser is the operator, to the API server.
+const operatorUser = "system:serviceaccount:slurm-operator:slurm-operator"
+
 // Users that have roles, by the files that the roles are in.
 var users = map[string]string{
-	"system:serviceaccount:slurm-operator:slurm-operator":         "role.yaml",
+	operatorUser: "role.yaml",
 	"system:serviceaccount:slurm-operator:slurm-operator-webhook": "webhook_role.yaml",
 }
 

@@ -37,9 +37,8 @@ func TestSoak(t *testing.T) {
 	day := &day{
 		nodeSet: startNodeSet(t, operator, version), machines: own, replicas: wanted,
 		random: rand.New(rand.NewPCG(*chaosSeed, 1)),
-		jobs:   ledger.Stream{Name: "soak", Partition: "gpu", Lengths: []int{2, 9, 1, 4, 7}},
 	}
-	day.begins(t)
+	day.begins(t, ledger.Stream{Name: "soak", Partition: "gpu", Lengths: []int{2, 9, 1, 4, 7}})
 	curves := watchMetrics(t)
 	happenings := map[string]func(*testing.T){
 		"the operator is killed": day.theOperatorIsKilled,

@@ -13,6 +13,8 @@ import (
 // totals are of all stories and all faults of a run.
 var totals struct {
 	books, completed, requeued, lost, faults int
+	// deletions are the pods that the operator deleted while books were kept, and disturbed those on which a job ran then.
+	deletions, disturbed int
 	// recoveries are how long it took after the end of each fault until all was well.
 	recoveries []time.Duration
 }
@@ -27,8 +29,8 @@ func enter(verdict ledger.Verdict) {
 
 // summary is the line that a run ends with.
 func summary() string {
-	text := fmt.Sprintf("%d ledgers: %d jobs completed, %d requeued, %d lost; %d faults",
-		totals.books, totals.completed, totals.requeued, totals.lost, totals.faults)
+	text := fmt.Sprintf("%d ledgers: %d jobs completed, %d requeued, %d lost; %d pods deleted by the operator, %d of them under a job; %d faults",
+		totals.books, totals.completed, totals.requeued, totals.lost, totals.deletions, totals.disturbed, totals.faults)
 	if len(totals.recoveries) > 0 {
 		text += ", " + recovery(totals.recoveries)
 	}
