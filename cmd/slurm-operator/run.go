@@ -7,14 +7,21 @@ import (
 )
 
 func runCommand() *cobra.Command {
+	var state string
 	command := &cobra.Command{
 		Use:   "run COMMAND...",
 		Short: "Runs a daemon and sees to it that it ends when it is asked to (in the Slurm image)",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
+			if state != "" {
+				if err := daemon.HasState(state); err != nil {
+					return err
+				}
+			}
 			return daemon.Run(command.Context(), args, command.ErrOrStderr())
 		},
 	}
+	command.Flags().StringVar(&state, "expect-state", "", "do not start slurmctld unless this directory holds its saved state")
 	command.Flags().SetInterspersed(false) // what follows the command is its own
 	return command
 }

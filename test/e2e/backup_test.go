@@ -63,8 +63,8 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// losesItsState deletes the claim with slurmctld's saved state, and then ends slurmctld, which kept it. No slurmctld starts without it: it
-// would have all jobs ended that run.
+// losesItsState deletes the claim with slurmctld's saved state, and then ends slurmctld, which kept it. No slurmctld starts without it, nor
+// with an empty one: it would have all jobs ended that run.
 func (c *slurmCluster) losesItsState(t *testing.T) {
 	t.Helper()
 	says := func(reason string) {
@@ -78,6 +78,15 @@ func (c *slurmCluster) losesItsState(t *testing.T) {
 	c.namespace.MustRun(t, "delete", "pod/slurm-controller-0", "--timeout=3m")
 	says("StateLost")
 	c.namespace.MustRun(t, "wait", "pod/slurm-controller-0", "--for=condition=PodScheduled=False", "--timeout=1m")
+	c.namespace.Apply(t, []byte(`{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "slurm-controller-state"},
+		"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`))
+	c.namespace.Eventually(t, time.Minute, "a slurmctld that says what it misses", func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", `--output=jsonpath={.status.conditions[?(@.type=="Ready")].message}`)
+		if err == nil && !strings.Contains(out, "does not hold the state that slurmctld had") {
+			err = errors.New(out)
+		}
+		return err
+	})
 }
 
 // forgot reports that slurmctld knows a job.

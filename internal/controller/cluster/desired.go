@@ -23,6 +23,8 @@ const (
 	annotationSlurmKey = "controller." + slinkyv1beta1.GroupName + "/slurm-key-digest"
 	// annotationTouched is when a pod was last touched to make its kubelet look for new files.
 	annotationTouched = "controller." + slinkyv1beta1.GroupName + "/touched"
+	// annotationKeepsState on the StatefulSet says whether a slurmctld has run with its state on a claim.
+	annotationKeepsState = "controller." + slinkyv1beta1.GroupName + "/keeps-state"
 )
 
 // portName names slurmctld's port.

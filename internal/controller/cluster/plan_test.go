@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -140,7 +139,7 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 			func(s *scope) { s.mismatch, s.accounting = true, &slinkyv1beta1.Accounting{} }, slinkyv1beta1.ReasonKeyMismatch, "spec.slurmKeyRef",
 		},
 		"a claim with the state that was deleted": {
-			func(s *scope) { s.controller.Status.AppliedConfigHash, s.state = "ran", nil }, slinkyv1beta1.ReasonStateLost, "claim slurm-controller-state",
+			func(s *scope) { s.statefulSet, s.state = ranWith("slurm-controller-state"), nil }, slinkyv1beta1.ReasonStateLost, "claim slurm-controller-state",
 		},
 		"a claim with the state that is being deleted": {
 			func(s *scope) { s.state.DeletionTimestamp = new(metav1.NewTime(start)) }, slinkyv1beta1.ReasonStateBeingDeleted, "docs/backup.md",
@@ -257,30 +256,4 @@ func FuzzPodTemplate(f *testing.F) {
 			t.Error(err)
 		}
 	})
-}
-
-// Only a claim that a slurmctld has run with is missed: the first one is made, and so is one that the spec has come to ask for.
-func TestStateThatNeverWasIsNotLost(t *testing.T) {
-	ran := func(s *scope) { s.controller.Status.AppliedConfigHash = "ran" }
-	for name, change := range map[string]func(*scope){
-		"before slurmctld first ran": func(*scope) {},
-		"when the state was not kept until now": func(s *scope) {
-			ran(s)
-			s.statefulSet = &appsv1.StatefulSet{}
-		},
-		"when it is not kept": func(s *scope) {
-			ran(s)
-			s.controller.Spec.Persistence.Enabled = new(false)
-		},
-		"when slurmctld runs elsewhere": func(s *scope) {
-			ran(s)
-			s.controller.Spec.External = true
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if problem := stateProblem(newScope(promoteWith("good", "old"), change)); problem != nil {
-				t.Error(problem.message)
-			}
-		})
-	}
 }

@@ -28,10 +28,14 @@ const (
 	containerTrial       = "trial"
 )
 
+// volumeState is the volume with the saved state.
+const volumeState = "state"
+
 // Where things are in the pods.
 const (
 	helperDirectory = "/opt/slurm-operator"
 	helper          = helperDirectory + "/slurm-operator"
+	helperRun       = "run"
 	logDirectory    = "/var/log/slurm"
 	trialScratch    = "/trial"
 	trialCandidate  = "/etc/slurm-candidate"
@@ -51,12 +55,17 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 	if err := podtemplate.Stamp(&template, containerInstall); err != nil {
 		return nil, err
 	}
+	keeps := keepsState(scope)
+	if keeps {
+		expectState(&template)
+	}
 	configuration, err := podtemplate.Configuration(template)
 	if err != nil {
 		return nil, err
 	}
 	return applyappsv1.StatefulSet(naming.Controller(controller.Name), controller.Namespace).
 		WithLabels(labels(controller)).
+		WithAnnotations(map[string]string{annotationKeepsState: strconv.FormatBool(keeps)}).
 		WithSpec(applyappsv1.StatefulSetSpec().
 			WithReplicas(int32(len(naming.ControllerPods(controller)))). //nolint:gosec // at most ten
 
@@ -127,12 +136,12 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 
 func slurmctldContainer(image, release string) corev1.Container {
 	container := corev1.Container{
-		Name: containerSlurmctld, Image: image, Args: []string{helper, "run", "/usr/sbin/slurmctld", "-D"},
+		Name: containerSlurmctld, Image: image, Args: []string{helper, helperRun, "/usr/sbin/slurmctld", "-D"},
 		Ports:                    []corev1.ContainerPort{{Name: portName, ContainerPort: naming.PortSlurmctld, Protocol: corev1.ProtocolTCP}},
 		SecurityContext:          podtemplate.Locked(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: append(commonMounts(),
-			corev1.VolumeMount{Name: "state", MountPath: slurmconf.StateSaveLocation},
+			corev1.VolumeMount{Name: volumeState, MountPath: slurmconf.StateSaveLocation},
 			corev1.VolumeMount{Name: "log", MountPath: logDirectory},
 			helperMount(),
 		),
@@ -207,7 +216,7 @@ func volumes(scope *scope) []corev1.Volume {
 				keyProjection(scope.keys.JWT, slinkyv1beta1.JWTKeyFile),
 			},
 		}}},
-		{Name: "state", VolumeSource: state},
+		{Name: volumeState, VolumeSource: state},
 		{Name: "run", VolumeSource: emptyDir},
 		{Name: "log", VolumeSource: emptyDir},
 		{Name: "tmp", VolumeSource: emptyDir},

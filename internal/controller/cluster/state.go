@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,6 +14,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
 // stateClaim is the claim for the saved state; nil when the state is not kept, or on a claim of the user's. Nobody owns it:
@@ -55,16 +57,43 @@ func (r *Reconciler) observeState(ctx context.Context, scope *scope) error {
 	return nil
 }
 
+// keepsState tells whether a slurmctld has run with its state on a claim. It stays so, whichever claim the spec names.
+func keepsState(scope *scope) bool {
+	if naming.StateClaim(scope.controller) == "" {
+		return false
+	}
+	return kept(scope.statefulSet) || slices.ContainsFunc(scope.pods, func(pod corev1.Pod) bool {
+		return scope.agents[pod.Name].RunningHash != "" && slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
+			return volume.Name == volumeState && volume.PersistentVolumeClaim != nil
+		})
+	})
+}
+
+// kept tells whether that was so when the StatefulSet was last applied.
+func kept(set *appsv1.StatefulSet) bool {
+	return set != nil && set.Annotations[annotationKeepsState] == "true"
+}
+
+// expectState keeps slurmctld from starting without its state. It is no reason to replace a pod, so that it comes after the stamp.
+func expectState(template *corev1.PodTemplateSpec) {
+	for i := range template.Spec.Containers {
+		container := &template.Spec.Containers[i]
+		if container.Name == containerSlurmctld && len(container.Args) > 1 && container.Args[0] == helper && container.Args[1] == helperRun {
+			container.Args = slices.Insert(container.Args, 2, "--expect-state="+slurmconf.StateSaveLocation)
+		}
+	}
+}
+
 // stateProblem is that the saved state is gone, or about to go. A slurmctld that starts without it knows no job, and has every
 // job ended that its nodes run. So no claim is made in place of one that was in use, and no pod is ended that holds one.
 func stateProblem(scope *scope) *problem {
 	name := naming.StateClaim(scope.controller)
 	switch {
 	case name == "":
-	case scope.state == nil && scope.hadState(name):
+	case scope.state == nil && kept(scope.statefulSet) && usesClaim(scope.statefulSet, name):
 		return &problem{slinkyv1beta1.ReasonStateLost, fmt.Sprintf(
 			"claim %s was deleted, and with it what slurmctld knew of all jobs; a slurmctld that starts without it ends every job that runs, so none is started: "+
-				"restore a backup as docs/backup.md says, or make an empty claim of that name to begin anew without the jobs", name)}
+				"restore a backup as docs/backup.md says, or to begin anew without the jobs delete the Controller and make it again", name)}
 	case scope.state == nil && scope.controller.Spec.Persistence.ExistingClaim != "":
 		return &problem{slinkyv1beta1.ReasonReferenceNotFound, fmt.Sprintf("claim %s, which spec.persistence.existingClaim names, does not exist; create it", name)}
 	case scope.state != nil && scope.state.DeletionTimestamp != nil:
@@ -75,12 +104,8 @@ func stateProblem(scope *scope) *problem {
 	return nil
 }
 
-// hadState tells whether a slurmctld has run with its state on a claim.
-func (s *scope) hadState(claim string) bool {
-	if s.controller.Status.AppliedConfigHash == "" {
-		return false
-	}
-	return s.statefulSet == nil || slices.ContainsFunc(s.statefulSet.Spec.Template.Spec.Volumes, func(volume corev1.Volume) bool {
+func usesClaim(set *appsv1.StatefulSet, claim string) bool {
+	return slices.ContainsFunc(set.Spec.Template.Spec.Volumes, func(volume corev1.Volume) bool {
 		return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim
 	})
 }

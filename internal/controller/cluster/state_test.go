@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"encoding/json"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ranWith is the StatefulSet of a slurmctld that has run with its state on a claim.
+func ranWith(claim string) *appsv1.StatefulSet {
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationKeepsState: "true"}}}
+	set.Spec.Template.Spec.Volumes = []corev1.Volume{onClaim(claim)}
+	return set
+}
+
+func onClaim(claim string) corev1.Volume {
+	return corev1.Volume{Name: volumeState, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}}
+}
+
+// Only a claim that a slurmctld has run with is missed: the first one is made, and so is one that the spec has come to ask for.
+func TestStateThatNeverWasIsNotLost(t *testing.T) {
+	for name, change := range map[string]func(*scope){
+		"before slurmctld first ran": func(*scope) {},
+		"when the state was not kept until now": func(s *scope) {
+			s.statefulSet = &appsv1.StatefulSet{}
+		},
+		"when it was on another claim": func(s *scope) { s.statefulSet = ranWith("other") },
+		"when it is not kept any more": func(s *scope) {
+			s.statefulSet = ranWith("slurm-controller-state")
+			s.controller.Spec.Persistence.Enabled = new(false)
+		},
+		"when slurmctld runs elsewhere now": func(s *scope) {
+			s.statefulSet = ranWith("slurm-controller-state")
+			s.controller.Spec.External = true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if problem := stateProblem(newScope(promoteWith("good", "old"), change)); problem != nil {
+				t.Error(problem.message)
+			}
+		})
+	}
+}
+
+// A slurmctld that has run on a claim is not started without its state again, whatever claim that is; and none is replaced for that.
+func TestStateIsExpectedOnceThereWasOne(t *testing.T) {
+	runs := func(volume corev1.Volume, running string) func(*scope) {
+		return func(s *scope) {
+			s.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{volume}}}}
+			s.agents["slurm-controller-0"] = AgentState{RunningHash: running}
+		}
+	}
+	tests := map[string]struct {
+		change func(*scope)
+		want   bool
+	}{
+		"before slurmctld runs":                  {func(*scope) {}, false},
+		"while it starts":                        {runs(onClaim("c"), ""), false},
+		"when it runs":                           {runs(onClaim("c"), "hash"), true},
+		"when it runs without a claim until now": {runs(corev1.Volume{Name: volumeState}, "hash"), false},
+		"when it has run":                        {func(s *scope) { s.statefulSet = ranWith("c") }, true},
+		"when it is to run on another claim": {func(s *scope) {
+			s.statefulSet, s.controller.Spec.Persistence.ExistingClaim = ranWith("c"), "other"
+		}, true},
+		"when its state is not kept any more": {func(s *scope) {
+			s.statefulSet, s.controller.Spec.Persistence.Enabled = ranWith("c"), new(false)
+		}, false},
+		"when the command is the user's": {func(s *scope) {
+			s.statefulSet, s.controller.Spec.Slurmctld.Raw = ranWith("c"), []byte(`{"args":["mine"]}`)
+		}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			set := newScope(promoteWith("good", "new"), test.change)
+			got, err := statefulSet(set, "new")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var args []string
+			for _, container := range got.Spec.Template.Spec.Containers {
+				if *container.Name == containerSlurmctld {
+					args = container.Args
+				}
+			}
+			if expects := len(args) > 2 && args[2] == "--expect-state=/var/spool/slurmctld"; expects != test.want {
+				text, _ := json.Marshal(args)
+				t.Errorf("slurmctld is run with %s", text)
+			}
+		})
+	}
+	stamp := func(changes ...func(*scope)) string {
+		set, err := statefulSet(newScope(append(changes, promoteWith("good", "new"))...), "new")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set.Spec.Template.Annotations["slinky.slurm.net/template-hash"]
+	}
+	if before, after := stamp(), stamp(runs(onClaim("c"), "hash")); before == "" || before != after {
+		t.Errorf("the template was %q and is %q", before, after)
+	}
+}
