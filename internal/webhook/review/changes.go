@@ -46,12 +46,16 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 	if is.External {
 		return findings
 	}
-	if naming.StateClaim(before) != naming.StateClaim(after) {
+	switch from, to := naming.StateClaim(before), naming.StateClaim(after); {
+	case from != "" && to != "" && from != to:
 		findings = append(findings, find("spec.persistence", "",
-			"slurmctld starts from another volume and knows no job unless the saved state is copied there, so running jobs are lost; stop jobs first, or put the old value back"))
-	} else if differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) && found.Objects[Target{ClaimKind, naming.StateClaim(after)}].Object != nil {
+			"slurmctld is replaced, and does not start from claim %s unless that holds the state that claim %s has; copy it there first, or put the old value back", to, from))
+	case from != to:
 		findings = append(findings, find("spec.persistence", "",
-			"claim %s is made once and not changed after that, so this has no effect; change the claim itself, as far as its storage class allows", naming.StateClaim(after)))
+			"slurmctld starts from another volume and knows no job, so running jobs are lost; stop jobs first, or put the old value back"))
+	case differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) && found.Objects[Target{ClaimKind, to}].Object != nil:
+		findings = append(findings, find("spec.persistence", "",
+			"claim %s is made once and not changed after that, so this has no effect; change the claim itself, as far as its storage class allows", to))
 	}
 	if fields := changed(
 		difference{"spec.slurmctld", was.Slurmctld, is.Slurmctld},
