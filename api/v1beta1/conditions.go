@@ -99,6 +99,8 @@ const (
 	ReasonKeyMismatch = "KeyMismatch"
 	// ReasonStateLost says that the claim with slurmctld's saved state is gone, and that no slurmctld is started without it.
 	ReasonStateLost = "StateLost"
+	// ReasonStateInUse says that slurmctld is not moved away from its saved state while jobs run.
+	ReasonStateInUse = "StateInUse"
 	// ReasonStateBeingDeleted says that the claim with slurmctld's saved state goes when slurmctld's pod ends.
 	ReasonStateBeingDeleted = "StateBeingDeleted"
 	// ReasonAccountingNotReady says that the Accounting in accountingRef is not ready.

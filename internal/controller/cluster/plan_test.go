@@ -6,12 +6,14 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 var start = time.Unix(1_800_000_000, 0)
@@ -143,6 +145,15 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 		},
 		"a claim with the state that is being deleted": {
 			func(s *scope) { s.state.DeletionTimestamp = new(metav1.NewTime(start)) }, slinkyv1beta1.ReasonStateBeingDeleted, "docs/backup.md",
+		},
+		"a volume that is given up while jobs run": {
+			func(s *scope) {
+				s.statefulSet, s.controller.Spec.Persistence.Enabled = ranWith("slurm-controller-state"), new(false)
+				s.nodes = &slurm.Snapshot{Loads: map[string]slurm.Load{"gpu-0": {Running: 1}}}
+			}, slinkyv1beta1.ReasonStateInUse, "put the old value back",
+		},
+		"a volume that is wanted all at once while Slurm is silent": {
+			func(s *scope) { s.statefulSet, s.nodes = &appsv1.StatefulSet{}, nil }, slinkyv1beta1.ReasonStateInUse, "put the old value back",
 		},
 		"a claim of the user's that does not exist": {
 			func(s *scope) { s.controller.Spec.Persistence.ExistingClaim, s.state = "mine", nil }, slinkyv1beta1.ReasonReferenceNotFound, "claim mine",

@@ -63,9 +63,7 @@ func keepsState(scope *scope) bool {
 		return false
 	}
 	return kept(scope.statefulSet) || slices.ContainsFunc(scope.pods, func(pod corev1.Pod) bool {
-		return scope.agents[pod.Name].RunningHash != "" && slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
-			return volume.Name == volumeState && volume.PersistentVolumeClaim != nil
-		})
+		return scope.agents[pod.Name].RunningHash != "" && slices.ContainsFunc(pod.Spec.Volumes, isStateClaim)
 	})
 }
 
@@ -89,6 +87,9 @@ func expectState(template *corev1.PodTemplateSpec) {
 func stateProblem(scope *scope) *problem {
 	name := naming.StateClaim(scope.controller)
 	switch {
+	case scope.leavesState() && scope.holdsJobs():
+		return &problem{slinkyv1beta1.ReasonStateInUse, "spec.persistence.enabled was changed, so that slurmctld would start without what it knows of the jobs that run, and end them; " +
+			"put the old value back, or wait until no job runs"}
 	case name == "":
 	case scope.state == nil && kept(scope.statefulSet) && usesClaim(scope.statefulSet, name):
 		return &problem{slinkyv1beta1.ReasonStateLost, fmt.Sprintf(
@@ -104,8 +105,24 @@ func stateProblem(scope *scope) *problem {
 	return nil
 }
 
+// leavesState tells whether the saved state is to be on a claim from now on and was not, or the other way round.
+func (s *scope) leavesState() bool {
+	if s.statefulSet == nil || s.controller.Spec.External {
+		return false
+	}
+	wasKept := slices.ContainsFunc(s.statefulSet.Spec.Template.Spec.Volumes, isStateClaim)
+	return wasKept != (naming.StateClaim(s.controller) != "")
+}
+
+// holdsJobs tells whether a job holds a node. Where Slurm does not answer, one may.
+func (s *scope) holdsJobs() bool { return s.nodes == nil || len(s.nodes.Loads) > 0 }
+
+func isStateClaim(volume corev1.Volume) bool {
+	return volume.Name == volumeState && volume.PersistentVolumeClaim != nil
+}
+
 func usesClaim(set *appsv1.StatefulSet, claim string) bool {
 	return slices.ContainsFunc(set.Spec.Template.Spec.Volumes, func(volume corev1.Volume) bool {
-		return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim
+		return isStateClaim(volume) && volume.PersistentVolumeClaim.ClaimName == claim
 	})
 }

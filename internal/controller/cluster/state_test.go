@@ -7,6 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // ranWith is the StatefulSet of a slurmctld that has run with its state on a claim.
@@ -26,12 +28,12 @@ func onClaim(claim string) corev1.Volume {
 func TestStateThatNeverWasIsNotLost(t *testing.T) {
 	for name, change := range map[string]func(*scope){
 		"before slurmctld first ran": func(*scope) {},
-		"when the state was not kept until now": func(s *scope) {
-			s.statefulSet = &appsv1.StatefulSet{}
+		"when the state was not kept until now, and no job runs": func(s *scope) {
+			s.statefulSet, s.nodes = &appsv1.StatefulSet{}, &slurm.Snapshot{}
 		},
 		"when it was on another claim": func(s *scope) { s.statefulSet = ranWith("other") },
-		"when it is not kept any more": func(s *scope) {
-			s.statefulSet = ranWith("slurm-controller-state")
+		"when it is not kept any more, and no job runs": func(s *scope) {
+			s.statefulSet, s.nodes = ranWith("slurm-controller-state"), &slurm.Snapshot{}
 			s.controller.Spec.Persistence.Enabled = new(false)
 		},
 		"when slurmctld runs elsewhere now": func(s *scope) {

@@ -52,7 +52,7 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 			"slurmctld is replaced, and does not start from claim %s unless that holds the state that claim %s has; copy it there first, or put the old value back", to, from))
 	case from != to:
 		findings = append(findings, find("spec.persistence", "",
-			"slurmctld starts from another volume and knows no job, so running jobs are lost; stop jobs first, or put the old value back"))
+			"slurmctld starts from another volume when no job runs, and knows nothing of jobs that wait; put the old value back to keep them"))
 	case differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) && found.Objects[Target{ClaimKind, to}].Object != nil:
 		findings = append(findings, find("spec.persistence", "",
 			"claim %s is made once and not changed after that, so this has no effect; change the claim itself, as far as its storage class allows", to))
