@@ -306,13 +306,13 @@ func (m *Mirror) pollJobs(ctx context.Context, next *Snapshot, demanded bool) ([
 	if list.Unchanged {
 		return nil, nil
 	}
-	byNode, pending, running, err := loads(list.Jobs)
+	queue, err := count(list.Jobs)
 	if err != nil {
 		return nil, &Error{Kind: Malformed, Op: "list jobs", Err: err}
 	}
 	m.jobCursor = list.Cursor
-	changed := changedLoads(next.Loads, byNode)
-	next.Loads, next.Pending, next.Running = byNode, pending, running
+	changed := changedLoads(next.Loads, queue.Loads)
+	next.Queue = queue
 	// A queue that is busy changes all the time, and its list is long. What matters about jobs shows in the nodes too.
 	m.jobsQuietUntil = now.Add(min(time.Duration(list.Bytes)*time.Second/time.Duration(jobsRate), m.options.Slow))
 	return changed, nil

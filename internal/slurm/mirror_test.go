@@ -419,11 +419,11 @@ func TestVacancy(t *testing.T) {
 		"drained, in a snapshot timeless": {[]Node{drained}, nil, time.Time{}, Uncertain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			byNode, _, _, err := loads(test.jobs)
+			queue, err := count(test.jobs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			snapshot := &Snapshot{Loads: byNode, NodesAsOf: test.asOf, JobsAsOf: test.asOf}
+			snapshot := &Snapshot{Queue: queue, NodesAsOf: test.asOf, JobsAsOf: test.asOf}
 			snapshot.Nodes, _ = shareNodes(nil, test.nodes)
 			if got := snapshot.Vacancy("n", now); got != test.want {
 				t.Errorf("vacancy is %s, want %s", got, test.want)
@@ -437,28 +437,33 @@ func TestVacancy(t *testing.T) {
 	}
 }
 
-func TestLoads(t *testing.T) {
+func TestCount(t *testing.T) {
 	end := time.Unix(1000, 0)
-	byNode, pending, running, err := loads([]Job{
-		{ID: 1, States: []string{"RUNNING"}, Nodes: "n[0-1]", End: end},
-		{ID: 2, States: []string{"RUNNING"}, Nodes: "n1", End: end.Add(time.Hour)},
-		{ID: 3, States: []string{"COMPLETED", "COMPLETING"}, Nodes: "n1", End: end},
-		{ID: 4, States: []string{"SUSPENDED"}, Nodes: "n2"},
-		{ID: 5, States: []string{"PENDING"}},
-		{ID: 6, States: []string{"FAILED"}, Nodes: "n3"},
+	got, err := count([]Job{
+		{ID: 1, States: []string{"RUNNING"}, Nodes: "n[0-1]", Partition: "p", End: end},
+		{ID: 2, States: []string{"RUNNING"}, Nodes: "n1", Partition: "p", End: end.Add(time.Hour)},
+		{ID: 3, States: []string{"COMPLETED", "COMPLETING"}, Nodes: "n1", Partition: "completing", End: end},
+		{ID: 4, States: []string{"SUSPENDED"}, Nodes: "n2", Partition: "suspended"},
+		{ID: 5, States: []string{"PENDING"}, Partition: "p,pending"},
+		{ID: 6, States: []string{"FAILED"}, Nodes: "n3", Partition: "ended"},
+		{ID: 7, Partition: "odd"},
 	})
-	if err != nil || pending != 1 || running != 2 {
-		t.Errorf("%d pending, %d running: %v", pending, running, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	want := map[string]Load{
-		"n0": {Running: 1, Until: end, Job: 1},
-		"n1": {Running: 2, Completing: 1, Until: end.Add(time.Hour), Job: 2},
-		"n2": {Other: 1, Job: 4, Unlimited: true},
+	want := Queue{
+		Pending: 1, Running: 2,
+		Loads: map[string]Load{
+			"n0": {Running: 1, Until: end, Job: 1},
+			"n1": {Running: 2, Completing: 1, Until: end.Add(time.Hour), Job: 2},
+			"n2": {Other: 1, Job: 4, Unlimited: true},
+		},
+		Partitions: map[string]int{"p": 3, "completing": 1, "suspended": 1, "pending": 1, "odd": 1},
 	}
-	if diff := cmp.Diff(want, byNode); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, _, _, err := loads([]Job{{States: []string{"RUNNING"}, Nodes: "n[0-"}}); err == nil {
+	if _, err := count([]Job{{States: []string{"RUNNING"}, Nodes: "n[0-"}}); err == nil {
 		t.Error("a job whose nodes cannot be read was overlooked")
 	}
 }

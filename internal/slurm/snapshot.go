@@ -3,6 +3,7 @@ package slurm
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slurm-operator/slurm-operator/internal/hostlist"
@@ -15,15 +16,22 @@ type Snapshot struct {
 	Generation uint64
 	// Nodes are all nodes, sorted by name.
 	Nodes []*Node
-	// Loads has the jobs on each node that has some.
-	Loads map[string]Load
-	// Pending and Running count the jobs of the cluster.
-	Pending, Running int
+	Queue
 	// NodesAsOf and JobsAsOf are when slurmrestd was last asked with success, on our clock: what the snapshot says was
 	// so at that time or later. They do not move while the mirror has no reason to ask.
 	NodesAsOf, JobsAsOf time.Time
 	// ControllerSince is Diag.CountersSince.
 	ControllerSince time.Time
+}
+
+// A Queue is the jobs of a cluster, counted.
+type Queue struct {
+	// Loads has the jobs on each node that has some.
+	Loads map[string]Load
+	// Partitions counts the jobs of each partition that has some: those that wait for nodes and those that hold some.
+	Partitions map[string]int
+	// Pending and Running count the jobs of the cluster.
+	Pending, Running int
 }
 
 // A Load is the jobs that hold a node.
@@ -156,31 +164,36 @@ func shareNodes(old []*Node, list []Node) (nodes []*Node, changed []string) {
 // maxNodes is Slurm's own limit to the nodes of a cluster, and so of a job.
 const maxNodes = 65536
 
-// loads counts the jobs on each node. A job whose nodes cannot be read makes the whole list useless.
-func loads(jobs []Job) (byNode map[string]Load, pending, running int, err error) {
-	byNode = map[string]Load{}
+// count counts jobs. One whose nodes cannot be read makes the whole list useless.
+func count(jobs []Job) (Queue, error) {
+	queue := Queue{Loads: map[string]Load{}, Partitions: map[string]int{}}
 	for i := range jobs {
 		job := &jobs[i]
 		switch {
 		case job.Pending():
-			pending++
+			queue.Pending++
 		case job.Running():
-			running++
+			queue.Running++
+		}
+		if job.Pending() || job.Holds() {
+			for partition := range strings.SplitSeq(job.Partition, ",") {
+				queue.Partitions[partition]++
+			}
 		}
 		if !job.Holds() {
 			continue
 		}
 		names, err := hostlist.Expand(job.Nodes, maxNodes)
 		if err != nil {
-			return nil, 0, 0, err
+			return Queue{}, err
 		}
 		for _, name := range names {
-			load := byNode[name]
+			load := queue.Loads[name]
 			load.add(job)
-			byNode[name] = load
+			queue.Loads[name] = load
 		}
 	}
-	return byNode, pending, running, nil
+	return queue, nil
 }
 
 // changedLoads lists the nodes whose loads differ.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestGrowth adds nodes with GPUs, their partition, and a partition over old and new nodes to a cluster while its users submit jobs.
-// slurmctld takes all of it without a restart, and nobody writes a gres.conf.
+// TestGrowth adds nodes with GPUs, their partition, and a partition over old and new nodes to a cluster while its users submit jobs, and
+// takes that partition away again while a job runs in it. slurmctld takes all of it without a restart, and nobody writes a gres.conf.
 func TestGrowth(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
@@ -33,6 +33,7 @@ func TestGrowth(t *testing.T) {
 			t.Logf("%s: a node with GPUs takes jobs %.1f s after its NodeSet was applied", version, time.Since(started).Seconds())
 			cluster.handsOutGPUs(t)
 			cluster.takesAPartitionOverAll(t)
+			cluster.losesThatPartition(t)
 
 			if now := cluster.slurmctldStart(t); now != slurmctld {
 				t.Errorf("slurmctld's container started at %s, and now at %s", slurmctld, now)
@@ -102,4 +103,38 @@ func (c *slurmCluster) takesAPartitionOverAll(t *testing.T) {
 	if err != nil || strings.TrimSpace(out) != "dgx-0" {
 		t.Errorf("srun in the new partition printed %q: %v", out, err)
 	}
+}
+
+// losesThatPartition takes the partition away while one job runs in it and another waits. Slurm would end both: so the partition takes no
+// new ones, and goes when both have come to their ends.
+func (c *slurmCluster) losesThatPartition(t *testing.T) {
+	t.Helper()
+	running := c.startsAJob(t, "--partition=both", "--mem=64M")
+	waiting := c.queuesAJob(t, "--partition=both", "--mem=64M", "--dependency=afterok:"+running)
+	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP")
+	c.namespace.Eventually(t, time.Minute, "a partition that takes no new jobs", func(ctx context.Context) error {
+		out, err := c.login(ctx, "scontrol", "show", "partition", "both")
+		if err == nil && !strings.Contains(out, "State=DRAIN") {
+			err = fmt.Errorf("it is %s", out)
+		}
+		return err
+	})
+	c.configurationIs(t, "True|Applied")
+	if err := c.jobIs(t.Context(), running, "JobState=RUNNING", "Restarts=0"); err != nil {
+		t.Error(err)
+	}
+	if out, err := c.login(t.Context(), "sbatch", "--partition=both", "--mem=64M", "--wrap=true"); err == nil {
+		t.Errorf("it takes a new job: %s", out)
+	}
+	c.endsTheJob(t, running)
+	c.namespace.Eventually(t, time.Minute, "the end of the job that waited", func(ctx context.Context) error {
+		return c.jobIs(ctx, waiting, "JobState=COMPLETED", "Restarts=0")
+	})
+	c.namespace.Eventually(t, 2*time.Minute, "the end of the partition", func(ctx context.Context) error {
+		out, err := c.login(ctx, "sinfo", "--noheader", "--format=%R")
+		if err == nil && strings.Contains(out, "both") {
+			err = fmt.Errorf("there are %q", out)
+		}
+		return err
+	})
 }

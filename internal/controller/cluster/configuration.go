@@ -36,6 +36,8 @@ type candidate struct {
 	// files are all files by their names, slurm.conf marked with the hash of all.
 	files map[string]string
 	hash  string
+	// leaving are the partitions that the spec no longer has, and that still have jobs, or may have.
+	leaving []string
 }
 
 // build makes the configuration that the spec asks for.
@@ -82,7 +84,10 @@ func build(scope *scope) (candidate, *problem) {
 	if err != nil {
 		return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, "spec.extraConf: " + err.Error()}
 	}
-	return seal(document, files)
+	document, leaving := keepPartitions(scope, document)
+	sealed, problem := seal(document, files)
+	sealed.leaving = leaving
+	return sealed, problem
 }
 
 // addGres adds the files that let GPUs of pods count, where there are any, and returns the types of all GRES. A NodeSet with
@@ -117,7 +122,7 @@ func seal(document slurmconf.Document, files map[string]string) (candidate, *pro
 		return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, fmt.Sprintf(
 			"the configuration files have %d bytes together, and a ConfigMap holds %d; put large scripts into the image", size, maxConfiguration)}
 	}
-	return candidate{document, files, hash}, nil
+	return candidate{document: document, files: files, hash: hash}, nil
 }
 
 // A referenced file is one value of a ConfigMap that the spec names.

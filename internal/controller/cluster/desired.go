@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"maps"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ const (
 	annotationSlurmKey = "controller." + slinkyv1beta1.GroupName + "/slurm-key-digest"
 	// annotationTouched is when a pod was last touched to make its kubelet look for new files.
 	annotationTouched = "controller." + slinkyv1beta1.GroupName + "/touched"
+	// annotationLeaving names the partitions that take no new jobs, and go when they have none.
+	annotationLeaving = "controller." + slinkyv1beta1.GroupName + "/leaving-partitions"
 	// annotationKeepsState on the StatefulSet says whether a slurmctld has run with its state on a claim.
 	annotationKeepsState = "controller." + slinkyv1beta1.GroupName + "/keeps-state"
 )
@@ -66,9 +69,13 @@ func serviceAccount(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAc
 
 // promotedConfigMap is the configuration that slurmctld runs or starts with.
 func promotedConfigMap(scope *scope, candidate candidate) *applycorev1.ConfigMapApplyConfiguration {
-	return configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
+	live := configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
 		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion, annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey)}).
 		WithData(candidate.files)
+	if len(candidate.leaving) > 0 {
+		live.WithAnnotations(map[string]string{annotationLeaving: strings.Join(candidate.leaving, ",")})
+	}
+	return live
 }
 
 // candidateConfigMap is the configuration for a trial, which touches nothing that is real.

@@ -3,14 +3,10 @@ package cluster
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
-
-// metricsInterval is how often to look whether the last old slurmd has gone, while metrics wait for it.
-const metricsInterval = 15 * time.Second
 
 // metrics tells whether slurmctld's own metrics are on: where they are wanted, and Slurm has them. Whoever reaches slurmctld may
 // read them, and they name users, so they are never on unasked.

@@ -49,6 +49,8 @@ type scope struct {
 	pods        []corev1.Pod
 	agents      map[string]AgentState // by the name of the pod
 	nodes       *slurm.Snapshot       // nil before Slurm was reached
+	// emptied are the leaving partitions that have no jobs and get none.
+	emptied map[string]bool
 
 	images naming.Images
 	now    time.Time
@@ -62,6 +64,8 @@ type promoted struct {
 	image, slurmVersion string
 	// slurmKey is the digest of the key that all daemons share.
 	slurmKey string
+	// leaving are the partitions in it that take no new jobs, and go when they have none.
+	leaving []string
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
@@ -69,7 +73,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err != nil || controller == nil {
 		return nil, err // what it owns goes with it
 	}
-	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeState, r.observePods, r.observeNodes}
+	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeState, r.observePods, r.observeNodes, r.observeLeaving}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
 	scope.image = imageOf(controller.Spec.Slurmctld, r.Images.For(naming.Slurmctld))
 	for _, step := range steps {
@@ -189,6 +193,7 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 			files: live.Data, hash: live.Annotations[annotationHash],
 			image: live.Annotations[annotationImage], slurmVersion: live.Annotations[annotationVersion],
 			slurmKey: live.Annotations[annotationSlurmKey],
+			leaving:  strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
 		}
 	}
 	trials, err := reference.Pods(ctx, r.Client, naming.Trials, controller)

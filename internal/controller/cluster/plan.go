@@ -216,8 +216,8 @@ func (p plan) again(scope *scope) time.Duration {
 		if done, _ := applied(scope, p.candidate.hash); !done {
 			return applyInterval
 		}
-		if metricsWait(scope) {
-			return metricsInterval
+		if metricsWait(scope) || len(p.candidate.leaving) > 0 {
+			return waitInterval
 		}
 	case notBuilt, begin, trying, refused:
 	}

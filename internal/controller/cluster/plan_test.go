@@ -149,7 +149,7 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 		"a volume that is given up while jobs run": {
 			func(s *scope) {
 				s.statefulSet, s.controller.Spec.Persistence.Enabled = ranWith("slurm-controller-state"), new(false)
-				s.nodes = &slurm.Snapshot{Loads: map[string]slurm.Load{"gpu-0": {Running: 1}}}
+				s.nodes = &slurm.Snapshot{Queue: slurm.Queue{Loads: map[string]slurm.Load{"gpu-0": {Running: 1}}}}
 			}, slinkyv1beta1.ReasonStateInUse, "put the old value back",
 		},
 		"a volume that is wanted all at once while Slurm is silent": {

@@ -86,7 +86,7 @@ func configurationCondition(scope *scope, plan plan) fact {
 	if done, why := applied(scope, hash); !done {
 		return no(slinkyv1beta1.ReasonApplying, "configuration %s is on its way to slurmctld: %s", hash, why)
 	}
-	message := "slurmctld runs with configuration " + hash
+	message := "slurmctld runs with configuration " + hash + leavingMessage(plan.candidate.leaving)
 	if metricsWait(scope) {
 		message += "; its metrics are turned on when no slurmd is older than Slurm 25.11"
 	}

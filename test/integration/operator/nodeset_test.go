@@ -168,6 +168,43 @@ func (w *nodeWorld) cancelJob(t *testing.T, job int64) {
 	}
 }
 
+// slurmctld ends all jobs of a partition that it loses: one that is taken out of the spec stays until its last job has ended.
+func TestPartitionLeavesAfterItsLastJob(t *testing.T) {
+	w := newNodeWorld(t, newNodeSet(1))
+	stop := w.acceptEverything(t)
+	defer stop()
+	controller, live := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}, &corev1.ConfigMap{}
+	has := func(line string, want bool) func() error {
+		return func() error {
+			if conf := live.Data["slurm.conf"]; strings.Contains(conf, line+"\n") != want {
+				return fmt.Errorf("that slurm.conf has %s is not %t:\n%s", line, want, conf)
+			}
+			return nil
+		}
+	}
+	w.patch(t, controller, `{"spec":{"extraConf":"PartitionName=all Nodes=ALL Default=YES"}}`)
+	w.eventually(t, "slurm-config", live, has("PartitionName=all Nodes=ALL Default=YES", true))
+	job := w.runJob(t, "gpu-0", time.Hour)
+	w.patch(t, controller, `{"spec":{"extraConf":""}}`)
+	w.eventually(t, "slurm-config", live, has("PartitionName=all Nodes=ALL State=DRAIN", true))
+	w.eventually(t, "slurm", controller, func() error {
+		applied := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied)
+		if applied == nil || applied.Status != metav1.ConditionTrue || !strings.Contains(applied.Message, "partition all") {
+			return fmt.Errorf("the condition is %+v", applied)
+		}
+		return nil
+	})
+	w.rests(t)
+	w.eventually(t, "slurm-config", live, has("PartitionName=all Nodes=ALL State=DRAIN", true))
+	w.cancelJob(t, job)
+	w.eventually(t, "slurm-config", live, func() error {
+		if strings.Contains(live.Data["slurm.conf"], "PartitionName=all") {
+			return errors.New("the partition is still there")
+		}
+		return nil
+	})
+}
+
 // A node that registers before slurmctld knows its GRES never gets it: its pod is made when slurmctld does, and not before.
 func TestPodsWaitUntilSlurmctldKnowsTheirGres(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(0))

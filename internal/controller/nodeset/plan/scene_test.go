@@ -21,7 +21,7 @@ func scene(pods int, edits ...edit) *plan.Snapshot {
 			Update: plan.Update{Replace: true, MaxUnavailable: 1},
 		},
 		Machines: map[string]plan.Machine{"m1": {Wanted: true, Node: "gpu-m1"}},
-		Slurm:    &slurm.Snapshot{NodesAsOf: second, JobsAsOf: second, ControllerSince: long, Loads: map[string]slurm.Load{}},
+		Slurm:    &slurm.Snapshot{NodesAsOf: second, JobsAsOf: second, ControllerSince: long, Queue: slurm.Queue{Loads: map[string]slurm.Load{}}},
 	}
 	for i := range pods {
 		name := fmt.Sprintf("gpu-%d", i)

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+)
+
+// withPartitions gives a scope NodeSets that have partitions.
+func withPartitions(names ...string) func(*scope) {
+	return func(s *scope) {
+		s.nodeSets = nil
+		for _, name := range names {
+			set := slinkyv1beta1.NodeSet{}
+			set.Name, set.Spec.Partition.Enabled = name, true
+			s.nodeSets = append(s.nodeSets, set)
+		}
+	}
+}
+
+// promoteBuilt says that what a scope asks for was let through.
+func promoteBuilt(t *testing.T, s *scope) {
+	t.Helper()
+	candidate, problem := build(s)
+	if problem != nil {
+		t.Fatal(problem.message)
+	}
+	s.promoted = &promoted{files: candidate.files, hash: candidate.hash, image: s.image, leaving: candidate.leaving}
+}
+
+// slurmctld ends the jobs of a partition that it loses: one that the spec no longer has first takes no new ones, and goes when it is empty.
+func TestPartitionsLeaveAfterTheirJobs(t *testing.T) {
+	scope := newScope(withPartitions("cpu", "gpu"))
+	promoteBuilt(t, scope)
+	withPartitions("cpu")(scope)
+	says := func(partition string) bool {
+		t.Helper()
+		candidate, problem := build(scope)
+		if problem != nil {
+			t.Fatal(problem.message)
+		}
+		stays := strings.Contains(candidate.files[slurmConfFile], "PartitionName="+partition+" State=DRAIN\n")
+		if stays != slices.Contains(candidate.leaving, partition) {
+			t.Errorf("%v are leaving, with\n%s", candidate.leaving, candidate.files[slurmConfFile])
+		}
+		return stays
+	}
+	if !says("gpu") {
+		t.Error("it went before it took no more jobs")
+	}
+	promoteBuilt(t, scope)
+	if plan := decide(scope); plan.stage != settled {
+		t.Errorf("what leaves makes another configuration each time: stage %d", plan.stage)
+	}
+	if !says("gpu") {
+		t.Error("it went although nobody knows of its jobs")
+	}
+	scope.emptied = map[string]bool{"gpu": false}
+	if !says("gpu") {
+		t.Error("it went with its jobs")
+	}
+	scope.emptied["gpu"] = true
+	if says("gpu") {
+		t.Error("it stays without jobs")
+	}
+	promoteBuilt(t, scope)
+	if says("gpu") {
+		t.Error("it came back")
+	}
+}
+
+func TestPartitionThatComesBackTakesJobs(t *testing.T) {
+	scope := newScope(withPartitions("gpu"))
+	promoteBuilt(t, scope)
+	hash := scope.promoted.hash
+	withPartitions()(scope)
+	promoteBuilt(t, scope)
+	withPartitions("gpu")(scope)
+	if candidate, problem := build(scope); problem != nil || candidate.hash != hash || len(candidate.leaving) > 0 {
+		t.Errorf("the configuration is\n%s", candidate.files[slurmConfFile])
+	}
+}

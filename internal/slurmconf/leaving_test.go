@@ -1,0 +1,44 @@
+package slurmconf
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestKeepPartitions(t *testing.T) {
+	parse := func(text string) Document {
+		t.Helper()
+		document, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return document
+	}
+	earlier := parse(`NodeSet=gpu Feature=gpu
+NodeSet=old Feature=old
+PartitionName=DEFAULT MaxTime=60
+PartitionName=gpu Nodes=gpu
+PartitionName=long Nodes=gpu,old,host-1 Default=YES MaxTime=7-0 State=UP Alternate=gpu
+PartitionName=all Nodes=ALL
+PartitionName=old Nodes=old
+PartitionName=idle Nodes=old
+`)
+	document := parse("NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu\n")
+	kept, leaving := KeepPartitions(document, earlier, func(name string) bool { return name == "idle" })
+	if want := []string{"long", "all", "old"}; !slices.Equal(leaving, want) {
+		t.Errorf("%v are leaving instead of %v", leaving, want)
+	}
+	want := parse(`NodeSet=gpu Feature=gpu
+PartitionName=gpu Nodes=gpu
+PartitionName=long Nodes=gpu MaxTime=7-0 State=DRAIN
+PartitionName=all Nodes=ALL State=DRAIN
+PartitionName=old State=DRAIN
+`)
+	if !kept.Equal(want) {
+		t.Errorf("the document is\n%s", kept.Render())
+	}
+	again, leaving := KeepPartitions(document, kept, func(string) bool { return true })
+	if len(leaving) > 0 || !again.Equal(document) {
+		t.Errorf("%v stay in\n%s", leaving, again.Render())
+	}
+}
