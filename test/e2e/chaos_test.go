@@ -166,33 +166,44 @@ func (d *day) command(t *testing.T, command ...string) {
 // recovers waits until all is well after a fault that ended then, and notes how long that took.
 func (d *day) recovers(t *testing.T, after string, mended time.Time) {
 	t.Helper()
-	d.isWell(t, 2*time.Minute)
+	var course []string
+	d.namespace.Eventually(t, 2*time.Minute, "all to be well", func(ctx context.Context) error {
+		err := d.ails(ctx)
+		if err != nil {
+			jobs, _ := d.login(ctx, "squeue", "--noheader", "--format=%i %P %T %M %R")
+			course = append(course, fmt.Sprintf("%.1f s: %v; jobs %q", time.Since(mended).Seconds(), err, jobs))
+		}
+		return err
+	})
 	took := time.Since(mended)
 	d.recoveries = append(d.recoveries, took)
 	t.Logf("%s: %s: well again after %.1f s", d.version, after, took.Seconds())
 	if took > time.Minute {
-		t.Errorf("it took %s until all was well again", took)
+		t.Errorf("it took %s until all was well again:\n%s", took, strings.Join(course, "\n"))
 	}
 }
 
 // isWell waits until everything is as the administrator wants it.
 func (d *day) isWell(t *testing.T, timeout time.Duration) {
 	t.Helper()
-	d.namespace.Eventually(t, timeout, "all to be well", func(ctx context.Context) error {
-		for _, object := range []string{"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login", "token/root", "nodeset/gpu"} {
-			if err := d.isReady(ctx, object); err != nil {
-				return err
-			}
-		}
-		if err := conditionIs(ctx, d.namespace, "nodeset/gpu", "UpdateInProgress", "False|UpToDate"); err != nil {
+	d.namespace.Eventually(t, timeout, "all to be well", d.ails)
+}
+
+// ails is what is not as the administrator wants it.
+func (d *day) ails(ctx context.Context) error {
+	for _, object := range []string{"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login", "token/root", "nodeset/gpu"} {
+		if err := d.isReady(ctx, object); err != nil {
 			return err
 		}
-		out, err := d.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding", "--states=idle,mixed,allocated,completing", "--format=%N %t")
-		if nodes := strings.Fields(out); err == nil && len(nodes) != 2*d.replicas {
-			err = fmt.Errorf("of %d nodes, these take jobs: %v", d.replicas, nodes)
-		}
+	}
+	if err := conditionIs(ctx, d.namespace, "nodeset/gpu", "UpdateInProgress", "False|UpToDate"); err != nil {
 		return err
-	})
+	}
+	out, err := d.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding", "--states=idle,mixed,allocated,completing", "--format=%N %t")
+	if nodes := strings.Fields(out); err == nil && len(nodes) != 2*d.replicas {
+		err = fmt.Errorf("of %d nodes, these take jobs: %v", d.replicas, nodes)
+	}
+	return err
 }
 
 // isReady reports that an object is not ready, or is not known to be since it was changed.
