@@ -29,6 +29,7 @@ func TestBackup(t *testing.T) {
 			waiting := set.queuesAJob(t, "--partition=gpu", "--mem=64M", "--dependency=afterok:"+running)
 			books.close(t)
 			books.balance(t)
+			set.savesTheStart(t, running) // and the ends of the others, which would run again after a restore
 
 			admin := set.administrator(t)
 			admin.follows(t, "Back up")
@@ -51,8 +52,9 @@ func TestBackup(t *testing.T) {
 			set.namespace.Eventually(t, time.Minute, "the end of the job that waited", func(ctx context.Context) error {
 				return set.jobIs(ctx, waiting, "JobState=COMPLETED", "Restarts=0")
 			})
-			after := set.usersSubmit(t, "restored", "gpu")
 			set.isWhole(t)
+			after := set.usersSubmit(t, "restored", "gpu")
+			set.endsTheJob(t, set.startsAJob(t, "--partition=gpu", "--mem=64M"))
 			after.close(t)
 			for _, job := range after.balance(t).Completed {
 				if number, err := strconv.Atoi(job); err != nil || number < 200000 {
