@@ -29,11 +29,9 @@ func main() {
 	root.AddCommand(
 		managerCommand(), webhookCommand(), releaseCommand(), agentCommand(), installCommand(), runCommand(), slurmdbdCommand(), trialCommand(),
 	)
-	// A second signal changes nothing: whoever saves what it knows, as slurmctld does under this program, may take its time.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := root.ExecuteContext(ctx)
-	stop()
-	if err != nil {
+	// A second signal changes nothing, to the very end: whoever saves what it knows, as slurmctld does under this program, may take its time.
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "slurm-operator:", err)
 		os.Exit(1)
 	}
