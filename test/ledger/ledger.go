@@ -89,7 +89,10 @@ func Judge(accepted, accounting string) (Verdict, error) {
 		begun[fields[0]] = append(begun[fields[0]], strings.Join(fields[1:], "|"))
 	}
 	jobs := strings.Fields(accepted)
-	for job := range begun {
+	for job, times := range begun {
+		if !slices.Contains(jobs, job) && len(times) == 1 && times[0] == refused {
+			continue
+		}
 		jobs = append(jobs, job)
 	}
 	slices.Sort(jobs)
@@ -99,6 +102,9 @@ func Judge(accepted, accounting string) (Verdict, error) {
 	}
 	return verdict, nil
 }
+
+// refused is what accounting says of a job that Slurm 24.11 did not accept, for lack of nodes: it never began.
+const refused = "FAILED|0|1:0|None assigned"
 
 func (v *Verdict) add(job string, begun []string) {
 	if len(begun) == 0 {

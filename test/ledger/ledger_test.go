@@ -22,6 +22,7 @@ func TestJudge(t *testing.T) {
 		"5|RUNNING|0|0:0|gpu-1",
 		"6|COMPLETED|0|1:0|gpu-1",
 		"8|COMPLETED|0|0:0|gpu-3",
+		"9|FAILED|0|1:0|None assigned",
 	}, "\n"))
 	if err != nil {
 		t.Fatal(err)
