@@ -9,12 +9,18 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster"
 )
 
+// openCluster returns the cluster under test when it is one of our own.
+func openCluster() (own *cluster.Cluster, ours bool) {
+	own, err := cluster.Open()
+	return own, err == nil && own.Plane.Kubeconfig() == os.Getenv("KUBECONFIG")
+}
+
 // ownCluster returns the cluster under test when it is one whose nodes can be broken. On any other cluster the test stands
 // aside.
 func ownCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	own, err := cluster.Open()
-	if err != nil || own.Plane.Kubeconfig() != os.Getenv("KUBECONFIG") {
+	own, ours := openCluster()
+	if !ours {
 		t.Skip("this needs a node whose power can be cut: run it on the cluster of make cluster-up")
 	}
 	return own

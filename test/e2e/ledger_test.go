@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slurm-operator/slurm-operator/test/cluster"
 	"github.com/slurm-operator/slurm-operator/test/cluster/audit"
 	"github.com/slurm-operator/slurm-operator/test/ledger"
 )
@@ -84,8 +83,8 @@ func (b *books) balance(t *testing.T) ledger.Verdict {
 // it (I1). Of a cluster that is not ours there is no log to read.
 func (b *books) disturbedNobody(t *testing.T) {
 	t.Helper()
-	own, err := cluster.Open()
-	if err != nil {
+	own, ours := openCluster()
+	if !ours {
 		return
 	}
 	deletions, err := audit.ReadFile(own.Plane.AuditLog(), b.opened, func(request audit.Request) bool {
