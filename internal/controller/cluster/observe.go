@@ -49,8 +49,8 @@ type scope struct {
 	pods        []corev1.Pod
 	agents      map[string]AgentState // by the name of the pod
 	nodes       *slurm.Snapshot       // nil before Slurm was reached
-	// emptied are the leaving partitions that have no jobs and get none.
-	emptied map[string]bool
+	// queue is the jobs, asked for in this reconcile; nil when nobody waits for their end, or Slurm does not answer.
+	queue *slurm.Queue
 
 	images naming.Images
 	now    time.Time
@@ -73,7 +73,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err != nil || controller == nil {
 		return nil, err // what it owns goes with it
 	}
-	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeState, r.observePods, r.observeNodes, r.observeLeaving}
+	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeState, r.observePods, r.observeNodes, r.observeJobs}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
 	scope.image = imageOf(controller.Spec.Slurmctld, r.Images.For(naming.Slurmctld))
 	for _, step := range steps {

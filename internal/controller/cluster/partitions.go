@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
@@ -22,40 +20,18 @@ func keepPartitions(scope *scope, document slurmconf.Document) (kept slurmconf.D
 	if err != nil {
 		return document, nil // never: the operator wrote it
 	}
-	return slurmconf.KeepPartitions(document, earlier, func(name string) bool { return scope.emptied[name] })
+	return slurmconf.KeepPartitions(document, earlier, scope.mayGo)
 }
 
-// refreshTimeout is how long a look at the jobs may take that lets a partition go.
-const refreshTimeout = 10 * time.Second
-
-// observeLeaving finds the partitions that took no new jobs before they were seen to have none.
-func (r *Reconciler) observeLeaving(ctx context.Context, scope *scope) error {
-	if scope.promoted == nil || scope.nodes == nil {
-		return nil
-	}
-	if done, _ := applied(scope, scope.promoted.hash); !done || !slices.ContainsFunc(scope.promoted.leaving, isEmpty(scope.nodes)) {
-		return nil
-	}
-	session, connected := r.Pool.Get(slurm.Key{Namespace: scope.controller.Namespace, Name: scope.controller.Name})
-	if !connected {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
-	defer cancel()
-	snapshot, err := session.Mirror.Refresh(ctx)
-	if err != nil {
-		return nil // they stay, and Slurm's silence is told elsewhere
-	}
-	scope.emptied = map[string]bool{}
-	for _, name := range scope.promoted.leaving {
-		scope.emptied[name] = isEmpty(snapshot)(name)
-	}
-	return nil
+// mayGo tells whether a partition takes no new jobs and was seen to have none after that.
+func (s *scope) mayGo(partition string) bool {
+	inForce, _ := applied(s, s.promoted.hash)
+	return inForce && slices.Contains(s.promoted.leaving, partition) && s.queue != nil && isEmpty(s.queue, partition)
 }
 
-// isEmpty tells which partitions have no jobs.
-func isEmpty(snapshot *slurm.Snapshot) func(partition string) bool {
-	return func(partition string) bool { return snapshot.Partitions[partition] == 0 }
+// isEmpty tells that a partition has no jobs. One that does not tell its partition may be in any.
+func isEmpty(queue *slurm.Queue, partition string) bool {
+	return queue.Partitions[partition] == 0 && queue.Partitions[""] == 0
 }
 
 // leavingMessage tells of partitions that are about to go.

@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // withPartitions gives a scope NodeSets that have partitions.
@@ -57,11 +61,19 @@ func TestPartitionsLeaveAfterTheirJobs(t *testing.T) {
 	if !says("gpu") {
 		t.Error("it went although nobody knows of its jobs")
 	}
-	scope.emptied = map[string]bool{"gpu": false}
+	scope.queue = &slurm.Queue{}
 	if !says("gpu") {
-		t.Error("it went with its jobs")
+		t.Error("it went before slurmctld was seen to take no more jobs in it")
 	}
-	scope.emptied["gpu"] = true
+	scope.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}}
+	scope.agents["slurm-controller-0"] = AgentState{FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash}
+	for _, jobs := range []string{"gpu", ""} {
+		scope.queue.Partitions = map[string]int{jobs: 1}
+		if !says("gpu") {
+			t.Errorf("it went with a job of partition %q", jobs)
+		}
+	}
+	scope.queue.Partitions = nil
 	if says("gpu") {
 		t.Error("it stays without jobs")
 	}

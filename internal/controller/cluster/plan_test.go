@@ -149,11 +149,11 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 		"a volume that is given up while jobs run": {
 			func(s *scope) {
 				s.statefulSet, s.controller.Spec.Persistence.Enabled = ranWith("slurm-controller-state"), new(false)
-				s.nodes = &slurm.Snapshot{Queue: slurm.Queue{Loads: map[string]slurm.Load{"gpu-0": {Running: 1}}}}
+				s.queue = &slurm.Queue{Loads: map[string]slurm.Load{"gpu-0": {Running: 1}}}
 			}, slinkyv1beta1.ReasonStateInUse, "put the old value back",
 		},
 		"a volume that is wanted all at once while Slurm is silent": {
-			func(s *scope) { s.statefulSet, s.nodes = &appsv1.StatefulSet{}, nil }, slinkyv1beta1.ReasonStateInUse, "put the old value back",
+			func(s *scope) { s.statefulSet, s.nodes = &appsv1.StatefulSet{}, &slurm.Snapshot{} }, slinkyv1beta1.ReasonStateInUse, "put the old value back",
 		},
 		"a claim of the user's that does not exist": {
 			func(s *scope) { s.controller.Spec.Persistence.ExistingClaim, s.state = "mine", nil }, slinkyv1beta1.ReasonReferenceNotFound, "claim mine",

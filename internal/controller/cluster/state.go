@@ -115,7 +115,7 @@ func (s *scope) leavesState() bool {
 }
 
 // holdsJobs tells whether a job holds a node. Where Slurm does not answer, one may.
-func (s *scope) holdsJobs() bool { return s.nodes == nil || len(s.nodes.Loads) > 0 }
+func (s *scope) holdsJobs() bool { return s.queue == nil || len(s.queue.Loads) > 0 }
 
 func isStateClaim(volume corev1.Volume) bool {
 	return volume.Name == volumeState && volume.PersistentVolumeClaim != nil

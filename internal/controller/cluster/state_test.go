@@ -29,11 +29,11 @@ func TestStateThatNeverWasIsNotLost(t *testing.T) {
 	for name, change := range map[string]func(*scope){
 		"before slurmctld first ran": func(*scope) {},
 		"when the state was not kept until now, and no job runs": func(s *scope) {
-			s.statefulSet, s.nodes = &appsv1.StatefulSet{}, &slurm.Snapshot{}
+			s.statefulSet, s.queue = &appsv1.StatefulSet{}, &slurm.Queue{}
 		},
 		"when it was on another claim": func(s *scope) { s.statefulSet = ranWith("other") },
 		"when it is not kept any more, and no job runs": func(s *scope) {
-			s.statefulSet, s.nodes = ranWith("slurm-controller-state"), &slurm.Snapshot{}
+			s.statefulSet, s.queue = ranWith("slurm-controller-state"), &slurm.Queue{}
 			s.controller.Spec.Persistence.Enabled = new(false)
 		},
 		"when slurmctld runs elsewhere now": func(s *scope) {
