@@ -19,19 +19,22 @@ NodeSet=old Feature=old
 PartitionName=DEFAULT MaxTime=60
 PartitionName=gpu Nodes=gpu
 PartitionName=long Nodes=gpu,old,host-1 Default=YES MaxTime=7-0 State=UP Alternate=gpu
-PartitionName=all Nodes=ALL
+PartitionName=all Nodes=all
+PartitionName=static Nodes=host-[1-3],old
 PartitionName=old Nodes=old
 PartitionName=idle Nodes=old
 `)
-	document := parse("NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu\n")
+	document := parse("NodeSet=gpu Feature=gpu\nNodeName=host-[2-9] CPUs=1\nPartitionName=gpu Nodes=gpu\n")
 	kept, leaving := KeepPartitions(document, earlier, func(name string) bool { return name == "idle" })
-	if want := []string{"long", "all", "old"}; !slices.Equal(leaving, want) {
+	if want := []string{"long", "all", "static", "old"}; !slices.Equal(leaving, want) {
 		t.Errorf("%v are leaving instead of %v", leaving, want)
 	}
 	want := parse(`NodeSet=gpu Feature=gpu
+NodeName=host-[2-9] CPUs=1
 PartitionName=gpu Nodes=gpu
 PartitionName=long Nodes=gpu MaxTime=7-0 State=DRAIN
-PartitionName=all Nodes=ALL State=DRAIN
+PartitionName=all Nodes=all State=DRAIN
+PartitionName=static Nodes=host-2,host-3 State=DRAIN
 PartitionName=old State=DRAIN
 `)
 	if !kept.Equal(want) {
