@@ -179,8 +179,10 @@ func (c *slurmCluster) letsGoOfChildren(t *testing.T) {
 		return nil
 	}
 	c.namespace.Apply(t, []byte(`
+{apiVersion: v1, kind: Secret, metadata: {name: moved-password}, stringData: {password: secret}}
+---
 {apiVersion: slinky.slurm.net/v1beta1, kind: Accounting, metadata: {name: moved}, spec: {
-  storageConfig: {host: nowhere, username: slurm, passwordKeyRef: {name: slurm-auth-jwt, key: jwt_hs256.key}}}}
+  storageConfig: {host: nowhere, username: slurm, passwordKeyRef: {name: moved-password, key: password}}}}
 `))
 	for object, test := range map[string]struct {
 		before, after string
