@@ -29,6 +29,7 @@ func TestBackup(t *testing.T) {
 			waiting := set.queuesAJob(t, "--partition=gpu", "--mem=64M", "--dependency=afterok:"+running)
 			books.close(t)
 			books.balance(t)
+			set.keepsItsStateUnderJobs(t)
 			set.savesTheStart(t, running) // and the ends of the others, which would run again after a restore
 
 			admin := set.administrator(t)
@@ -65,20 +66,40 @@ func TestBackup(t *testing.T) {
 	}
 }
 
+// keepsItsStateUnderJobs turns off that the state is kept while a job runs. slurmctld stays as it is until that is taken back.
+func (n *nodeSet) keepsItsStateUnderJobs(t *testing.T) {
+	t.Helper()
+	uid := func() string {
+		return n.namespace.MustRun(t, "get", "pod/slurm-controller-0", "--output=jsonpath={.metadata.uid}")
+	}
+	before := uid()
+	n.patch(t, "controller.slinky.slurm.net/slurm", map[string]any{"persistence": map[string]any{"enabled": false}})
+	n.degradedBy(t, "StateInUse")
+	n.patch(t, "controller.slinky.slurm.net/slurm", map[string]any{"persistence": map[string]any{"enabled": true}})
+	n.namespace.Eventually(t, time.Minute, "nothing amiss", func(ctx context.Context) error {
+		return conditionIs(ctx, n.namespace, "controller.slinky.slurm.net/slurm", "Degraded", "False")
+	})
+	if after := uid(); after != before {
+		t.Errorf("slurmctld's pod was replaced: %s became %s", before, after)
+	}
+}
+
+// degradedBy waits until the Controller tells of a problem.
+func (c *slurmCluster) degradedBy(t *testing.T, reason string) {
+	t.Helper()
+	c.namespace.Eventually(t, time.Minute, reason, func(ctx context.Context) error {
+		return conditionIs(ctx, c.namespace, "controller.slinky.slurm.net/slurm", "Degraded", "True|"+reason)
+	})
+}
+
 // losesItsState deletes the claim with slurmctld's saved state, and then ends slurmctld, which kept it. No slurmctld starts without it, nor
 // with an empty one: it would have all jobs ended that run.
 func (c *slurmCluster) losesItsState(t *testing.T) {
 	t.Helper()
-	says := func(reason string) {
-		t.Helper()
-		c.namespace.Eventually(t, time.Minute, reason, func(ctx context.Context) error {
-			return conditionIs(ctx, c.namespace, "controller.slinky.slurm.net/slurm", "Degraded", "True|"+reason)
-		})
-	}
 	c.namespace.MustRun(t, "delete", "persistentvolumeclaim/slurm-controller-state", "--wait=false")
-	says("StateBeingDeleted")
+	c.degradedBy(t, "StateBeingDeleted")
 	c.namespace.MustRun(t, "delete", "pod/slurm-controller-0", "--timeout=3m")
-	says("StateLost")
+	c.degradedBy(t, "StateLost")
 	c.namespace.MustRun(t, "wait", "pod/slurm-controller-0", "--for=condition=PodScheduled=False", "--timeout=1m")
 	c.namespace.Apply(t, []byte(`{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "slurm-controller-state"},
 		"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`))
