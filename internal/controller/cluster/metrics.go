@@ -18,7 +18,8 @@ func wantsMetrics(scope *scope) bool {
 
 // metricsWait tells whether metrics are wanted and must not be turned on yet. slurmctld hands its configuration to all slurmds, and
 // one that is older and does not know the key ends, with all its jobs: after slurmctld was upgraded, the nodes have to follow first.
-// What nobody knows of nodes, before the operator has reached Slurm, counts as old.
+// What nobody knows of nodes counts as old: before the operator has reached Slurm, and after slurmctld started, which forgets the
+// releases of its slurmds until they register again.
 func metricsWait(scope *scope) bool {
 	if !wantsMetrics(scope) || scope.promoted == nil {
 		return false
@@ -28,8 +29,14 @@ func metricsWait(scope *scope) bool {
 		return false
 	}
 	return scope.nodes == nil || slices.ContainsFunc(scope.nodes.Nodes, func(node *slurm.Node) bool {
-		return node.Version != "" && !hasHTTP(node.Version)
+		return !hasHTTP(node.Version) && !isAbsent(node)
 	})
+}
+
+// isAbsent tells whether a node has no slurmd that slurmctld has heard of, and so no job.
+func isAbsent(node *slurm.Node) bool {
+	away := node.State == slurm.StateDown || node.State == slurm.StateFuture || node.Flags.Has(slurm.FlagPoweredDown)
+	return away && node.Version == ""
 }
 
 // hasHTTP tells whether the daemons of a release answer HTTP: health, and metrics.

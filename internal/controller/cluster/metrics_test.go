@@ -12,9 +12,12 @@ func TestMetricsWaitForOldNodes(t *testing.T) {
 	nodes := func(versions ...string) *slurm.Snapshot {
 		snapshot := &slurm.Snapshot{}
 		for _, version := range versions {
-			snapshot.Nodes = append(snapshot.Nodes, &slurm.Node{Version: version})
+			snapshot.Nodes = append(snapshot.Nodes, &slurm.Node{Version: version, State: slurm.StateIdle})
 		}
 		return snapshot
+	}
+	unheard := func(state slurm.State, flags slurm.Flags) *slurm.Snapshot {
+		return &slurm.Snapshot{Nodes: []*slurm.Node{{State: state, Flags: flags}, {Version: "26.05.5", State: slurm.StateIdle}}}
 	}
 	for name, test := range map[string]struct {
 		release  string
@@ -27,8 +30,13 @@ func TestMetricsWaitForOldNodes(t *testing.T) {
 		"waits for a slurmd that would end at the key":  {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "24.11.5"), wait: true},
 		"waits until it knows the nodes":                {release: "26.05.5", promoted: without, wait: true},
 		"has them when all slurmds know the key":        {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "25.11.0"), on: true},
-		"does not wait for nodes that never registered": {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", ""), on: true},
-		"keeps them": {release: "26.05.5", promoted: with, on: true},
+		"waits for idle nodes until they register":      {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateIdle, 0), wait: true},
+		"waits for nodes with jobs until they register": {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateMixed, 0), wait: true},
+		"waits for nodes that do not respond":           {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateUnknown, slurm.FlagNotResponding), wait: true},
+		"does not wait for nodes that are down":         {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateDown, slurm.FlagNotResponding), on: true},
+		"does not wait for nodes of the future":         {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateFuture, 0), on: true},
+		"does not wait for nodes that are off":          {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateIdle, slurm.FlagPoweredDown), on: true},
+		"keeps them":                                    {release: "26.05.5", promoted: with, on: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope(func(scope *scope) {
