@@ -46,7 +46,7 @@ type Node struct {
 	SlurmdStartedAt time.Time
 	// LastBusy is when the node last became free of jobs.
 	LastBusy time.Time
-	// Version is the release of its slurmd, empty before it registers.
+	// Version is the release of its slurmd, empty before it registers with the slurmctld that runs.
 	Version string
 }
 

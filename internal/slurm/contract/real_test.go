@@ -116,6 +116,37 @@ func TestMirrorSeesASilentNode(t *testing.T) {
 	})
 }
 
+// slurmctld forgets when it starts which releases its slurmds have: no release does not mean that nobody registered.
+func TestStartedControllerForgetsReleases(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			target := realSlurm{slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1}), version}
+			c := cluster{target, connect(t, target, always(target.token("root")))}
+			known := func(want bool) func() error {
+				return func() error {
+					list, err := c.Nodes(t.Context(), 0)
+					if err != nil {
+						return err
+					}
+					if node := list.Nodes[0]; (node.Version != "") != want || !node.Busy() {
+						return fmt.Errorf("it is %q on a node in state %v", node.Version, node.StateNames())
+					}
+					return nil
+				}
+			}
+			target.command(t, "sbatch", "--time=10", "--wrap=sleep 1000")
+			eventually(t, "the release of a node with a job", known(true))
+			target.Nodes[0].Pause(t)
+			target.stopController(t)
+			target.startController(t)
+			eventually(t, "no release of a node with a job", known(false))
+			target.Nodes[0].Resume(t)
+			eventually(t, "the release again", known(true))
+		})
+	}
+}
+
 // A job that our user could not see would be lost with its node.
 func TestNothingIsHiddenFromTheSlurmUser(t *testing.T) {
 	for _, version := range images.Versions {
