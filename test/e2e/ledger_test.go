@@ -21,6 +21,7 @@ type books struct {
 	opened time.Time
 	// accepted are the numbers of the jobs, as far as they are read.
 	accepted string
+	balanced bool
 }
 
 // usersSubmit lets users submit one job after another to a partition, until the books are closed.
@@ -35,7 +36,13 @@ func (c *slurmCluster) opensBooks(t *testing.T, jobs ledger.Stream) *books {
 	if _, err := c.login(t.Context(), jobs.Start()...); err != nil {
 		t.Fatal(err)
 	}
-	return &books{slurmCluster: c, jobs: jobs, opened: time.Now()}
+	b := &books{slurmCluster: c, jobs: jobs, opened: time.Now()}
+	t.Cleanup(func() {
+		if !b.balanced {
+			totals.unbalanced++
+		}
+	})
+	return b
 }
 
 // close ends the stream of jobs; those that were submitted go on.
@@ -70,6 +77,7 @@ func (b *books) balance(t *testing.T) ledger.Verdict {
 		}
 		return err
 	})
+	b.balanced = true
 	enter(verdict)
 	b.disturbedNobody(t)
 	t.Logf("%s: %s", b.version, verdict)

@@ -13,6 +13,8 @@ import (
 // totals are of all stories and all faults of a run.
 var totals struct {
 	books, completed, requeued, lost, faults int
+	// unbalanced are the ledgers of stories that failed before all jobs were accounted for. What became of these is not in the totals.
+	unbalanced int
 	// deletions are the pods that the operator deleted while books were kept, and disturbed those on which a job ran then.
 	deletions, disturbed int
 	// recoveries are how long it took after the end of each fault until all was well.
@@ -33,6 +35,9 @@ func summary() string {
 		totals.books, totals.completed, totals.requeued, totals.lost, totals.deletions, totals.disturbed, totals.faults)
 	if len(totals.recoveries) > 0 {
 		text += ", " + recovery(totals.recoveries)
+	}
+	if totals.unbalanced > 0 {
+		text += fmt.Sprintf("; stories that failed left %d ledgers open", totals.unbalanced)
 	}
 	return text
 }
