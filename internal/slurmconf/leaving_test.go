@@ -6,15 +6,7 @@ import (
 )
 
 func TestKeepPartitions(t *testing.T) {
-	parse := func(text string) Document {
-		t.Helper()
-		document, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return document
-	}
-	earlier := parse(`NodeSet=gpu Feature=gpu
+	earlier := mustParse(t, `NodeSet=gpu Feature=gpu
 NodeSet=old Feature=old
 PartitionName=DEFAULT MaxTime=60
 PartitionName=gpu Nodes=gpu
@@ -24,12 +16,12 @@ PartitionName=static Nodes=host-[1-3],old
 PartitionName=old Nodes=old
 PartitionName=idle Nodes=old
 `)
-	document := parse("NodeSet=gpu Feature=gpu\nNodeName=host-[2-9] CPUs=1\nPartitionName=gpu Nodes=gpu\n")
+	document := mustParse(t, "NodeSet=gpu Feature=gpu\nNodeName=host-[2-9] CPUs=1\nPartitionName=gpu Nodes=gpu\n")
 	kept, leaving := KeepPartitions(document, earlier, func(name string) bool { return name == "idle" })
 	if want := []string{"long", "all", "static", "old"}; !slices.Equal(leaving, want) {
 		t.Errorf("%v are leaving instead of %v", leaving, want)
 	}
-	want := parse(`NodeSet=gpu Feature=gpu
+	want := mustParse(t, `NodeSet=gpu Feature=gpu
 NodeName=host-[2-9] CPUs=1
 PartitionName=gpu Nodes=gpu
 PartitionName=long Nodes=gpu MaxTime=7-0 State=DRAIN

@@ -72,7 +72,8 @@ func TestUpgradeOfSlurm(t *testing.T) {
 }
 
 // TestUpgradeOfSlurmAtOnce gives all daemons the images of another release at the same time, as one helm upgrade with another image.tag
-// does. Each waits for those that have to go before it, and no job is lost or begun twice.
+// does, and slurmctld a key that only the new release knows. Each waits for those that have to go before it, the key for the last node, and
+// no job is lost or begun twice.
 func TestUpgradeOfSlurmAtOnce(t *testing.T) {
 	set := startUpgrade(t, startOperator(t))
 	books := set.usersSubmit(t, "at-once", "gpu")
@@ -82,6 +83,7 @@ func TestUpgradeOfSlurmAtOnce(t *testing.T) {
 	set.upgrade(t, "loginset/login", "login", "initconf")
 	set.upgrade(t, "restapi/slurm", "slurmrestd")
 	set.upgrade(t, "controller.slinky.slurm.net/slurm", "slurmctld")
+	set.setExtraConf(t, "SlurmdTimeout=30\nPrologTimeout=77\nPartitionName=all Nodes=ALL Default=YES State=UP")
 	set.upgrade(t, "accounting/slurm", "slurmdbd")
 	set.becomesNew(t, "loginset/login", set.loginRelease)
 	set.becomesNew(t, "accounting/slurm", set.slurmdbdRelease)
@@ -90,6 +92,7 @@ func TestUpgradeOfSlurmAtOnce(t *testing.T) {
 	set.namespace.Eventually(t, 3*time.Minute, "the new release on all nodes but that with the job", func(ctx context.Context) error {
 		return set.nodeReleases(ctx, oldRelease, newRelease, newRelease, newRelease)
 	})
+	set.leavesOut(t, "PrologTimeout")
 	if err := set.jobIs(t.Context(), running, "JobState=RUNNING", "Restarts=0"); err != nil {
 		t.Error(err)
 	}
@@ -102,6 +105,7 @@ func TestUpgradeOfSlurmAtOnce(t *testing.T) {
 	set.isWhole(t)
 	t.Run("a job runs on all nodes", set.runsOnAllNodes)
 	set.hasMetrics(t)
+	set.isConfigured(t, "PrologTimeout", "77 sec")
 }
 
 // startUpgrade starts a cluster of the old release. It asks for metrics, which only the new one has: old slurmds end when they get a
@@ -199,17 +203,37 @@ func (n *nodeSet) toldOf(t *testing.T, release string) {
 	})
 }
 
-// hasMetrics waits until slurmctld tells what it has to tell Prometheus, which it does when no old slurmd is left.
+// hasMetrics waits for slurmctld's own metrics, which wait for the last old slurmd.
 func (n *nodeSet) hasMetrics(t *testing.T) {
 	t.Helper()
-	n.namespace.Eventually(t, 2*time.Minute, "metrics of slurmctld", func(ctx context.Context) error {
+	n.isConfigured(t, "MetricsType", "metrics/openmetrics")
+	n.configurationIs(t, "True|Applied")
+}
+
+// isConfigured waits until slurmctld runs with a value.
+func (n *nodeSet) isConfigured(t *testing.T, key, value string) {
+	t.Helper()
+	n.namespace.Eventually(t, 2*time.Minute, key+" to be "+value, func(ctx context.Context) error {
 		out, err := n.login(ctx, "scontrol", "show", "config")
-		if err == nil && !strings.Contains(out, "metrics/openmetrics") {
-			err = errors.New("they are off")
+		for line := range strings.Lines(out) {
+			if name, is, found := strings.Cut(line, "="); found && strings.TrimSpace(name) == key && strings.TrimSpace(is) == value {
+				return err
+			}
+		}
+		return errors.Join(err, errors.New("it is not"))
+	})
+}
+
+// leavesOut waits until the Controller says that a key is left out of the configuration, for the sake of old slurmds.
+func (n *nodeSet) leavesOut(t *testing.T, key string) {
+	t.Helper()
+	n.namespace.Eventually(t, time.Minute, key+" to be left out", func(ctx context.Context) error {
+		out, err := n.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", `--output=jsonpath={.status.conditions[?(@.type=="ConfigurationApplied")].message}`)
+		if err == nil && !strings.Contains(out, key) {
+			err = errors.New(out)
 		}
 		return err
 	})
-	n.configurationIs(t, "True|Applied")
 }
 
 func lastWord(text string) string {

@@ -38,6 +38,8 @@ type candidate struct {
 	hash  string
 	// leaving are the partitions that the spec no longer has, and that still have jobs, or may have.
 	leaving []string
+	// held are the keys that the spec asks for and that a slurmd may not know.
+	held []string
 }
 
 // build makes the configuration that the spec asks for.
@@ -84,9 +86,10 @@ func build(scope *scope) (candidate, *problem) {
 	if err != nil {
 		return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, "spec.extraConf: " + err.Error()}
 	}
+	document, held := holdBack(scope, document)
 	document, leaving := keepPartitions(scope, document)
 	sealed, problem := seal(document, files)
-	sealed.leaving = leaving
+	sealed.leaving, sealed.held = leaving, held
 	return sealed, problem
 }
 

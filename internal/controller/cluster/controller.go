@@ -61,7 +61,7 @@ const (
 	applyInterval = time.Second
 	// touchInterval is how long a kubelet gets to bring new files before it is touched again.
 	touchInterval = 3 * time.Second
-	// waitInterval is while metrics wait for the last old slurmd, or a partition for the end of its last job.
+	// waitInterval is while new keys wait for the last old slurmd, or a partition for the end of its last job.
 	waitInterval = 15 * time.Second
 	// retryTrial is how long a trial that could not be held is left for people to look at, before the next.
 	retryTrial = time.Minute

@@ -216,7 +216,7 @@ func (p plan) again(scope *scope) time.Duration {
 		if done, _ := applied(scope, p.candidate.hash); !done {
 			return applyInterval
 		}
-		if metricsWait(scope) || len(p.candidate.leaving) > 0 {
+		if len(p.candidate.held) > 0 || len(p.candidate.leaving) > 0 {
 			return waitInterval
 		}
 	case notBuilt, begin, trying, refused:

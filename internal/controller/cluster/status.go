@@ -86,10 +86,7 @@ func configurationCondition(scope *scope, plan plan) fact {
 	if done, why := applied(scope, hash); !done {
 		return no(slinkyv1beta1.ReasonApplying, "configuration %s is on its way to slurmctld: %s", hash, why)
 	}
-	message := "slurmctld runs with configuration " + hash + leavingMessage(plan.candidate.leaving)
-	if metricsWait(scope) {
-		message += "; its metrics are turned on when no slurmd is older than Slurm 25.11"
-	}
+	message := "slurmctld runs with configuration " + hash + leavingMessage(plan.candidate.leaving) + heldMessage(plan.candidate.held)
 	return fact{metav1.ConditionTrue, slinkyv1beta1.ReasonApplied, message}
 }
 

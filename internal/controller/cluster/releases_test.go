@@ -1,13 +1,14 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-func TestMetricsWaitForOldNodes(t *testing.T) {
+func TestKeysWaitForOldNodes(t *testing.T) {
 	const without, with = "ClusterName=e2e\n", "ClusterName=e2e\nMetricsType=metrics/openmetrics\n"
 	nodes := func(versions ...string) *slurm.Snapshot {
 		snapshot := &slurm.Snapshot{}
@@ -36,7 +37,8 @@ func TestMetricsWaitForOldNodes(t *testing.T) {
 		"does not wait for nodes that are down":         {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateDown, slurm.FlagNotResponding), on: true},
 		"does not wait for nodes of the future":         {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateFuture, 0), on: true},
 		"does not wait for nodes that are off":          {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateIdle, slurm.FlagPoweredDown), on: true},
-		"keeps them":                                    {release: "26.05.5", promoted: with, on: true},
+		"waits for a release that nobody can read":      {release: "26.05.5", promoted: without, nodes: nodes("new"), wait: true},
+		"keeps them": {release: "26.05.5", promoted: with, on: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope(func(scope *scope) {
@@ -50,8 +52,44 @@ func TestMetricsWaitForOldNodes(t *testing.T) {
 			if problem != nil {
 				t.Fatal(problem.message)
 			}
-			if on := strings.Contains(candidate.files[slurmConfFile], "MetricsType"); on != test.on || metricsWait(scope) != test.wait {
-				t.Errorf("metrics are on: %t, and wait: %t", on, metricsWait(scope))
+			wait := slices.Contains(candidate.held, "MetricsType")
+			if on := strings.Contains(candidate.files[slurmConfFile], "MetricsType"); on != test.on || wait != test.wait {
+				t.Errorf("metrics are on: %t, and wait: %t", on, wait)
+			}
+		})
+	}
+}
+
+func TestKeysOfTheSpecWaitForOldNodes(t *testing.T) {
+	const earlier = "ClusterName=e2e\n"
+	for name, test := range map[string]struct {
+		release string
+		node    string
+		held    []string
+	}{
+		"all know them":                         {release: "26.05.5", node: "26.05.5"},
+		"nodes are older":                       {release: "26.05.5", node: "24.11.5", held: []string{"PartitionName Topology", "PrologTimeout"}},
+		"nodes are older, slurmctld is unknown": {node: "24.11.5", held: []string{"PartitionName Topology", "PrologTimeout"}},
+		"slurmctld refuses them itself":         {release: "24.11.5", node: "24.11.5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(func(scope *scope) {
+				scope.controller.Spec.ExtraConf = "PrologTimeout=9\nPartitionName=all Nodes=ALL Topology=tree\n"
+				scope.slurmVersion = test.release
+				scope.nodes = &slurm.Snapshot{Nodes: []*slurm.Node{{Version: test.node, State: slurm.StateMixed}}}
+				scope.promoted = &promoted{image: "new", files: map[string]string{slurmConfFile: earlier}}
+			})
+			candidate, problem := build(scope)
+			if problem != nil {
+				t.Fatal(problem.message)
+			}
+			conf := candidate.files[slurmConfFile]
+			has := strings.Contains(conf, "PrologTimeout") && strings.Contains(conf, "Topology=tree")
+			if !slices.Equal(candidate.held, test.held) || has != (test.held == nil) || !strings.Contains(conf, "PartitionName=all Nodes=ALL") {
+				t.Errorf("held back %q of\n%s", candidate.held, conf)
+			}
+			if message := heldMessage(candidate.held); (message != "") != (test.held != nil) || !strings.Contains(message, strings.Join(test.held, ", ")) {
+				t.Errorf("it says %q", message)
 			}
 		})
 	}

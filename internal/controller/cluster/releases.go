@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// slurmctld hands its configuration to all slurmds, and one that is older and does not know a key ends, with all its jobs. So after
+// slurmctld was upgraded, keys that came with the new release wait until the nodes have followed.
+
+// holdBack takes out of a configuration the keys that are to wait.
+func holdBack(scope *scope, document slurmconf.Document) (kept slurmconf.Document, held []string) {
+	if scope.promoted == nil {
+		return document, nil
+	}
+	earlier, err := slurmconf.Parse(scope.promoted.files[slurmConfFile])
+	if err != nil {
+		return document, nil // never: the operator wrote it
+	}
+	return slurmconf.HoldBack(document, earlier, func(release string) bool {
+		age, known := compare(scope.slurmVersion, release)
+		refuses := known && age < 0 // and says so better than we could
+		return !refuses && scope.hasOlderNodes(release)
+	})
+}
+
+// hasOlderNodes tells whether a slurmd may be older than a release. What nobody knows of nodes counts as older: before the operator has
+// reached Slurm, and after slurmctld started, which forgets the releases of its slurmds until they register again.
+func (s *scope) hasOlderNodes(release string) bool {
+	return s.nodes == nil || slices.ContainsFunc(s.nodes.Nodes, func(node *slurm.Node) bool {
+		age, known := compare(node.Version, release)
+		return !isAbsent(node) && !known || known && age < 0
+	})
+}
+
+// isAbsent tells whether a node has no slurmd that slurmctld has heard of, and so no job.
+func isAbsent(node *slurm.Node) bool {
+	away := node.State == slurm.StateDown || node.State == slurm.StateFuture || node.Flags.Has(slurm.FlagPoweredDown)
+	return away && node.Version == ""
+}
+
+// compare orders a release of a daemon, if it is known, by another one.
+func compare(release, other string) (age int, known bool) {
+	first, err := slurm.ParseVersion(release)
+	if err != nil {
+		return 0, false
+	}
+	second, err := slurm.ParseVersion(other)
+	return first.Compare(second), err == nil
+}
+
+// heldMessage tells of keys that wait.
+func heldMessage(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	return "; left out until no slurmd is left that does not know it, and would end at it with its jobs: " + strings.Join(keys, ", ") +
+		" (sinfo --format='%n %v' shows the releases)"
+}
+
+// observeNodes takes what is known of the nodes.
+func (r *Reconciler) observeNodes(_ context.Context, scope *scope) error {
+	if session, connected := r.Pool.Get(slurm.Key{Namespace: scope.controller.Namespace, Name: scope.controller.Name}); connected {
+		scope.nodes = session.Mirror.Snapshot()
+	}
+	return nil
+}
