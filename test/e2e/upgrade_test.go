@@ -105,7 +105,7 @@ func TestUpgradeOfSlurmAtOnce(t *testing.T) {
 	set.isWhole(t)
 	t.Run("a job runs on all nodes", set.runsOnAllNodes)
 	set.hasMetrics(t)
-	set.isConfigured(t, "PrologTimeout", "77 sec")
+	set.isConfigured(t, "PrologTimeout", "77")
 }
 
 // startUpgrade starts a cluster of the old release. It asks for metrics, which only the new one has: old slurmds end when they get a
