@@ -204,10 +204,8 @@ func maxNodeCount(scope *scope) int {
 	}
 	current := 0
 	if scope.promoted != nil {
-		if document, err := slurmconf.Parse(scope.promoted.files[slurmConfFile]); err == nil {
-			value, _ := document.Get("MaxNodeCount")
-			current, _ = strconv.Atoi(value) // the operator wrote it
-		}
+		value, _ := scope.promoted.document().Get("MaxNodeCount")
+		current, _ = strconv.Atoi(value) // the operator wrote it
 	}
 	return slurmconf.MaxNodeCount(desired, live, current, scope.controller.Spec.MaxNodeCount)
 }

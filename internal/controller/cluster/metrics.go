@@ -1,9 +1,5 @@
 package cluster
 
-import (
-	"github.com/slurm-operator/slurm-operator/internal/slurm"
-)
-
 // metrics tells whether slurmctld's own metrics are on: where they are wanted, and Slurm has them. Whoever reaches slurmctld may
 // read them, and they name users, so they are never on unasked.
 func metrics(scope *scope) bool {
@@ -12,6 +8,6 @@ func metrics(scope *scope) bool {
 
 // hasHTTP tells whether the daemons of a release answer HTTP: health, and metrics.
 func hasHTTP(release string) bool {
-	version, err := slurm.ParseVersion(release)
-	return err == nil && version.Compare(slurm.Version{Major: 25, Minor: 11}) >= 0
+	age, known := compare(release, "25.11")
+	return known && age >= 0
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
 // A scope is what a reconcile observes.
@@ -48,7 +49,7 @@ type scope struct {
 	statefulSet *appsv1.StatefulSet // nil when there is none
 	pods        []corev1.Pod
 	agents      map[string]AgentState // by the name of the pod
-	nodes       *slurm.Snapshot       // nil before Slurm was reached
+	nodes       *slurm.Snapshot       // nil while Slurm does not answer
 	// queue is the jobs, asked for in this reconcile; nil when nobody waits for their end, or Slurm does not answer.
 	queue *slurm.Queue
 
@@ -66,6 +67,12 @@ type promoted struct {
 	slurmKey string
 	// leaving are the partitions in it that take no new jobs, and go when they have none.
 	leaving []string
+}
+
+// document is its slurm.conf. A line that somebody has spoiled is left out: it is as if it had not been in force.
+func (p *promoted) document() slurmconf.Document {
+	document, _ := slurmconf.Parse(p.files[slurmConfFile])
+	return document
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {

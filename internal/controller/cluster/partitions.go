@@ -16,11 +16,7 @@ func keepPartitions(scope *scope, document slurmconf.Document) (kept slurmconf.D
 	if scope.promoted == nil {
 		return document, nil
 	}
-	earlier, err := slurmconf.Parse(scope.promoted.files[slurmConfFile])
-	if err != nil {
-		return document, nil // never: the operator wrote it
-	}
-	return slurmconf.KeepPartitions(document, earlier, scope.mayGo)
+	return slurmconf.KeepPartitions(document, scope.promoted.document(), scope.mayGo)
 }
 
 // mayGo tells whether a partition takes no new jobs and was seen to have none after that.

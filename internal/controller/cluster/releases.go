@@ -17,23 +17,21 @@ func holdBack(scope *scope, document slurmconf.Document) (kept slurmconf.Documen
 	if scope.promoted == nil {
 		return document, nil
 	}
-	earlier, err := slurmconf.Parse(scope.promoted.files[slurmConfFile])
-	if err != nil {
-		return document, nil // never: the operator wrote it
-	}
-	return slurmconf.HoldBack(document, earlier, func(release string) bool {
+	return slurmconf.HoldBack(document, scope.promoted.document(), func(release string) bool {
 		age, known := compare(scope.slurmVersion, release)
 		refuses := known && age < 0 // and says so better than we could
 		return !refuses && scope.hasOlderNodes(release)
 	})
 }
 
-// hasOlderNodes tells whether a slurmd may be older than a release. What nobody knows of nodes counts as older: before the operator has
-// reached Slurm, and after slurmctld started, which forgets the releases of its slurmds until they register again.
+// hasOlderNodes tells whether a slurmd may be older than a release. What nobody knows of nodes counts as older: while Slurm does
+// not answer, and after slurmctld started, which forgets the releases of its slurmds until they register again.
 func (s *scope) hasOlderNodes(release string) bool {
 	return s.nodes == nil || slices.ContainsFunc(s.nodes.Nodes, func(node *slurm.Node) bool {
-		age, known := compare(node.Version, release)
-		return !isAbsent(node) && !known || known && age < 0
+		if age, known := compare(node.Version, release); known {
+			return age < 0
+		}
+		return !isAbsent(node)
 	})
 }
 
@@ -62,9 +60,10 @@ func heldMessage(keys []string) string {
 		" (sinfo --format='%n %v' shows the releases)"
 }
 
-// observeNodes takes what is known of the nodes.
+// observeNodes takes what is known of the nodes, as long as Slurm answers: afterwards others may have come.
 func (r *Reconciler) observeNodes(_ context.Context, scope *scope) error {
-	if session, connected := r.Pool.Get(slurm.Key{Namespace: scope.controller.Namespace, Name: scope.controller.Name}); connected {
+	session, connected := r.Pool.Get(slurm.Key{Namespace: scope.controller.Namespace, Name: scope.controller.Name})
+	if connected && session.Status().Reachable {
 		scope.nodes = session.Mirror.Snapshot()
 	}
 	return nil

@@ -37,7 +37,10 @@ func TestKeysWaitForOldNodes(t *testing.T) {
 		"does not wait for nodes that are down":         {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateDown, slurm.FlagNotResponding), on: true},
 		"does not wait for nodes of the future":         {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateFuture, 0), on: true},
 		"does not wait for nodes that are off":          {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateIdle, slurm.FlagPoweredDown), on: true},
-		"waits for a release that nobody can read":      {release: "26.05.5", promoted: without, nodes: nodes("new"), wait: true},
+		"waits although somebody spoiled what is in force": {
+			release: "26.05.5", promoted: without + "Spoiled\n", nodes: nodes("24.11.5"), wait: true,
+		},
+		"waits for a release that nobody can read": {release: "26.05.5", promoted: without, nodes: nodes("new"), wait: true},
 		"keeps them": {release: "26.05.5", promoted: with, on: true},
 	} {
 		t.Run(name, func(t *testing.T) {
