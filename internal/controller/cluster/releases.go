@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
@@ -14,14 +15,23 @@ import (
 
 // holdBack takes out of a configuration the keys that are to wait.
 func holdBack(scope *scope, document slurmconf.Document) (kept slurmconf.Document, held []string) {
-	if scope.promoted == nil {
+	var inForce slurmconf.Document
+	switch {
+	case scope.promoted != nil:
+		inForce = scope.promoted.document()
+	case !scope.hasSlurmds():
 		return document, nil
 	}
-	return slurmconf.HoldBack(document, scope.promoted.document(), func(release string) bool {
+	return slurmconf.HoldBack(document, inForce, func(release string) bool {
 		age, known := compare(scope.slurmVersion, release)
 		refuses := known && age < 0 // and says so better than we could
 		return !refuses && scope.hasOlderNodes(release)
 	})
+}
+
+// hasSlurmds tells whether slurmds run, as they do before the first configuration when slurmctld is restored.
+func (s *scope) hasSlurmds() bool {
+	return slices.ContainsFunc(s.nodeSets, func(set slinkyv1beta1.NodeSet) bool { return set.Status.ReadyReplicas > 0 })
 }
 
 // hasOlderNodes tells whether a slurmd may be older than a release. What nobody knows of nodes counts as older: while Slurm does

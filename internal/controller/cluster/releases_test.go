@@ -1,11 +1,18 @@
 package cluster
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 )
 
 func TestKeysWaitForOldNodes(t *testing.T) {
@@ -24,10 +31,14 @@ func TestKeysWaitForOldNodes(t *testing.T) {
 		release  string
 		promoted string
 		nodes    *slurm.Snapshot
+		slurmds  int32 // that run without a configuration in force: slurmctld is restored, or the ConfigMap is gone
 		on, wait bool
 	}{
 		"has none in a release without":                 {release: "24.11.5", promoted: without, nodes: nodes("24.11.5")},
 		"has them from the start":                       {release: "26.05.5", on: true},
+		"waits for slurmds that were there before it":   {release: "26.05.5", slurmds: 2, wait: true},
+		"waits for an old slurmd that was there before": {release: "26.05.5", slurmds: 2, nodes: nodes("26.05.5", "24.11.5"), wait: true},
+		"has them when those before it know the key":    {release: "26.05.5", slurmds: 2, nodes: nodes("26.05.5"), on: true},
 		"waits for a slurmd that would end at the key":  {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "24.11.5"), wait: true},
 		"waits until it knows the nodes":                {release: "26.05.5", promoted: without, wait: true},
 		"has them when all slurmds know the key":        {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "25.11.0"), on: true},
@@ -47,6 +58,7 @@ func TestKeysWaitForOldNodes(t *testing.T) {
 			scope := newScope(func(scope *scope) {
 				scope.controller.Spec.Metrics.Enabled = true
 				scope.slurmVersion, scope.nodes = test.release, test.nodes
+				scope.nodeSets = []slinkyv1beta1.NodeSet{{ObjectMeta: metav1.ObjectMeta{Name: "compute"}, Status: slinkyv1beta1.NodeSetStatus{ReadyReplicas: test.slurmds}}}
 				if test.promoted != "" {
 					scope.promoted = &promoted{image: "new", files: map[string]string{slurmConfFile: test.promoted}}
 				}
@@ -95,5 +107,54 @@ func TestKeysOfTheSpecWaitForOldNodes(t *testing.T) {
 				t.Errorf("it says %q", message)
 			}
 		})
+	}
+}
+
+func TestNodesAreUnknownWhileSlurmIsSilent(t *testing.T) {
+	server := slurmtest.New(t, slurmtest.Release2605)
+	server.AddNodes("compute-0")
+	pool := slurm.NewPool(slurm.MirrorOptions{Fast: 10 * time.Millisecond, Slow: 10 * time.Millisecond})
+	defer pool.Close()
+	events := pool.Subscribe()
+	defer events.Close()
+	scope := newScope()
+	key := slurm.Key{Namespace: scope.controller.Namespace, Name: scope.controller.Name}
+	options := rest.Options{URL: server.URL, Token: func(context.Context) (string, error) { return server.Token("root"), nil }}
+	dial := func() (slurm.Client, error) { return rest.New(options) }
+	if err := pool.Set(key, slurm.Settings{Identity: "one", Dial: dial}); err != nil {
+		t.Fatal(err)
+	}
+	session, _ := pool.Get(key)
+	becomes := func(reachable bool) {
+		t.Helper()
+		for session.Status().Reachable != reachable {
+			select {
+			case <-events.Ready():
+				events.Take()
+			case <-time.After(time.Minute):
+				t.Fatalf("in a minute Slurm did not become reachable: %t", reachable)
+			}
+		}
+	}
+	known := func() bool {
+		scope.nodes = nil
+		if err := (&Reconciler{Pool: pool}).observeNodes(t.Context(), scope); err != nil {
+			t.Fatal(err)
+		}
+		return scope.nodes != nil
+	}
+	becomes(true)
+	if !known() {
+		t.Error("the nodes are not known, although Slurm answers")
+	}
+	server.StopController()
+	becomes(false)
+	if known() || !scope.hasOlderNodes("24.11") {
+		t.Error("what was seen before slurmctld went silent still stands for its nodes")
+	}
+	server.StartController()
+	becomes(true)
+	if !known() {
+		t.Error("the nodes are not known, although Slurm answers again")
 	}
 }
