@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 	"github.com/slurm-operator/slurm-operator/test/cluster/process"
+	"github.com/slurm-operator/slurm-operator/test/ports"
 	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
 )
 
@@ -72,12 +72,8 @@ func StartOperator(t *testing.T, cluster *simulated.Cluster, slurmURL string) *O
 
 // freeAddress is an address on this machine that nobody listens on.
 func freeAddress(ctx context.Context) (string, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer listener.Close()
-	return listener.Addr().String(), nil
+	port, err := ports.Free(ctx)
+	return "127.0.0.1:" + port, err
 }
 
 // CPU is how much processor time it has used so far.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/slurm-operator/slurm-operator/internal/operator"
 	"github.com/slurm-operator/slurm-operator/internal/process"
+	"github.com/slurm-operator/slurm-operator/test/ports"
 )
 
 func TestManagerLeadsIsReadyAndHandsOverWhenStopped(t *testing.T) {
@@ -146,10 +146,9 @@ func eventually(t *testing.T, check func(ctx context.Context) error) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	port, err := ports.Free(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return "127.0.0.1:" + port
 }

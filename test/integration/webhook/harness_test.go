@@ -6,13 +6,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +29,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+
+	"github.com/slurm-operator/slurm-operator/test/ports"
 )
 
 // Names of what the chart would install.
@@ -309,12 +309,11 @@ func documents(t *testing.T, content string) []*unstructured.Unstructured {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	port, err := ports.Free(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	return port
 }
 
 // warnings collects what the API server warns about.
