@@ -51,8 +51,7 @@ func StartOperator(t *testing.T, cluster *simulated.Cluster, slurmURL string) *O
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/slurm-operator")
 	build.Dir, build.Stderr = root, t.Output()
 	must(t, "building the operator", build.Run())
-	profiles, err := freeAddress(t.Context())
-	must(t, "finding a port", err)
+	profiles := "127.0.0.1:" + ports.Free(t)
 	must(t, "starting the operator", cluster.Plane.Processes.Start(process.Spec{
 		Name: OperatorUser, Path: program,
 		Args: []string{
@@ -68,12 +67,6 @@ func StartOperator(t *testing.T, cluster *simulated.Cluster, slurmURL string) *O
 		return err == nil, nil
 	}))
 	return operator
-}
-
-// freeAddress is an address on this machine that nobody listens on.
-func freeAddress(ctx context.Context) (string, error) {
-	port, err := ports.Free(ctx)
-	return "127.0.0.1:" + port, err
 }
 
 // CPU is how much processor time it has used so far.

@@ -25,7 +25,7 @@ import (
 
 func TestManagerLeadsIsReadyAndHandsOverWhenStopped(t *testing.T) {
 	config := server.Config
-	health := freeAddress(t)
+	health := "127.0.0.1:" + ports.Free(t)
 	stop := startManager(t, config, health)
 
 	eventually(t, func(ctx context.Context) error { return get(ctx, "http://"+health+"/readyz") })
@@ -44,7 +44,7 @@ func TestManagerLeadsIsReadyAndHandsOverWhenStopped(t *testing.T) {
 func TestMetricsTellHowSessionsAndObjectsDo(t *testing.T) {
 	world := newWorld(t)
 	world.readyController(t)
-	address := freeAddress(t)
+	address := "127.0.0.1:" + ports.Free(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -142,13 +142,4 @@ func eventually(t *testing.T, check func(ctx context.Context) error) {
 	if err != nil {
 		t.Fatalf("%v: %v", err, last)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	port, err := ports.Free(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "127.0.0.1:" + port
 }

@@ -29,7 +29,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-
 	"github.com/slurm-operator/slurm-operator/test/ports"
 )
 
@@ -171,7 +170,7 @@ type replica struct {
 // start starts a replica, and does not wait for it.
 func (w *world) start(t *testing.T, flags ...string) *replica {
 	t.Helper()
-	port, healthPort := freePort(t), freePort(t)
+	port, healthPort := ports.Free(t), ports.Free(t)
 	replica := &replica{address: "127.0.0.1:" + port, health: "127.0.0.1:" + healthPort}
 	arguments := append([]string{
 		"webhook", "--port=" + port, "--health-probe-bind-address=" + replica.health, "--metrics-bind-address=0",
@@ -305,15 +304,6 @@ func documents(t *testing.T, content string) []*unstructured.Unstructured {
 		}
 	}
 	return objects
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	port, err := ports.Free(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // warnings collects what the API server warns about.
