@@ -57,10 +57,13 @@ const (
 )
 
 // PrunePolicy says when the operator removes node records from Slurm.
-// +kubebuilder:validation:Enum=Never;NodeNotFound
+// +kubebuilder:validation:Enum=ScaledIn;Never;NodeNotFound
 type PrunePolicy string
 
 const (
+	// PruneScaledIn removes the record of a Slurm node that the operator has drained and whose pod it has deleted, for a
+	// scale-in or with the NodeSet. Addition.
+	PruneScaledIn PrunePolicy = "ScaledIn"
 	// PruneNever leaves node records alone.
 	PruneNever PrunePolicy = "Never"
 	// PruneNodeNotFound removes the record of a Slurm node whose pod no longer exists.
@@ -162,14 +165,17 @@ type NodeSetSpec struct {
 	// +kubebuilder:default=false
 	PinToNode bool `json:"pinToNode,omitempty"`
 
-	// workloadDisruptionProtection covers pods with running jobs by a PodDisruptionBudget, so that nobody evicts them.
+	// workloadDisruptionProtection covers pods that have jobs or may get some by a PodDisruptionBudget, so that the eviction
+	// API refuses to evict them. A pod can be evicted once its Slurm node is drained and empty.
 	// +optional
 	// +kubebuilder:default=true
 	WorkloadDisruptionProtection *bool `json:"workloadDisruptionProtection,omitempty"`
 
-	// pruneSlurmNodeRecords says when records of Slurm nodes are removed whose pods are gone.
+	// pruneSlurmNodeRecords says which records of Slurm nodes without a pod are removed: those of nodes that the operator
+	// itself has drained and removed (ScaledIn), none (Never), or all (NodeNotFound). Records that somebody else has drained
+	// or marked as failing, and reserved ones, stay.
 	// +optional
-	// +kubebuilder:default=Never
+	// +kubebuilder:default=ScaledIn
 	PruneSlurmNodeRecords PrunePolicy `json:"pruneSlurmNodeRecords,omitempty"`
 
 	// oversubscribeNode allows two slurmd pods on one Kubernetes node.

@@ -31,7 +31,8 @@ const (
 	LabelPodHostname = "nodeset." + GroupName + "/pod-hostname"
 	// LabelScalingMode is the NodeSet's scaling mode.
 	LabelScalingMode = "nodeset." + GroupName + "/scaling-mode"
-	// LabelPodProtect marks a slurmd pod with running jobs; the PodDisruptionBudget selects it.
+	// LabelPodProtect marks a slurmd pod that has running jobs or may get some; the PodDisruptionBudget selects it. It is
+	// removed while the pod's Slurm node is drained and empty.
 	LabelPodProtect = "nodeset." + GroupName + "/pod-protect"
 	// LabelActive marks the active slurmctld pod. It informs people and tools; no Service selects by it.
 	LabelActive = "controller." + GroupName + "/active"
@@ -57,6 +58,9 @@ const (
 	// PodConditionPrefix begins the type of the pod conditions that mirror the Slurm node's state, such as
 	// SlurmNodeStateIdle.
 	PodConditionPrefix = "SlurmNodeState"
+	// PodConditionRegistered is True while Slurm has the pod's node, and False after Slurm has lost it. A pod whose slurmd
+	// never registered has no such condition.
+	PodConditionRegistered corev1.PodConditionType = "SlurmNodeRegistered"
 )
 
 // Finalizers.

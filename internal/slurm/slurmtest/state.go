@@ -92,7 +92,9 @@ func (s *Server) ForgetNode(name string) {
 func (s *Server) SetFlag(name, flag string, set bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.nodes[name].setFlag(flag, set)
+	if node, known := s.nodes[name]; known { // its record may have been removed
+		node.setFlag(flag, set)
+	}
 	s.touchNodes()
 }
 

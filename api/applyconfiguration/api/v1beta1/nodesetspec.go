@@ -48,9 +48,12 @@ type NodeSetSpecApplyConfiguration struct {
 	OrdinalPadding *int32 `json:"ordinalPadding,omitempty"`
 	// pinToNode makes an ordinal return to the Kubernetes node that it first ran on.
 	PinToNode *bool `json:"pinToNode,omitempty"`
-	// workloadDisruptionProtection covers pods with running jobs by a PodDisruptionBudget, so that nobody evicts them.
+	// workloadDisruptionProtection covers pods that have jobs or may get some by a PodDisruptionBudget, so that the eviction
+	// API refuses to evict them. A pod can be evicted once its Slurm node is drained and empty.
 	WorkloadDisruptionProtection *bool `json:"workloadDisruptionProtection,omitempty"`
-	// pruneSlurmNodeRecords says when records of Slurm nodes are removed whose pods are gone.
+	// pruneSlurmNodeRecords says which records of Slurm nodes without a pod are removed: those of nodes that the operator
+	// itself has drained and removed (ScaledIn), none (Never), or all (NodeNotFound). Records that somebody else has drained
+	// or marked as failing, and reserved ones, stay.
 	PruneSlurmNodeRecords *apiv1beta1.PrunePolicy `json:"pruneSlurmNodeRecords,omitempty"`
 	// oversubscribeNode allows two slurmd pods on one Kubernetes node.
 	OversubscribeNode *bool `json:"oversubscribeNode,omitempty"`

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"math"
+
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -23,7 +25,11 @@ func HostsService(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAppl
 	}.Headless()
 }
 
-// DisruptionBudget lets nobody evict a pod that has running jobs. It is nil when the user does not want it.
+// unattainable is more pods than there will ever be. With maxUnavailable or a percentage the disruption controller would compare
+// with the replicas of the spec, and allow the eviction of busy pods during every scale-in.
+const unattainable = math.MaxInt32
+
+// DisruptionBudget refuses the eviction of every pod that is protected. It is nil when the user does not want it.
 func DisruptionBudget(nodeSet *slinkyv1beta1.NodeSet) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
 	if wanted := nodeSet.Spec.WorkloadDisruptionProtection; wanted != nil && !*wanted {
 		return nil
@@ -33,6 +39,6 @@ func DisruptionBudget(nodeSet *slinkyv1beta1.NodeSet) *applypolicyv1.PodDisrupti
 	return applypolicyv1.PodDisruptionBudget(nodeSet.Name, nodeSet.Namespace).
 		WithLabels(naming.Labels(naming.Slurmd, nodeSet.Name)).
 		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
-			WithMaxUnavailable(intstr.FromInt32(0)).
+			WithMinAvailable(intstr.FromInt32(unattainable)).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)))
 }

@@ -12,6 +12,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 )
 
 // An Identity is what tells one pod of a NodeSet from the others.
@@ -50,6 +51,27 @@ func SlurmName(pod *corev1.Pod) string {
 	return cmp.Or(pod.Labels[slinkyv1beta1.LabelPodHostname], pod.Spec.Hostname)
 }
 
+// IsNamed reports whether a pod's slurmd can have registered under no other name than SlurmName: because it is told so, or because
+// that is its host name and nothing else is said. Who replaces the arguments of a pod on the host's network leaves that open.
+func IsNamed(pod *corev1.Pod) bool {
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		if container.Name != nodeconf.Container {
+			continue
+		}
+		words := slices.Concat(container.Command, container.Args)
+		at := slices.Index(words, nodeNameArgs[0])
+		if at < 0 {
+			return !pod.Spec.HostNetwork && pod.Spec.Hostname == SlurmName(pod)
+		}
+		return at+1 < len(words) && words[at+1] == nodeNameArgs[1]
+	}
+	return false
+}
+
+// IsExternal reports whether a pod belongs to a slurmctld outside Kubernetes.
+func IsExternal(pod *corev1.Pod) bool { return pod.Annotations[annotationExternal] == "true" }
+
 // Pod makes one pod from a template, whose revision has a hash.
 func Pod(nodeSet *slinkyv1beta1.NodeSet, template corev1.PodTemplateSpec, hash string, identity Identity) *corev1.Pod {
 	template = *template.DeepCopy()
@@ -64,6 +86,7 @@ func Pod(nodeSet *slinkyv1beta1.NodeSet, template corev1.PodTemplateSpec, hash s
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = hash
 	pod.Labels[slinkyv1beta1.LabelPodName] = identity.Pod
 	pod.Labels[slinkyv1beta1.LabelPodHostname] = identity.SlurmName
+	pod.Labels[slinkyv1beta1.LabelPodProtect] = "true" // until its node is known to be closed and empty
 	if identity.Ordinal >= 0 {
 		pod.Labels[slinkyv1beta1.LabelPodIndex] = strconv.Itoa(identity.Ordinal)
 	}

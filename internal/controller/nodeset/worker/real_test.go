@@ -36,8 +36,14 @@ func external() *slinkyv1beta1.Controller {
 	}
 }
 
-// start starts a host as the pod of a NodeSet.
+// start starts a host as the pod of a NodeSet, whose Slurm node has the name of the host.
 func start(t *testing.T, host *slurmnet.Daemon, nodeSet *slinkyv1beta1.NodeSet) corev1.PodTemplateSpec {
+	t.Helper()
+	return startAs(t, host, host.Name, nodeSet)
+}
+
+// startAs starts a host as a pod of a NodeSet whose Slurm node may have another name, as it has on the host's network.
+func startAs(t *testing.T, host *slurmnet.Daemon, name string, nodeSet *slinkyv1beta1.NodeSet) corev1.PodTemplateSpec {
 	t.Helper()
 	template, err := worker.Template(worker.Set{NodeSet: nodeSet, Controller: external()})
 	if err != nil {
@@ -51,7 +57,7 @@ func start(t *testing.T, host *slurmnet.Daemon, nodeSet *slinkyv1beta1.NodeSet) 
 	}
 	args := append([]string{"/usr/bin/env", "CAPABILITIES=" + strings.Join(capabilities, ",")}, asPod...)
 	for _, arg := range template.Spec.Containers[0].Args {
-		args = append(args, strings.ReplaceAll(arg, "$$", "$")) // as Kubernetes does
+		args = append(args, strings.ReplaceAll(strings.ReplaceAll(arg, "$(SLURM_OPERATOR_NODE)", name), "$$", "$")) // as Kubernetes does
 	}
 	host.StartWith(t, args...)
 	return template
@@ -185,5 +191,29 @@ func checkSlices(t *testing.T, slurm *slurmnet.Cluster) {
 	got := slurm.Login.MustRun(t, "srun", "--partition=slices", "--gres=gpu:2g.20gb:1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
 	if got != "1" {
 		t.Errorf("srun with a slice printed %q", got)
+	}
+}
+
+// TestRealSlurmKnowsANodeByTheNameOfItsPod starts slurmd on a host of another name, as a pod on the host's network does.
+func TestRealSlurmKnowsANodeByTheNameOfItsPod(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1})
+			host := slurm.Nodes[0]
+			host.Stop(t)
+			slurm.Login.MustRun(t, "scontrol", "delete", "NodeName="+host.Name)
+			bare := nodeSet("bare", "")
+			configure(t, slurm, bare)
+			startAs(t, host, "bare-m1", bare)
+			if record := idle(t, slurm, "bare-m1"); record["NodeHostName"] != host.Name {
+				t.Errorf("the node is %v", record)
+			}
+			if nodes := slurm.Login.MustRun(t, "sinfo", "--noheader", "--Node", "--format=%N"); strings.Contains(nodes, host.Name) {
+				t.Errorf("Slurm also has a node of the host's name: %s", nodes)
+			}
+			if got := slurm.Login.MustRun(t, "srun", "--partition=bare", "--nodelist=bare-m1", "sh", "-c", "echo $SLURMD_NODENAME on $(hostname)"); got != "bare-m1 on "+host.Name {
+				t.Errorf("a job printed %q", got)
+			}
+		})
 	}
 }

@@ -38,11 +38,12 @@ func slurmd(set Set, node nodeconf.Node) corev1.Container {
 	for i := range args {
 		args[i] = literal(args[i])
 	}
+	args = append(args, nodeNameArgs...)
 	security := podtemplate.Locked()
 	security.Capabilities.Add = slices.Clone(capabilities)
 	security.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	return corev1.Container{
-		Name: nodeconf.Container, Image: set.Images.For(naming.Slurmd), Args: args,
+		Name: nodeconf.Container, Image: set.Images.For(naming.Slurmd), Args: args, Env: []corev1.EnvVar{nodeNameVariable()},
 		Ports: []corev1.ContainerPort{{Name: nodeconf.Container, ContainerPort: naming.PortSlurmd, Protocol: corev1.ProtocolTCP}},
 		// slurmd may wait for slurmctld as long as it takes. A slurmd that does not listen has no jobs to lose.
 		StartupProbe: &corev1.Probe{
@@ -60,6 +61,20 @@ func slurmd(set Set, node nodeconf.Node) corev1.Container {
 			{Name: "shm", MountPath: "/dev/shm"},
 		},
 	}
+}
+
+// nodeNameEnv is the variable that holds the name of the pod's Slurm node.
+const nodeNameEnv = "SLURM_OPERATOR_NODE"
+
+// nodeNameArgs tell slurmd the name of its node. It would take the host name otherwise, which with hostNetwork is the one of the
+// Kubernetes node: Slurm would have another node than the operator looks for, and give it jobs.
+var nodeNameArgs = []string{"-N", "$(" + nodeNameEnv + ")"}
+
+// nodeNameVariable takes the name from the pod's label, so that one template serves all pods.
+func nodeNameVariable() corev1.EnvVar {
+	return corev1.EnvVar{Name: nodeNameEnv, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['" + slinkyv1beta1.LabelPodHostname + "']"},
+	}}
 }
 
 // literal protects a text from Kubernetes, which replaces $(NAME) in arguments by a variable.

@@ -146,3 +146,66 @@ func template(t *testing.T, set worker.Set) string {
 	}
 	return string(encoded)
 }
+
+// TestIsNamed has pods whose slurmd can be known by one name only, and others.
+func TestIsNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		slurmd, template string
+		want             bool
+	}{
+		"as the operator makes it":             {``, ``, true},
+		"on the host's network":                {``, `{"hostNetwork":true}`, true},
+		"with arguments of the user's":         {`{"args":["slurmd","-D","-Z"]}`, ``, true},
+		"with such on the host's network":      {`{"args":["slurmd","-D","-Z"]}`, `{"hostNetwork":true}`, false},
+		"with another name":                    {`{"args":["slurmd","-D","-Z","-N","mine"]}`, ``, false},
+		"with the operator's name by the user": {`{"args":["slurmd","-Z","-N","$(SLURM_OPERATOR_NODE)"]}`, `{"hostNetwork":true}`, true},
+		"with a command on the host's network": {`{"command":["/start"],"args":[]}`, `{"hostNetwork":true}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := nodeSet("gpu", test.slurmd)
+			set.Spec.Template.Spec.Raw = []byte(test.template)
+			template, err := worker.Template(of(set))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := worker.Pod(set, template, "1", worker.Numbered(set, 0, ""))
+			if got := worker.IsNamed(pod); got != test.want {
+				t.Errorf("named: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// A kubelet that is not heard from ends no job: the pods stay, unless the user says otherwise.
+func TestPodsOutlastTheirKubelet(t *testing.T) {
+	for name, test := range map[string]struct {
+		template string
+		want     []corev1.Toleration
+	}{
+		"without tolerations of the user's": {``, []corev1.Toleration{
+			{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+			{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		}},
+		"beside others": {`{"tolerations":[{"key":"gpu","operator":"Exists"}]}`, []corev1.Toleration{
+			{Key: "gpu", Operator: corev1.TolerationOpExists},
+			{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+			{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		}},
+		"unless the user says how long": {`{"tolerations":[{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":7200}]}`, []corev1.Toleration{
+			{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(7200))},
+			{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := nodeSet("gpu", "")
+			set.Spec.Template.Spec.Raw = []byte(test.template)
+			template, err := worker.Template(of(set))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, template.Spec.Tolerations); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

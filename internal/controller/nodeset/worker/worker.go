@@ -4,7 +4,7 @@
 // nodes, on partitions or on slurm.conf, because slurmd fetches its configuration from slurmctld: no change of these
 // replaces a pod. Pod adds to a template what tells one pod from another: its name, its place and its volumes.
 //
-// The pod's host name is the name of its Slurm node. Readiness is asked for until slurmd listens and never again: a probe
+// slurmd is told the name of its Slurm node, which is also the pod's host name unless the pod is on the host's network. Readiness is asked for until slurmd listens and never again: a probe
 // that fails would change nothing about the node, whose state is Slurm's to tell, and a probe that restarts the container
 // would end every job in it.
 package worker
@@ -49,10 +49,28 @@ func Template(set Set) (corev1.PodTemplateSpec, error) {
 		return corev1.PodTemplateSpec{}, err
 	}
 	template.Spec.Hostname = "" // a prefix, which Pod completes
+	template.Spec.Tolerations = outlast(template.Spec.Tolerations)
+	if set.Controller.Spec.External {
+		template.Annotations[annotationExternal] = "true"
+	}
 	for i := range template.Spec.Containers {
 		permit(template.Spec.Containers[i].SecurityContext)
 	}
 	return template, nil
+}
+
+// annotationExternal on a pod says that its slurmctld runs outside Kubernetes, and so outlives its Controller.
+const annotationExternal = slinkyv1beta1.GroupName + "/external-controller"
+
+// outlast adds what keeps Kubernetes from evicting a pod when its kubelet has not been heard from for five minutes. That eviction
+// asks no PodDisruptionBudget, and jobs go on without a kubelet. What the user says about these taints stays.
+func outlast(tolerations []corev1.Toleration) []corev1.Toleration {
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		if !slices.ContainsFunc(tolerations, func(toleration corev1.Toleration) bool { return toleration.Key == key }) {
+			tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
+		}
+	}
+	return tolerations
 }
 
 // permit takes back our ban on privilege escalation where the user grants what Kubernetes does not allow beside it.
