@@ -129,12 +129,15 @@ func follow(ctx context.Context, reader client.Reader, name types.NamespacedName
 }
 
 // Pods enqueues the object that a daemon's pod belongs to, through whatever workload made the pod.
-func Pods(daemon naming.Daemon) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+func Pods(daemon naming.Daemon) handler.EventHandler { return PodHandler(nil, daemon) }
+
+// PodHandler enqueues the objects at the end of a chain of references that leads from the object that a daemon's pod belongs to.
+func PodHandler(reader client.Reader, daemon naming.Daemon, chain ...Reference) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		instance, found := naming.Instance(daemon, object.GetLabels())
 		if !found {
 			return nil
 		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: instance}}}
+		return follow(ctx, reader, types.NamespacedName{Namespace: object.GetNamespace(), Name: instance}, chain)
 	})
 }

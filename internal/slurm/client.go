@@ -85,12 +85,13 @@ type NodeUpdate struct {
 // A TargetState is a state that a node can be told to take.
 type TargetState string
 
-// The states that the operator sets.
+// The states that the operator sets, and those that people set.
 const (
 	Drain   TargetState = "DRAIN"
 	Undrain TargetState = "UNDRAIN"
 	Resume  TargetState = "RESUME"
 	Down    TargetState = "DOWN"
+	Fail    TargetState = "FAIL"
 )
 
 // An Observer is told about every request, for metrics.

@@ -73,35 +73,46 @@ func (n *Node) sameMachine(other *Node) bool {
 		n.Topology == other.Topology && n.BootedAt.Equal(other.BootedAt) && n.SlurmdStartedAt.Equal(other.SlurmdStartedAt) && n.Version == other.Version
 }
 
-// Drained tells whether the record proves that the node takes no more jobs and that nothing is allocated on it. It says
-// nothing about suspended jobs, which give their CPUs back while their processes stay: use Snapshot.Vacant to decide
+// Closed reports whether Slurm gives the node no jobs: it is drained, expected to fail, or down.
+func (n *Node) Closed() bool {
+	return n.Flags.HasAny(FlagDrain|FlagFail) || n.State == StateDown
+}
+
+// Drained reports whether the record proves that the node is closed to jobs and that nothing is allocated on it. It says
+// nothing about suspended jobs, which give their CPUs back while their processes stay: use Snapshot.Vacancy to decide
 // whether a node may be disturbed.
 //
 // It is deliberately hard to satisfy: of the base states only idle and down will do, so that a state that is unknown,
-// invalid or made up by a later version of Slurm is not drained.
-func (n *Node) Drained() bool {
-	free := n.State == StateIdle || n.State == StateDown
-	return free && n.Flags.Has(FlagDrain) && !n.Flags.Has(FlagCompleting) && n.AllocatedCPUs == 0 && n.AllocatedMemory == 0
-}
+// invalid or introduced by a later version of Slurm is not drained.
+func (n *Node) Drained() bool { return n.Closed() && !n.Busy() && n.State != StateFuture }
 
-// Busy tells whether the record shows that something is allocated or still being cleaned up. A node can be neither busy
+// Busy reports whether the record shows that something is allocated or still being cleaned up. A node can be neither busy
 // nor drained, and a state that is not understood counts as busy.
 func (n *Node) Busy() bool {
 	free := n.State == StateIdle || n.State == StateDown || n.State == StateFuture
 	return !free || n.Flags.Has(FlagCompleting) || n.AllocatedCPUs > 0 || n.AllocatedMemory > 0
 }
 
-// Draining tells whether the node takes no more jobs because somebody said so.
+// Draining reports whether a drain is set, whoever set it.
 func (n *Node) Draining() bool { return n.Flags.Has(FlagDrain) }
 
-// DrainedByUs tells whether a drain is set and its reason is one of ours.
-func (n *Node) DrainedByUs() bool { return n.Draining() && IsOurReason(n.Reason) }
+// DrainedByUs reports whether the node is drained by us and by nobody else. We never set FAIL: a person has added it, and
+// undrain would clear it too.
+func (n *Node) DrainedByUs() bool {
+	return n.Draining() && IsOurReason(n.Reason) && !n.Flags.Has(FlagFail)
+}
 
-// DrainedByOthers tells whether a drain is set that is not ours, which we must neither lift nor overwrite. A drain
-// without a reason is somebody's.
-func (n *Node) DrainedByOthers() bool { return n.Draining() && !IsOurReason(n.Reason) }
+// HeldByOthers reports whether a person or Slurm itself has closed the node: a drain without our reason (or without any),
+// FAIL, or DOWN. We neither lift such a state nor overwrite its reason, and so set no drain of ours on top of it. A node
+// that is down under a drain of ours is still ours to undrain when it is back.
+func (n *Node) HeldByOthers() bool { return n.Closed() && !n.DrainedByUs() }
 
-// Responding tells whether slurmctld has heard of the node's slurmd lately.
+// Reserved reports whether a reservation holds the node. Slurm refuses to delete the record of such a node.
+func (n *Node) Reserved() bool {
+	return n.Reservation != "" || n.Flags.HasAny(FlagReserved|FlagMaintenance)
+}
+
+// Responding reports whether slurmctld has heard from the node's slurmd lately.
 func (n *Node) Responding() bool {
 	return !n.Flags.HasAny(FlagNotResponding|FlagPoweredDown|FlagPoweringDown) && n.State != StateDown &&
 		n.State != StateFuture && n.State != StateUnknown
@@ -117,3 +128,7 @@ func OurReason(why string) string { return slinkyv1beta1.ReasonPrefix + why }
 
 // IsOurReason tells whether a reason is one of ours.
 func IsOurReason(reason string) bool { return strings.HasPrefix(reason, slinkyv1beta1.ReasonPrefix) }
+
+// NoReason replaces a reason of ours when our drain is lifted. 24.11 keeps a reason after its drain, takes no empty one, and
+// does not overwrite it when Slurm itself drains the node later: that drain would pass for ours.
+const NoReason = "lifted by slurm-operator; for a later drain see the log of slurmctld"

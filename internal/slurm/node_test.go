@@ -31,7 +31,10 @@ func TestDrained(t *testing.T) {
 		"flags before the base state":         {record("DRAIN", "IDLE"), true},
 		"with a flag of a later Slurm":        {record("IDLE", "DRAIN", "NEW_FLAG"), true},
 		"idle without a drain":                {record("IDLE"), false},
-		"down without a drain":                {record("DOWN"), false},
+		"down without a drain":                {record("DOWN"), true},
+		"failing":                             {record("IDLE", "FAIL"), true},
+		"failing with a job":                  {record("MIXED", "FAIL"), false},
+		"down and still cleaning up":          {record("DOWN", "COMPLETING"), false},
 		"still running jobs":                  {record("ALLOCATED", "DRAIN"), false},
 		"still running some jobs":             {record("MIXED", "DRAIN"), false},
 		"still cleaning up":                   {record("IDLE", "DRAIN", "COMPLETING"), false},
@@ -92,12 +95,19 @@ func TestWhoseDrain(t *testing.T) {
 		"an admin's who quotes us":     {[]string{"IDLE", "DRAIN"}, "not slurm-operator: x", false, true},
 		"nobody's, so not ours":        {[]string{"IDLE", "DRAIN"}, "", false, true},
 		"a reason that outlived drain": {[]string{"IDLE"}, OurReason("scale-in"), false, false},
+		"what is left of ours":         {[]string{"IDLE", "DRAIN"}, NoReason, false, true},
+		"FAIL of an admin":             {[]string{"IDLE", "FAIL"}, "XID 79", false, true},
+		"FAIL on top of ours":          {[]string{"IDLE", "DRAIN", "FAIL"}, OurReason("scale-in"), false, true},
+		"DOWN of an admin":             {[]string{"DOWN"}, "bad DIMM", false, true},
+		"DOWN with a stale reason":     {[]string{"DOWN"}, OurReason("scale-in"), false, true},
+		"down under a drain of ours":   {[]string{"DOWN", "DRAIN"}, OurReason("scale-in"), true, false},
+		"idle":                         {[]string{"IDLE"}, "", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := record(test.states...)
 			node.Reason = test.reason
-			if node.DrainedByUs() != test.ours || node.DrainedByOthers() != test.theirs {
-				t.Errorf("ours %t, theirs %t", node.DrainedByUs(), node.DrainedByOthers())
+			if node.DrainedByUs() != test.ours || node.HeldByOthers() != test.theirs {
+				t.Errorf("ours %t, theirs %t", node.DrainedByUs(), node.HeldByOthers())
 			}
 		})
 	}

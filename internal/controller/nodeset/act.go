@@ -24,33 +24,29 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
 )
 
-// act carries out a plan. What fails in one part does not keep the others from being done, but nothing is created while the
-// rest is in doubt.
+// A step is a part of what a plan asks for.
+type step func(context.Context, *scope, *plan.Plan) error
+
+// act carries out a plan. Each step stands on its own: what fails in one is reported, and keeps no other from being done, unless
+// that one needs it. Protection comes first, because jobs depend on it.
 func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) error {
-	if scope.set.DeletionTimestamp == nil {
-		if err := r.prepare(ctx, scope); err != nil {
-			return err
+	unprotected := r.protectPods(ctx, scope, next)
+	unprepared := r.prepare(ctx, scope)
+	failures := []error{unprotected, unprepared}
+	do := func(steps ...step) {
+		for _, step := range steps {
+			failures = append(failures, step(ctx, scope, next))
 		}
 	}
-	err := errors.Join(
-		r.setState(ctx, scope, next, plan.Undrain),
-		r.setState(ctx, scope, next, plan.Drain),
-		r.remove(ctx, scope, next),
-		r.prune(ctx, scope, next),
-	)
-	if err != nil {
-		return err
+	if unprotected == nil {
+		do(r.undrain)
 	}
-	err = errors.Join(
-		r.create(ctx, scope, next),
-		r.markPods(ctx, scope, next),
-		r.describeNodes(ctx, scope, next),
-		r.placeNodes(ctx, scope),
-		r.keepPins(ctx, scope),
-		r.keepClaims(ctx, scope, next),
-		r.reserve(ctx, scope, next),
-	)
-	if err != nil {
+	do(r.clearReasons, r.drain, r.remove, r.prune)
+	if unprepared == nil {
+		do(r.create)
+	}
+	do(r.markPods, r.describeNodes, r.placeNodes, r.keepPins, r.keepClaims, r.reserve)
+	if err := errors.Join(failures...); err != nil {
 		return err
 	}
 	scope.again = scope.again || !timely(ctx)
@@ -59,6 +55,9 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) err
 
 // prepare makes what pods need before there are any.
 func (r *Reconciler) prepare(ctx context.Context, scope *scope) error {
+	if scope.set.DeletionTimestamp != nil {
+		return nil
+	}
 	if err := r.patchFinalizer(ctx, scope.set, controllerutil.AddFinalizer); err != nil {
 		return err
 	}
@@ -128,8 +127,30 @@ func (r *Reconciler) patchFinalizer(ctx context.Context, set *slinkyv1beta1.Node
 	return nil
 }
 
-// setState drains or undrains nodes, with one request for each reason.
-func (r *Reconciler) setState(ctx context.Context, scope *scope, next *plan.Plan, kind plan.Kind) error {
+// undrain lifts drains of ours.
+func (r *Reconciler) undrain(ctx context.Context, scope *scope, next *plan.Plan) error {
+	return r.updateNodes(ctx, scope, next, plan.Undrain, func(string) slurm.NodeUpdate {
+		return slurm.NodeUpdate{State: slurm.Undrain, Reason: slurm.NoReason}
+	})
+}
+
+// clearReasons replaces reasons of ours that have outlived their drains.
+func (r *Reconciler) clearReasons(ctx context.Context, scope *scope, next *plan.Plan) error {
+	return r.updateNodes(ctx, scope, next, plan.ClearReason, func(string) slurm.NodeUpdate {
+		return slurm.NodeUpdate{Reason: slurm.NoReason}
+	})
+}
+
+// drain makes Slurm give nodes no more jobs.
+func (r *Reconciler) drain(ctx context.Context, scope *scope, next *plan.Plan) error {
+	return r.updateNodes(ctx, scope, next, plan.Drain, func(why string) slurm.NodeUpdate {
+		return slurm.NodeUpdate{State: slurm.Drain, Reason: why}
+	})
+}
+
+// updateNodes carries out all actions of a kind, with one request for each reason. What was seen of the nodes before a request
+// proves nothing any more if the request succeeded, or if it may have opened them.
+func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, next *plan.Plan, kind plan.Kind, update func(why string) slurm.NodeUpdate) error {
 	byReason := map[string][]string{}
 	for _, action := range next.Of(kind) {
 		byReason[action.Why] = append(byReason[action.Why], action.Node)
@@ -137,11 +158,8 @@ func (r *Reconciler) setState(ctx context.Context, scope *scope, next *plan.Plan
 	}
 	var failures []error
 	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
-		nodes, update := byReason[reason], slurm.NodeUpdate{State: slurm.Undrain}
-		if kind == plan.Drain {
-			update = slurm.NodeUpdate{State: slurm.Drain, Reason: reason}
-		}
-		answered, err := scope.session.UpdateNodes(ctx, nodes, update)
+		nodes := byReason[reason]
+		answered, err := scope.session.UpdateNodes(ctx, nodes, update(reason))
 		if err == nil || kind == plan.Undrain {
 			r.witnesses.acknowledged(scope, nodes, answered)
 		}
@@ -212,40 +230,5 @@ func (r *Reconciler) prune(ctx context.Context, scope *scope, next *plan.Plan) e
 	if err := scope.session.DeleteNodes(ctx, nodes); err != nil {
 		return fmt.Errorf("removing the records of %d nodes from Slurm: %w", len(nodes), err)
 	}
-	return nil
-}
-
-// create creates pods, each after its claims.
-func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan) error {
-	if scope.template == nil || len(scope.awaited) > 0 {
-		return nil
-	}
-	additions := next.Of(plan.Create)
-	return slowly(ctx, len(additions), func(index int) error {
-		missing := additions[index].Pod
-		identity := worker.Numbered(scope.set, missing.Ordinal, scope.pins[missing.Ordinal])
-		if isDaemonSet(scope.set) {
-			identity = worker.OnNode(scope.set, scope.nodes[missing.Machine])
-		}
-		err := r.createOne(ctx, scope, identity)
-		if err == nil {
-			r.Metrics.did(additions[index])
-		}
-		return err
-	})
-}
-
-func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worker.Identity) error {
-	if err := r.createClaims(ctx, scope, identity.Pod); err != nil {
-		return err
-	}
-	pod := worker.Pod(scope.set, *scope.template, scope.revision.hash, identity)
-	switch err := r.Client.Create(ctx, pod, client.FieldOwner(naming.ManagedBy)); {
-	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("pod %s exists, and is not a pod of this NodeSet that the cache shows: %w", pod.Name, err)
-	case err != nil:
-		return fmt.Errorf("creating pod %s: %w", pod.Name, err)
-	}
-	r.expectations.expectCreated(scope.set.UID, pod.UID, r.Clock.Now())
 	return nil
 }

@@ -3,6 +3,8 @@ package nodeset
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -64,6 +66,32 @@ func TestSlowlyStopsSoonAfterAnError(t *testing.T) {
 				t.Errorf("%d were begun, and the error is %v", begun.Load(), err)
 			}
 		})
+	}
+}
+
+func TestOneBadPodHoldsUpNoOther(t *testing.T) {
+	bad := map[int]bool{0: true, 1: true, 7: true, 400: true}
+	var good atomic.Int32
+	err := slowly(t.Context(), 500, func(index int) error {
+		if bad[index] {
+			return fmt.Errorf("pod %d is bad (%w)", index, errOnlyThisPod)
+		}
+		good.Add(1)
+		return nil
+	})
+	if good.Load() != 496 {
+		t.Errorf("%d pods were created", good.Load())
+	}
+	if err == nil || !strings.Contains(err.Error(), "pod 0 is bad") || !strings.Contains(err.Error(), "and 1 more pods") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestPodsThatAreAllBadAreGivenUp(t *testing.T) {
+	var begun atomic.Int32
+	err := slowly(t.Context(), 5000, func(int) error { begun.Add(1); return errOnlyThisPod })
+	if err == nil || begun.Load() != mostBadPods {
+		t.Errorf("%d were begun, and the error is %v", begun.Load(), err)
 	}
 }
 

@@ -22,7 +22,8 @@ func (r *Reconciler) createClaims(ctx context.Context, scope *scope, pod string)
 		live := &corev1.PersistentVolumeClaim{}
 		switch err := r.Client.Get(ctx, client.ObjectKeyFromObject(claim), live); {
 		case err == nil && live.DeletionTimestamp != nil:
-			return fmt.Errorf("claim %s is still being deleted, and its pod waits for a new one", claim.Name)
+			return fmt.Errorf("pod %s is not created: PVC %s is still being deleted; see what uses it with kubectl describe pvc/%s (%w)",
+				pod, claim.Name, claim.Name, errOnlyThisPod)
 		case err == nil:
 			continue
 		case !apierrors.IsNotFound(err):

@@ -41,6 +41,7 @@ type Reconciler struct {
 	expectations expectations
 	witnesses    witnesses
 	reservations reservations
+	names        names
 }
 
 // Reconcile takes one NodeSet a step further.
@@ -100,6 +101,7 @@ func (r *Reconciler) look(scope *scope) {
 	for i := range snapshot.Pods {
 		nodes[i] = snapshot.Pods[i].Node
 	}
+	r.witnesses.keep(scope, nodes)
 	snapshot.DrainedSince = r.witnesses.look(scope, snapshot.Slurm, nodes...)
 }
 

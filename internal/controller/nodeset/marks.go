@@ -3,7 +3,6 @@ package nodeset
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -21,36 +20,55 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// markPods writes onto the pods what Slurm says of their nodes, where that has changed. Pods that may go are spared: they are
-// gone before anybody reads it.
+// protectPods writes onto the pods whether they may be evicted, and until when their jobs run. It does not depend on anything
+// else that a reconcile does: while Slurm refuses one request, other jobs stay protected. A pod whose drain is about to be lifted
+// is protected first.
+func (r *Reconciler) protectPods(ctx context.Context, scope *scope, next *plan.Plan) error {
+	opening := map[string]bool{}
+	for _, action := range next.Of(plan.Undrain) {
+		opening[action.Pod.Name] = true
+	}
+	return r.patchPods(ctx, scope, next, len(scope.pods), func(index int) (patch []byte, write patchPod) {
+		pod, protected, known := &scope.pods[index], true, opening[scope.pods[index].Name]
+		if !known {
+			protected, known = scope.snapshot.Protected(&scope.snapshot.Pods[index])
+		}
+		if !known {
+			return nil, nil // what is written on it may be right
+		}
+		return metadataPatch(pod, protected, deadline(scope, pod)), r.patchMetadata
+	})
+}
+
+// markPods writes onto the pods what Slurm says of their nodes, where that has changed.
 func (r *Reconciler) markPods(ctx context.Context, scope *scope, next *plan.Plan) error {
+	return r.patchPods(ctx, scope, next, paceOfMarks(scope, next), func(index int) (patch []byte, write patchPod) {
+		pod := &scope.pods[index]
+		record, _ := scope.snapshot.Slurm.Node(worker.SlurmName(pod))
+		return marksOf(record).statusPatch(pod, scope.now), r.patchConditions
+	})
+}
+
+// A patchPod writes a patch to a pod.
+type patchPod func(ctx context.Context, set *slinkyv1beta1.NodeSet, pod *corev1.Pod, patch []byte) error
+
+// patchPods writes to the pods for which there is a patch, at most so many. Pods that are deleted next are spared.
+func (r *Reconciler) patchPods(ctx context.Context, scope *scope, next *plan.Plan, limit int, patchOf func(index int) ([]byte, patchPod)) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil // what is known may be wrong by now
 	}
 	going := next.Goes()
-	var labels, conditions []func() error
-	limit := paceOfMarks(scope, next)
+	var writes []func() error
 	for i := range scope.pods {
 		pod := &scope.pods[i]
-		if pod.DeletionTimestamp != nil || going[pod.Name] || r.expectations.outrun(scope.set.UID, pod) {
+		if pod.DeletionTimestamp != nil || going[pod.Name] || len(writes) == limit || r.expectations.outrun(scope.set.UID, pod) {
 			continue
 		}
-		node := worker.SlurmName(pod)
-		record, _ := scope.snapshot.Slurm.Node(node)
-		marks := marksOf(record, scope.snapshot.Slurm.Loads[node])
-		if patch := marks.metadataPatch(pod); patch != nil {
-			labels = append(labels, func() error { return r.patchMetadata(ctx, scope.set, pod, patch) })
-		}
-		if len(conditions) < limit {
-			if patch := marks.statusPatch(pod, scope.now); patch != nil {
-				conditions = append(conditions, func() error { return r.patchConditions(ctx, scope.set, pod, patch) })
-			}
+		if patch, write := patchOf(i); patch != nil {
+			writes = append(writes, func() error { return write(ctx, scope.set, pod, patch) })
 		}
 	}
-	return errors.Join(
-		evenly(ctx, len(labels), marksAtOnce, func(index int) error { return labels[index]() }), // they protect jobs, so they come first
-		evenly(ctx, len(conditions), marksAtOnce, func(index int) error { return conditions[index]() }),
-	)
+	return evenly(ctx, len(writes), marksAtOnce, func(index int) error { return writes[index]() })
 }
 
 // paceOfMarks is how many pods get their conditions, and how many nodes are described to Slurm, in one reconcile: few while many
@@ -92,26 +110,28 @@ func podOnly(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 }
 
-// marks are what Kubernetes is told of a Slurm node.
-type marks struct {
-	// protect says that jobs hold the node.
-	protect bool
-	// deadline is when they end at the latest; empty when there are none, or when that is open.
-	deadline string
-	// states are Slurm's words for the node's state, each with why.
-	states map[corev1.PodConditionType]string
+// deadline is when the jobs of a pod end at the latest; empty when there are none, or when that is open.
+func deadline(scope *scope, pod *corev1.Pod) string {
+	load := scope.snapshot.Slurm.Loads[worker.SlurmName(pod)]
+	if load.Jobs() == 0 || load.Unlimited || load.Until.IsZero() {
+		return ""
+	}
+	return load.Until.UTC().Format(time.RFC3339)
 }
 
-func marksOf(record *slurm.Node, load slurm.Load) marks {
-	is := marks{protect: load.Jobs() > 0, states: map[corev1.PodConditionType]string{}}
-	if is.protect && !load.Unlimited {
-		is.deadline = load.Until.UTC().Format(time.RFC3339)
-	}
+// marks are Slurm's words for a node's state, each with the reason, and whether Slurm has the node at all.
+type marks struct {
+	states     map[corev1.PodConditionType]string
+	registered bool
+}
+
+func marksOf(record *slurm.Node) marks {
+	is := marks{states: map[corev1.PodConditionType]string{}, registered: record != nil}
 	if record == nil {
 		return is
 	}
 	why := ""
-	if record.Draining() || record.State == slurm.StateDown || record.Flags.Has(slurm.FlagFail) {
+	if record.Closed() {
 		why = record.Reason
 	}
 	for _, state := range record.StateNames() {
@@ -132,18 +152,18 @@ func camel(word string) string {
 }
 
 // metadataPatch is what has to change of a pod's label and annotation; nil when nothing has.
-func (m marks) metadataPatch(pod *corev1.Pod) []byte {
+func metadataPatch(pod *corev1.Pod, protect bool, deadline string) []byte {
 	labels, annotations := map[string]any{}, map[string]any{}
-	if _, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]; protected != m.protect {
+	if _, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]; protected != protect {
 		labels[slinkyv1beta1.LabelPodProtect] = nil
-		if m.protect {
+		if protect {
 			labels[slinkyv1beta1.LabelPodProtect] = "true"
 		}
 	}
-	if pod.Annotations[slinkyv1beta1.AnnotationPodDeadline] != m.deadline {
+	if pod.Annotations[slinkyv1beta1.AnnotationPodDeadline] != deadline {
 		annotations[slinkyv1beta1.AnnotationPodDeadline] = nil
-		if m.deadline != "" {
-			annotations[slinkyv1beta1.AnnotationPodDeadline] = m.deadline
+		if deadline != "" {
+			annotations[slinkyv1beta1.AnnotationPodDeadline] = deadline
 		}
 	}
 	if len(labels)+len(annotations) == 0 {
@@ -157,6 +177,7 @@ func (m marks) metadataPatch(pod *corev1.Pod) []byte {
 func (m marks) statusPatch(pod *corev1.Pod, now time.Time) []byte {
 	var changes []any
 	missing := maps.Clone(m.states)
+	registration, known := m.registration(pod)
 	for i := range pod.Status.Conditions {
 		condition := &pod.Status.Conditions[i]
 		if !strings.HasPrefix(string(condition.Type), slinkyv1beta1.PodConditionPrefix) {
@@ -174,10 +195,29 @@ func (m marks) statusPatch(pod *corev1.Pod, now time.Time) []byte {
 		// The message is named even if it is empty: the type of the API would leave it out, and the one of a drain would stay.
 		changes = append(changes, map[string]any{"type": state, "status": corev1.ConditionTrue, "message": why, "lastTransitionTime": metav1.NewTime(now)})
 	}
+	if known {
+		changes = append(changes, map[string]any{
+			"type": slinkyv1beta1.PodConditionRegistered, "status": registration, "lastTransitionTime": metav1.NewTime(now),
+		})
+	}
 	if len(changes) == 0 {
 		return nil
 	}
 	return encode(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": changes}})
+}
+
+// registration is what to write about whether Slurm has a pod's node, if anything: nothing before it first has.
+func (m marks) registration(pod *corev1.Pod) (is corev1.ConditionStatus, changed bool) {
+	is = corev1.ConditionFalse
+	if m.registered {
+		is = corev1.ConditionTrue
+	}
+	for i := range pod.Status.Conditions {
+		if condition := &pod.Status.Conditions[i]; condition.Type == slinkyv1beta1.PodConditionRegistered {
+			return is, condition.Status != is
+		}
+	}
+	return is, m.registered
 }
 
 func encode(patch any) []byte {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -20,33 +21,50 @@ func TestMarks(t *testing.T) {
 	drained := &slurm.Node{Name: "gpu-0", State: slurm.StateIdle, Flags: slurm.FlagDrain | slurm.FlagNotResponding, Reason: "bad disk"}
 	tests := map[string]struct {
 		record *slurm.Node
-		load   slurm.Load
 		want   marks
 	}{
 		"are none without a record": {want: marks{states: map[corev1.PodConditionType]string{}}},
 		"say why a node is drained": {
 			record: drained,
-			want: marks{states: map[corev1.PodConditionType]string{
+			want: marks{registered: true, states: map[corev1.PodConditionType]string{
 				"SlurmNodeStateIdle": "bad disk", "SlurmNodeStateDrain": "bad disk", "SlurmNodeStateNotResponding": "bad disk",
+			}},
+		},
+		"say why a node is expected to fail": {
+			record: &slurm.Node{State: slurm.StateIdle, Flags: slurm.FlagFail, Reason: "XID 79"},
+			want: marks{registered: true, states: map[corev1.PodConditionType]string{
+				"SlurmNodeStateIdle": "XID 79", "SlurmNodeStateFail": "XID 79",
 			}},
 		},
 		"leave out what is left of an old reason": {
 			record: &slurm.Node{State: slurm.StateIdle, Reason: "bad disk"},
-			want:   marks{states: map[corev1.PodConditionType]string{"SlurmNodeStateIdle": ""}},
-		},
-		"protect a pod with jobs, and say until when": {
-			record: &slurm.Node{State: slurm.StateMixed}, load: slurm.Load{Running: 1, Until: noon},
-			want: marks{protect: true, deadline: "2026-03-01T12:00:00Z", states: map[corev1.PodConditionType]string{"SlurmNodeStateMixed": ""}},
-		},
-		"know no deadline of a job without a limit": {
-			record: &slurm.Node{State: slurm.StateAllocated}, load: slurm.Load{Other: 1, Unlimited: true},
-			want: marks{protect: true, states: map[corev1.PodConditionType]string{"SlurmNodeStateAllocated": ""}},
+			want:   marks{registered: true, states: map[corev1.PodConditionType]string{"SlurmNodeStateIdle": ""}},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, marksOf(test.record, test.load), cmp.AllowUnexported(marks{})); diff != "" {
+			if diff := cmp.Diff(test.want, marksOf(test.record), cmp.AllowUnexported(marks{})); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	for name, test := range map[string]struct {
+		load slurm.Load
+		want string
+	}{
+		"is when the last job ends at the latest":     {slurm.Load{Running: 1, Until: noon}, "2026-03-01T12:00:00Z"},
+		"is open with a job without a limit":          {slurm.Load{Other: 1, Unlimited: true}, ""},
+		"is open while the end of a job is not known": {slurm.Load{Running: 1}, ""},
+		"is none without jobs":                        {slurm.Load{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Spec: corev1.PodSpec{Hostname: "gpu-0"}}
+			scope := &scope{snapshot: plan.Snapshot{Slurm: &slurm.Snapshot{Queue: slurm.Queue{Loads: map[string]slurm.Load{"gpu-0": test.load}}}}}
+			if got := deadline(scope, pod); got != test.want {
+				t.Errorf("it is %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -63,7 +81,7 @@ func TestPatchesNameOnlyWhatIsOurs(t *testing.T) {
 			{Type: "SlurmNodeStateAllocated", Status: corev1.ConditionTrue},
 		}},
 	}
-	idle := marks{states: map[corev1.PodConditionType]string{"SlurmNodeStateIdle": ""}}
+	idle := marks{registered: true, states: map[corev1.PodConditionType]string{"SlurmNodeStateIdle": ""}}
 	type object = map[string]any
 	equal := func(what string, patch []byte, want any) {
 		t.Helper()
@@ -75,17 +93,19 @@ func TestPatchesNameOnlyWhatIsOurs(t *testing.T) {
 			t.Errorf("%s: %s", what, diff)
 		}
 	}
-	equal("metadata", idle.metadataPatch(pod), object{"metadata": object{
+	equal("metadata", metadataPatch(pod, false, ""), object{"metadata": object{
 		"uid": "u", "labels": object{slinkyv1beta1.LabelPodProtect: nil}, "annotations": object{slinkyv1beta1.AnnotationPodDeadline: nil},
 	}})
 	equal("status", idle.statusPatch(pod, noon), object{"metadata": object{"uid": "u"}, "status": object{"conditions": []any{
 		object{"type": "SlurmNodeStateAllocated", "$patch": "delete"},
 		object{"type": "SlurmNodeStateIdle", "status": "True", "message": "", "lastTransitionTime": "2026-03-01T12:00:00Z"},
+		object{"type": "SlurmNodeRegistered", "status": "True", "lastTransitionTime": "2026-03-01T12:00:00Z"},
 	}}})
 
 	pod.Labels, pod.Annotations = nil, nil
 	pod.Status.Conditions[1].Type = "SlurmNodeStateIdle"
-	if patch := idle.metadataPatch(pod); patch != nil {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "SlurmNodeRegistered", Status: corev1.ConditionTrue})
+	if patch := metadataPatch(pod, false, ""); patch != nil {
 		t.Errorf("metadata that is right is patched: %s", patch)
 	}
 	if patch := idle.statusPatch(pod, noon); patch != nil {
@@ -95,11 +115,11 @@ func TestPatchesNameOnlyWhatIsOurs(t *testing.T) {
 
 // What one patch does not set right, the next reconcile patches again, and every one after it.
 func TestOnePatchIsEnough(t *testing.T) {
-	drained := marksOf(&slurm.Node{State: slurm.StateIdle, Flags: slurm.FlagDrain, Reason: "slurm-operator: update"}, slurm.Load{})
+	drained := marksOf(&slurm.Node{State: slurm.StateIdle, Flags: slurm.FlagDrain, Reason: "slurm-operator: update"})
 	tests := map[string]struct{ before, after marks }{
-		"to drain":         {marksOf(&slurm.Node{State: slurm.StateIdle}, slurm.Load{}), drained},
-		"to lift a drain":  {drained, marksOf(&slurm.Node{State: slurm.StateIdle}, slurm.Load{})},
-		"to forget a node": {drained, marksOf(nil, slurm.Load{})},
+		"to drain":         {marksOf(&slurm.Node{State: slurm.StateIdle}), drained},
+		"to lift a drain":  {drained, marksOf(&slurm.Node{State: slurm.StateIdle})},
+		"to forget a node": {drained, marksOf(nil)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
@@ -91,8 +92,12 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if scope.template == nil || len(scope.awaited) > 0 {
 		scope.snapshot.Set.Update.Replace = false
 	}
-	if scope.snapshot.Set.Deleting && scope.controller == nil {
-		scope.snapshot.Set.Waived = true // the cluster that had the jobs is gone for good
+	if scope.snapshot.Set.Deleting && scope.controller == nil && !scope.snapshot.Set.Waived {
+		gone, err := r.clusterGone(ctx, scope)
+		if err != nil {
+			return nil, err
+		}
+		scope.snapshot.Set.Waived = gone
 	}
 	r.look(scope)
 	return scope, nil
@@ -106,6 +111,18 @@ func (r *Reconciler) observeController(ctx context.Context, scope *scope) error 
 	}
 	scope.session, _ = r.Pool.Get(slurm.Key{Namespace: scope.set.Namespace, Name: scope.set.Spec.ControllerRef.Name})
 	return nil
+}
+
+// clusterGone reports whether the slurmctld that had the jobs is gone together with its Controller: one outside Kubernetes is not,
+// and one in Kubernetes only when its last pod has terminated.
+func (r *Reconciler) clusterGone(ctx context.Context, scope *scope) (bool, error) {
+	if slices.ContainsFunc(scope.pods, func(pod corev1.Pod) bool { return worker.IsExternal(&pod) }) {
+		return false, nil
+	}
+	slurmctlds := &corev1.PodList{}
+	err := r.Client.List(ctx, slurmctlds, client.InNamespace(scope.set.Namespace),
+		client.MatchingLabels(naming.Selector(naming.Slurmctld, scope.set.Spec.ControllerRef.Name)), client.UnsafeDisableDeepCopy)
+	return err == nil && len(slurmctlds.Items) == 0, err
 }
 
 // observePods finds the set's own pods, in the order of their ordinals, and those that are to become its own or cease to be.

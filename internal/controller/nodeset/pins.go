@@ -10,6 +10,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 )
@@ -51,7 +52,7 @@ func lastOrdinal(scope *scope) int {
 }
 
 // keepPins writes down where ordinals run that were not pinned yet.
-func (r *Reconciler) keepPins(ctx context.Context, scope *scope) error {
+func (r *Reconciler) keepPins(ctx context.Context, scope *scope, _ *plan.Plan) error {
 	if scope.pins == nil {
 		return nil
 	}

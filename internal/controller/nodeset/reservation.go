@@ -45,10 +45,10 @@ func (r *reservations) forget(set types.UID) {
 	delete(r.bySet, set)
 }
 
-// reserve keeps a reservation in Slurm for a scheduled update, from when pods are out of date until they are not, or until the
-// window is over. No job begins that would run into it.
+// reserve keeps a reservation in Slurm for a scheduled update, from when pods are out of date until they are not, until the window
+// is over, or until the NodeSet has another update strategy. No job begins that would run into it.
 func (r *Reconciler) reserve(ctx context.Context, scope *scope, next *plan.Plan) error {
-	if scope.set.Spec.UpdateStrategy.Type != slinkyv1beta1.ScheduledUpdate || scope.session == nil || !scope.snapshot.Answers {
+	if scope.session == nil || !scope.snapshot.Answers || scope.snapshot.Slurm == nil {
 		return nil
 	}
 	wanted, err := reservation(scope, next)
@@ -80,8 +80,9 @@ func reservationName(set *slinkyv1beta1.NodeSet) string {
 
 // reservation is the one that there should be; nil when there should be none.
 func reservation(scope *scope, next *plan.Plan) (*slurm.Reservation, error) {
-	window := scope.set.Spec.UpdateStrategy.ScheduledUpdate
-	if window == nil || window.StartTime == nil || next.Outdated == 0 || scope.set.DeletionTimestamp != nil {
+	strategy := scope.set.Spec.UpdateStrategy
+	window := strategy.ScheduledUpdate
+	if strategy.Type != slinkyv1beta1.ScheduledUpdate || window == nil || window.StartTime == nil || next.Outdated == 0 || scope.set.DeletionTimestamp != nil {
 		return nil, nil
 	}
 	start, end := window.StartTime.Time, window.StartTime.Add(window.Duration.Duration)

@@ -56,7 +56,10 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 			UpdateFunc: func(_ context.Context, event event.UpdateEvent, queue workQueue) {
 				podChanged(queue, event.ObjectOld, event.ObjectNew)
 			},
-			DeleteFunc: func(_ context.Context, event event.DeleteEvent, queue workQueue) { podChanged(queue, event.Object) },
+			DeleteFunc: func(_ context.Context, event event.DeleteEvent, queue workQueue) {
+				podChanged(queue, event.Object)
+				r.nameFreed(queue, event.Object)
+			},
 		}).
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
@@ -64,6 +67,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.setsOnMachine), builder.WithPredicates(machineChanged)).
 		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.NodeSetsByController), builder.WithPredicates(controllerChanged)).
+		Watches(&corev1.Pod{}, index.PodHandler(r.Client, naming.Slurmctld, index.NodeSetsByController), builder.WithPredicates(onlyDeletions)).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting, index.NodeSetsByController), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(r.watchPool)).
 		Complete(r)
@@ -83,6 +87,15 @@ func podChanged(queue workQueue, pods ...client.Object) {
 	}
 }
 
+// nameFreed enqueues the NodeSets that wait for the name of a pod's Slurm node.
+func (r *Reconciler) nameFreed(queue workQueue, pod client.Object) {
+	for _, name := range index.PodsBySlurmNode.Names(pod) {
+		for _, set := range r.names.free(name.NamespacedName) {
+			queue.AddAfter(reconcile.Request{NamespacedName: set}, settle)
+		}
+	}
+}
+
 // controllerChanged lets through another spec, and another configuration that slurmctld runs with, which new pods may wait for.
 var controllerChanged = predicate.Funcs{
 	UpdateFunc: func(update event.UpdateEvent) bool {
@@ -90,6 +103,12 @@ var controllerChanged = predicate.Funcs{
 		after, same := update.ObjectNew.(*slinkyv1beta1.Controller)
 		return !ok || !same || before.Generation != after.Generation || before.Status.AppliedConfigHash != after.Status.AppliedConfigHash
 	},
+}
+
+// onlyDeletions lets through nothing else. A NodeSet that is deleted after its Controller waits for the end of slurmctld.
+var onlyDeletions = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
 // machineChanged lets through what a NodeSet has a use for, and keeps out heartbeats.

@@ -14,6 +14,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/status"
@@ -28,7 +29,7 @@ type placement struct {
 // placeNodes tells Slurm where in its topologies nodes are, with one request for each place. slurmd is not told: it would repeat
 // the place whenever it registers, and slurmctld drains a node whose slurmd names a place that does not exist. A place that
 // slurmctld refuses here costs nothing.
-func (r *Reconciler) placeNodes(ctx context.Context, scope *scope) error {
+func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil
 	}

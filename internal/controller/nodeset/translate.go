@@ -32,8 +32,14 @@ func planSet(set *slinkyv1beta1.NodeSet, revision string, desired int, now time.
 		Registration: cmp.Or(set.Spec.RegistrationTimeout.Duration, defaultRegistration),
 		Deleting:     set.DeletionTimestamp != nil,
 		Waived:       set.DeletionTimestamp != nil && set.Annotations[slinkyv1beta1.AnnotationDeleteWithoutDrain] == "true",
-		Prune:        set.Spec.PruneSlurmNodeRecords == slinkyv1beta1.PruneNodeNotFound,
+		Prune:        prunePolicies[set.Spec.PruneSlurmNodeRecords],
 	}
+}
+
+// prunePolicies has the policies in the words of a plan. Objects that are older than the default have none.
+var prunePolicies = map[slinkyv1beta1.PrunePolicy]plan.PrunePolicy{
+	"": plan.PruneNever, slinkyv1beta1.PruneNever: plan.PruneNever,
+	slinkyv1beta1.PruneScaledIn: plan.PruneScaledIn, slinkyv1beta1.PruneNodeNotFound: plan.PruneAll,
 }
 
 // defaultRegistration is the default of spec.registrationTimeout, for objects that are older than the field.
@@ -87,6 +93,7 @@ func planPod(pod *corev1.Pod) plan.Pod {
 		Unplaced: pod.Spec.NodeName == "", Terminating: pod.DeletionTimestamp != nil,
 		Ended:    pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Cordoned: pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true",
+		Named:    worker.IsNamed(pod),
 	}
 	if cost, err := strconv.ParseInt(pod.Annotations[slinkyv1beta1.AnnotationPodDeletionCost], 10, 32); err == nil {
 		is.DeletionCost = int32(cost)
@@ -102,9 +109,11 @@ func planPod(pod *corev1.Pod) plan.Pod {
 		}
 	}
 	for i := range pod.Status.Conditions {
-		if condition := &pod.Status.Conditions[i]; condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+		condition := &pod.Status.Conditions[i]
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
 			is.ReadySince = condition.LastTransitionTime.Time
 		}
+		is.Registered = is.Registered || condition.Type == slinkyv1beta1.PodConditionRegistered
 	}
 	if is.ReadySince.IsZero() {
 		is.Failing = strings.TrimPrefix(status.PodTrouble([]corev1.Pod{*pod}), "pod "+pod.Name+": ")
@@ -143,24 +152,34 @@ func machine(pod *corev1.Pod) string {
 func planMachine(set *slinkyv1beta1.NodeSet, template *corev1.PodTemplateSpec, node *corev1.Node) plan.Machine {
 	machine := plan.Machine{Node: worker.OnNode(set, node).SlurmName, Drain: machineDrain(set, node)}
 	if isDaemonSet(set) {
-		// Without a template nobody knows which nodes fit, and no pod has to leave for that.
-		machine.Wanted = node.DeletionTimestamp == nil && (template == nil || fits(&template.Spec, node))
+		// Without a template it is not known which nodes fit, and no pod has to leave for that.
+		machine.Selected = template == nil || selects(&template.Spec, node)
+		machine.Stays = machine.Selected && (template == nil || tolerates(&template.Spec, node, evicts))
+		machine.Wanted = machine.Selected && node.DeletionTimestamp == nil && (template == nil || tolerates(&template.Spec, node, repels))
 	}
 	return machine
 }
 
-// fits tells whether a pod of the template may run on a node, as a DaemonSet would see it: selectors, affinity and taints count,
-// room does not.
-func fits(spec *corev1.PodSpec, node *corev1.Node) bool {
+// selects reports whether node selector and affinity of a template match a node.
+func selects(spec *corev1.PodSpec, node *corev1.Node) bool {
 	match, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}).Match(node)
-	if err != nil || !match {
-		return false
-	}
-	counts := func(taint *corev1.Taint) bool {
-		return taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(passingTaints, taint.Key)
-	}
+	return err == nil && match
+}
+
+// tolerates reports whether a template tolerates the taints of a node that count. Room does not count, as with a DaemonSet.
+func tolerates(spec *corev1.PodSpec, node *corev1.Node, counts func(*corev1.Taint) bool) bool {
 	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, spec.Tolerations, counts, true)
 	return !untolerated
+}
+
+// repels reports whether a taint keeps new pods away.
+func repels(taint *corev1.Taint) bool {
+	return taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(passingTaints, taint.Key)
+}
+
+// evicts reports whether a taint also removes pods that are there.
+func evicts(taint *corev1.Taint) bool {
+	return taint.Effect == corev1.TaintEffectNoExecute && !slices.Contains(passingTaints, taint.Key)
 }
 
 // passingTaints are those that Kubernetes itself puts on a node that is cordoned or unwell. The pod stays: what it means for

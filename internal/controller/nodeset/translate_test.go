@@ -113,35 +113,40 @@ func TestPlanPod(t *testing.T) {
 }
 
 func TestPlanMachine(t *testing.T) {
+	wanted := plan.Machine{Wanted: true, Stays: true, Selected: true}
 	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: map[string]string{"gpu": "yes"}}}
 	tests := map[string]struct {
-		edit   func(*corev1.Node)
-		wanted bool
-		drain  string
+		edit  func(*corev1.Node)
+		want  plan.Machine
+		drain string
 	}{
-		"wants a pod when it fits":           {func(*corev1.Node) {}, true, ""},
-		"wants none when a label is missing": {func(node *corev1.Node) { node.Labels = nil }, false, ""},
-		"wants none with a taint of somebody's": {func(node *corev1.Node) {
+		"wants a pod when it fits":           {func(*corev1.Node) {}, wanted, ""},
+		"wants none when a label is missing": {func(node *corev1.Node) { node.Labels = nil }, plan.Machine{}, ""},
+		"wants no new pod with a NoSchedule taint": {func(node *corev1.Node) {
 			node.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
-		}, false, ""},
+		}, plan.Machine{Stays: true, Selected: true}, ""},
+		"keeps no pod with a NoExecute taint": {func(node *corev1.Node) {
+			node.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}}
+		}, plan.Machine{Selected: true}, ""},
+		"wants no new pod while it is being deleted": {func(node *corev1.Node) { node.DeletionTimestamp = &metav1.Time{Time: noon} }, plan.Machine{Stays: true, Selected: true}, ""},
 		"keeps its pod while it is not ready": {
 			func(node *corev1.Node) {
 				node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute}}
-			}, true, "",
+			}, wanted, "",
 		},
-		"drains while it is cordoned": {func(node *corev1.Node) { node.Spec.Unschedulable = true }, true, "Kubernetes node m1 is cordoned"},
+		"drains while it is cordoned": {func(node *corev1.Node) { node.Spec.Unschedulable = true }, wanted, "Kubernetes node m1 is cordoned"},
 		"drains with the reason that is given": {func(node *corev1.Node) {
 			node.Spec.Unschedulable = true
 			node.Annotations = map[string]string{slinkyv1beta1.AnnotationNodeCordonReason: "new fans"}
-		}, true, "new fans"},
+		}, wanted, "new fans"},
 		"drains with a condition of the rules": {
 			func(node *corev1.Node) {
 				node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUsWell", Status: corev1.ConditionFalse}}
-			}, true, "Kubernetes node m1 has condition GPUsWell=False",
+			}, wanted, "Kubernetes node m1 has condition GPUsWell=False",
 		},
 		"does not care about other conditions": {func(node *corev1.Node) {
 			node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUsWell", Status: corev1.ConditionTrue}}
-		}, true, ""},
+		}, wanted, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +155,8 @@ func TestPlanMachine(t *testing.T) {
 			}}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: map[string]string{"gpu": "yes"}}}
 			test.edit(node)
-			if diff := cmp.Diff(plan.Machine{Wanted: test.wanted, Node: "m1", Drain: test.drain}, planMachine(set, template, node)); diff != "" {
+			test.want.Node, test.want.Drain = "m1", test.drain
+			if diff := cmp.Diff(test.want, planMachine(set, template, node)); diff != "" {
 				t.Error(diff)
 			}
 		})

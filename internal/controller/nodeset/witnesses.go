@@ -36,6 +36,13 @@ func (w *witnesses) look(scope *scope, snapshot *slurm.Snapshot, nodes ...string
 	return since
 }
 
+// keep forgets all nodes of a set but these.
+func (w *witnesses) keep(scope *scope, nodes []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of(scope).Keep(nodes)
+}
+
 func (w *witnesses) acknowledged(scope *scope, nodes []string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

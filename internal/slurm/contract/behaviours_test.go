@@ -186,7 +186,7 @@ func testImpossibleState(t *testing.T, c cluster) {
 
 func testReasonAfterUndrain(t *testing.T, c cluster) {
 	c.drain(t, "bad memory", "node-1")
-	if node := c.node(t, "node-1"); !node.DrainedByOthers() {
+	if node := c.node(t, "node-1"); !node.HeldByOthers() {
 		t.Errorf("node is %v, %q", node.StateNames(), node.Reason)
 	}
 	c.undrain(t, "node-1")
@@ -194,7 +194,7 @@ func testReasonAfterUndrain(t *testing.T, c cluster) {
 	if c.old() {
 		want = "bad memory" // 24.11 keeps what is no longer so
 	}
-	if node := c.node(t, "node-1"); node.Reason != want || node.DrainedByOthers() || node.DrainedByUs() {
+	if node := c.node(t, "node-1"); node.Reason != want || node.HeldByOthers() || node.DrainedByUs() {
 		t.Errorf("reason is %q, want %q", node.Reason, want)
 	}
 }

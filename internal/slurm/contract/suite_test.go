@@ -68,6 +68,8 @@ func run(t *testing.T, target target) {
 		{"drains and undrains many nodes at once", testBulkDrain},
 		{"refuses an impossible state", testImpossibleState},
 		{"keeps or forgets the reason of a lifted drain", testReasonAfterUndrain},
+		{"clears FAIL with a drain", testForeignFail},
+		{"keeps no reason of ours", testNoReasonOfOursStays},
 		{"drains a busy node and waits for its job", testDrainBusyNode},
 		{"keeps a job on a drained node when it is suspended", testSuspendedJob},
 		{"lists jobs and says when none has changed", testJobs},

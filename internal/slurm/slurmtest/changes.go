@@ -57,7 +57,7 @@ func (s *Server) updateNodes(w http.ResponseWriter, r *http.Request, user, expre
 	}
 	failure := "Failure to update node " + expression
 	for _, state := range update.State {
-		if !slices.Contains([]string{"DRAIN", "UNDRAIN", "RESUME", "DOWN"}, state) {
+		if !slices.Contains([]string{"DRAIN", "UNDRAIN", "RESUME", "DOWN", "FAIL"}, state) {
 			s.refuse(w, http.StatusInternalServerError, unknownFlag.about("Unknown flag"), s.badTransition().about(failure))
 			return
 		}
@@ -98,27 +98,32 @@ func (s *Server) badTransition() problem {
 
 // update changes one node. It returns false when the node's state does not allow the new one.
 func (s *Server) update(n *node, update nodeUpdate, user string) bool {
+	if update.Reason != nil && *update.Reason != "" { // an empty one changes nothing
+		n.reason, n.reasonBy, n.reasonAt = *update.Reason, user, s.clock().Unix()
+	}
 	for _, state := range update.State {
 		switch state {
 		case "DRAIN":
 			n.setFlag("DRAIN", true)
+			n.setFlag("FAIL", false)
+		case "FAIL":
+			n.setFlag("FAIL", true)
+			n.setFlag("DRAIN", false)
 		case "UNDRAIN":
 			n.setFlag("DRAIN", false)
 			s.clearReason(n)
 		case "RESUME":
-			if !n.has("DRAIN") && !n.down {
+			if !n.has("DRAIN") && !n.has("FAIL") && !n.down {
 				return false
 			}
 			n.setFlag("DRAIN", false)
+			n.setFlag("FAIL", false)
 			n.down = false
 			s.clearReason(n)
 		case "DOWN":
 			n.down = true
 			s.failJobs(n.name)
 		}
-	}
-	if update.Reason != nil {
-		n.reason, n.reasonBy, n.reasonAt = *update.Reason, user, s.clock().Unix()
 	}
 	if update.Comment != nil {
 		n.comment = *update.Comment

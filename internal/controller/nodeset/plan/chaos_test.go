@@ -45,12 +45,22 @@ var events = []event{
 	}},
 	{1, func(w *world) {
 		name := pick(w, sorted(w.kube.machines))
-		w.cordon(name, w.kube.machines[name].newest().Drain == "")
+		w.cordon(name, w.machine(name).Drain == "")
 	}},
 	{1, func(w *world) {
 		if set := w.set(); set != nil && set.DaemonSet {
 			name := pick(w, sorted(w.kube.machines))
-			w.want(name, !w.kube.machines[name].newest().Wanted)
+			w.want(name, !w.machine(name).Selected)
+		}
+	}},
+	{1, func(w *world) {
+		if set := w.set(); set != nil && set.DaemonSet {
+			w.taint(pick(w, sorted(w.kube.machines)))
+		}
+	}},
+	{1, func(w *world) {
+		if set := w.set(); set != nil && set.DaemonSet {
+			w.forgetMachine(pick(w, sorted(w.kube.machines)))
 		}
 	}},
 
@@ -69,8 +79,28 @@ var events = []event{
 	{4, func(w *world) {
 		w.onNode(func(known *node) bool { return w.slurm.up && !known.Draining() }, func(name string) { w.drain(name, "broken fan") })
 	}},
+	{2, func(w *world) {
+		w.onNode(func(known *node) bool { return w.slurm.up && !known.Flags.Has(slurm.FlagFail) }, func(name string) { w.failing(name, "XID 79") })
+	}},
+	{1, func(w *world) {
+		w.onNode(func(known *node) bool { return w.slurm.up && known.State == slurm.StateIdle }, w.down)
+	}},
+	{2, func(w *world) { // not before the operator could clear what is left of its own reason
+		w.onNode(func(known *node) bool {
+			return w.slurm.up && !known.Closed() && !known.stale
+		}, w.drainItself)
+	}},
+	{1, func(w *world) {
+		w.onNode(func(known *node) bool { // that the operator has had the time to see
+			pod := w.pod(known.Name)
+			return w.slurm.up && len(w.jobsOn(known.Name, anyPod)) == 0 && (pod == nil || pod.Registered)
+		}, func(name string) {
+			w.note("slurm: an administrator deletes the record of %s", name)
+			w.forgetRecord(w.slurm.nodes[name])
+		})
+	}},
 	{4, func(w *world) {
-		w.onNode(func(known *node) bool { return w.slurm.up && known.Draining() }, w.undrain)
+		w.onNode(func(known *node) bool { return w.slurm.up && known.Flags.HasAny(slurm.FlagDrain|slurm.FlagFail) }, w.undrain)
 	}},
 	{2, func(w *world) {
 		w.onNode(func(known *node) bool { return w.slurm.up && known.Draining() }, w.reopen)
@@ -118,7 +148,7 @@ var wishes = []event{
 		w.edit("pods are replaced by hand, or not", func(set *plan.Set) { set.Update.Replace = !set.Update.Replace })
 	}},
 	{1, func(w *world) {
-		w.edit("records are pruned, or not", func(set *plan.Set) { set.Prune = !set.Prune })
+		w.edit("another policy for records", func(set *plan.Set) { set.Prune = plan.PrunePolicy(w.rand.IntN(3)) })
 	}},
 	{1, func(w *world) { w.edit("the NodeSet is deleted", func(set *plan.Set) { set.Deleting = true }) }},
 	{3, (*world).recreate},
@@ -198,6 +228,33 @@ func (w *world) someJob() {
 	}
 }
 
+// drainItself is Slurm's own drain, as after a prolog that failed. 24.11 keeps the reason that is there.
+func (w *world) drainItself(name string) {
+	w.pass(time.Second)
+	known := w.slurm.nodes[name]
+	reason := known.Reason
+	if reason == "" {
+		reason = "Prolog error"
+	}
+	w.note("slurm: slurmctld drains %s: %s", name, reason)
+	w.closed(name, reason)
+	known.Flags |= slurm.FlagDrain
+}
+
+// down sets a node down, which ends its jobs, until its slurmd registers again.
+func (w *world) down(name string) {
+	w.pass(time.Second)
+	w.note("slurm: an administrator sets %s down: bad DIMM", name)
+	known := w.slurm.nodes[name]
+	known.State = slurm.StateDown
+	if !known.Draining() {
+		w.closed(name, "bad DIMM")
+	}
+	for _, id := range w.jobsOn(name, anyPod) {
+		delete(w.slurm.jobs, id)
+	}
+}
+
 // reopen lifts a drain for as long as it takes a job to begin and to be suspended, which no record of a node shows.
 func (w *world) reopen(name string) {
 	w.undrain(name)
@@ -261,18 +318,51 @@ func (w *world) cordonPod(name string, cordoned bool) {
 
 func (w *world) cordon(machine string, cordoned bool) {
 	w.note("a person cordons machine %s: %v", machine, cordoned)
-	next := *w.kube.machines[machine].newest()
+	next := *w.machine(machine)
 	if next.Drain = ""; cordoned {
 		next.Drain = "Kubernetes node " + machine + " is cordoned"
 	}
 	w.kube.machines[machine].put(&next)
 }
 
+// want takes a Kubernetes node into the selection of a NodeSet in DaemonSet mode, or out of it.
 func (w *world) want(machine string, wanted bool) {
 	w.note("machine %s is to have a pod: %v", machine, wanted)
-	next := *w.kube.machines[machine].newest()
-	next.Wanted = wanted
+	next := *w.machine(machine)
+	next.Wanted, next.Stays, next.Selected = wanted, wanted, wanted
 	w.kube.machines[machine].put(&next)
+}
+
+// taint puts a NoSchedule taint on a Kubernetes node, or removes it.
+func (w *world) taint(machine string) {
+	next := *w.machine(machine)
+	if next.Selected {
+		next.Wanted = !next.Wanted
+		w.note("machine %s has a taint that the pods do not tolerate: %v", machine, !next.Wanted)
+		w.kube.machines[machine].put(&next)
+	}
+}
+
+// forgetMachine deletes a Node object, whose kubelet goes on, or lets it register again.
+func (w *world) forgetMachine(machine string) {
+	if w.kube.machines[machine].newest() == nil {
+		w.note("machine %s registers again", machine)
+		w.kube.machines[machine].put(w.machine(machine))
+		return
+	}
+	w.note("the Node object of machine %s is deleted", machine)
+	w.kube.machines[machine].put(nil)
+}
+
+// machine is a Kubernetes node as it is, or as it was when its object was deleted.
+func (w *world) machine(name string) *plan.Machine {
+	versions := w.kube.machines[name].versions
+	for i := len(versions); i > 0; i-- {
+		if is := at(versions, i); is != nil {
+			return is
+		}
+	}
+	return &plan.Machine{}
 }
 
 // edit changes the spec, unless there is none.

@@ -27,11 +27,14 @@ type cluster struct {
 type node struct {
 	slurm.Node
 	pod string // UID of the pod whose slurmd registered last
-	// forgotten says that a slurmctld that crashed does not know it any more.
-	forgotten bool
+	// forgotten says that slurmctld does not have it any more, since forgottenAt.
+	forgotten   bool
+	forgottenAt time.Time
 	// opened is when somebody other than the operator made it take jobs.
 	opened int
-	// foreign is when somebody else's drain was set.
+	// stale says that somebody else lifted a drain of ours, and that its reason is still there.
+	stale bool
+	// foreign is when a person or Slurm itself closed it; zero when nobody did.
 	foreign int
 }
 
@@ -61,7 +64,7 @@ func anyPod(string) bool { return true }
 
 // slurmd is the pod that runs the slurmd of a node; nil when none does.
 func (w *world) slurmd(name string) *object {
-	for _, pod := range w.podsThat(func(pod *object, box *container) bool { return pod.Node == name && box.running }) {
+	for _, pod := range w.podsThat(func(pod *object, box *container) bool { return w.registeredAs(pod) == name && box.running }) {
 		return pod
 	}
 	return nil
@@ -69,32 +72,54 @@ func (w *world) slurmd(name string) *object {
 
 // register makes the slurmd of a pod known to slurmctld.
 func (w *world) register(pod *object) {
-	w.note("slurm: node %s registers", pod.Node)
-	known := w.slurm.nodes[pod.Node]
+	name := w.registeredAs(pod)
+	w.note("slurm: node %s registers", name)
+	known := w.slurm.nodes[name]
 	switch {
 	case known == nil:
-		known = &node{Node: slurm.Node{Name: pod.Node}}
-		w.slurm.nodes[pod.Node] = known
+		known = &node{Node: slurm.Node{Name: name}}
+		w.slurm.nodes[name] = known
 	case known.forgotten:
 		known.Flags, known.Reason = 0, ""
 	}
 	if known.pod != pod.UID {
-		for _, id := range w.jobsOn(pod.Node, func(uid string) bool { return uid != pod.UID }) {
+		for _, id := range w.jobsOn(name, func(uid string) bool { return uid != pod.UID }) {
 			delete(w.slurm.jobs, id) // slurmd -b tells that they are lost
 		}
 	}
 	known.pod, known.forgotten, known.opened = pod.UID, false, w.count
 	known.State, known.Flags = slurm.StateIdle, known.Flags&^slurm.FlagNotResponding
+	if !known.Closed() {
+		known.foreign = 0 // ReturnToService=2 ends DOWN, whoever set it
+	}
+	if name == pod.Node && !w.chance(10) { // or the operator stops before it writes that down
+		w.write(pod, func(next *object) { next.Registered = true })
+	}
 	known.Comment = slurm.Owner{Namespace: "default", PodName: pod.Name, Node: pod.Machine, NodeSetName: setName, NodeSetUID: w.set().UID}.Comment()
 }
 
-// unregistered tells whether a pod's slurmd is about to register.
+// registeredAs is the name under which a pod's slurmd registers: that of its host when it was told none.
+func (w *world) registeredAs(pod *object) string {
+	if pod.Named {
+		return pod.Node
+	}
+	return "host-" + pod.Machine
+}
+
+// unregistered reports whether a pod's slurmd may register.
 func (w *world) unregistered(pod *object, box *container) bool {
 	if !box.running || w.kube.faulty[pod.Revision] == neverRegisters {
 		return false
 	}
-	known := w.slurm.nodes[pod.Node]
+	known := w.slurm.nodes[w.registeredAs(pod)]
 	return known == nil || known.forgotten || known.pod != pod.UID || !known.Responding()
+}
+
+// registering reports whether a pod's slurmd registers by itself: one that slurmctld has forgotten does so only when it starts
+// again, or when somebody makes it.
+func (w *world) registering(pod *object, box *container) bool {
+	known := w.slurm.nodes[w.registeredAs(pod)]
+	return w.unregistered(pod, box) && (known == nil || !known.forgotten || known.pod != pod.UID || box.started.After(known.forgottenAt))
 }
 
 // deadlines makes happen what the world assumes to happen in time.
@@ -103,7 +128,7 @@ func (w *world) deadlines() {
 		return
 	}
 	limit := w.now.Add(-w.set().Registration * 9 / 10)
-	for _, pod := range w.podsThat(w.unregistered) {
+	for _, pod := range w.podsThat(w.registering) {
 		if w.kube.kubelets[pod.UID].started.Before(limit) && w.slurm.since.Before(limit) {
 			w.register(pod)
 		}
@@ -114,24 +139,39 @@ func (w *world) deadlines() {
 func (w *world) drain(name, reason string) {
 	w.pass(time.Second)
 	w.note("slurm: an administrator drains %s: %s", name, reason)
+	w.closed(name, reason)
 	known := w.slurm.nodes[name]
-	known.Flags |= slurm.FlagDrain
-	known.Reason, known.ReasonAt, known.foreign = reason, w.now.Truncate(time.Second), w.count
+	known.Flags = known.Flags&^slurm.FlagFail | slurm.FlagDrain
 }
 
-// undrain lifts a drain, whosever it is.
+// failing says that a node is about to fail, which closes it and, in Slurm, ends a drain.
+func (w *world) failing(name, reason string) {
+	w.pass(time.Second)
+	w.note("slurm: an administrator marks %s as failing: %s", name, reason)
+	w.closed(name, reason)
+	known := w.slurm.nodes[name]
+	known.Flags = known.Flags&^slurm.FlagDrain | slurm.FlagFail
+}
+
+// closed notes that somebody else closes a node.
+func (w *world) closed(name, reason string) {
+	known := w.slurm.nodes[name]
+	known.Reason, known.ReasonAt, known.foreign, known.stale = reason, w.now.Truncate(time.Second), w.count, false
+}
+
+// undrain opens a node, whoever closed it.
 func (w *world) undrain(name string) {
 	w.pass(time.Second)
-	w.note("slurm: an administrator lifts the drain of %s", name)
+	w.note("slurm: an administrator resumes %s", name)
 	known := w.slurm.nodes[name]
-	known.Flags &^= slurm.FlagDrain
-	known.foreign, known.opened = 0, w.count
+	known.Flags &^= slurm.FlagDrain | slurm.FlagFail
+	known.foreign, known.opened, known.stale = 0, w.count, slurm.IsOurReason(known.Reason)
 }
 
 // open tells whether a node could take a job.
 func (w *world) open(name string) bool {
 	known, slurmd := w.slurm.nodes[name], w.slurmd(name)
-	return w.slurm.up && known != nil && !known.forgotten && !known.Draining() && known.Responding() && slurmd != nil && slurmd.UID == known.pod
+	return w.slurm.up && known != nil && !known.forgotten && !known.Closed() && known.Responding() && slurmd != nil && slurmd.UID == known.pod
 }
 
 // mayStart is what the world assumes of the gap that no rule can close: see there.
@@ -167,20 +207,34 @@ func (w *world) become(id int64, state string) {
 // lost makes slurmctld notice that a node does not answer any more, and give up its jobs.
 func (w *world) lost(name string) {
 	w.note("slurm: node %s does not respond and is down", name)
-	w.slurm.nodes[name].State = slurm.StateDown
-	w.slurm.nodes[name].Flags |= slurm.FlagNotResponding
+	known := w.slurm.nodes[name]
+	known.State = slurm.StateDown
+	known.Flags |= slurm.FlagNotResponding
+	if known.Reason == "" || !known.Draining() {
+		w.closed(name, "Not responding")
+	}
 	for _, id := range w.jobsOn(name, func(uid string) bool { return uid == "" }) {
 		delete(w.slurm.jobs, id)
 	}
 }
 
-// restart makes slurmctld start anew. It may have crashed, and know less than before.
+// restart makes slurmctld start again. It may have crashed, and know less than before: jobs on nodes that it does not know fail.
 func (w *world) restart(forgets ...string) {
 	w.note("slurm: slurmctld restarts and forgets %v", forgets)
 	w.slurm.up, w.slurm.vague, w.slurm.since = true, true, w.now
 	for _, known := range w.slurm.nodes {
 		known.Flags |= slurm.FlagNotResponding
-		known.forgotten = known.forgotten || slices.Contains(forgets, known.Name)
+		if slices.Contains(forgets, known.Name) {
+			w.forgetRecord(known)
+		}
+	}
+}
+
+// forgetRecord takes the record of a node from slurmctld, and with it every job that has processes there.
+func (w *world) forgetRecord(known *node) {
+	known.forgotten, known.forgottenAt = true, w.now
+	for _, id := range w.jobsOn(known.Name, anyPod) {
+		delete(w.slurm.jobs, id)
 	}
 }
 

@@ -1,13 +1,11 @@
 package plan
 
 import (
-	"strings"
-
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // drain makes Slurm give no more jobs to nodes for which there is a cause, and lifts the drains of ours whose cause is gone.
-// A drain of anybody else is left alone.
+// A node that a person or Slurm itself has closed is left alone, whatever the state is called.
 func (p *planner) drain() {
 	if !p.Answers || p.Slurm == nil {
 		return
@@ -28,10 +26,14 @@ func (p *planner) drain() {
 // drainOf is what is to be done about the drain of a pod's node, if anything.
 func (p *planner) drainOf(pod *Pod) (Action, bool) {
 	record := p.record(pod)
-	if record == nil || pod.Terminating || record.DrainedByOthers() {
+	if record == nil || pod.Terminating || record.HeldByOthers() {
 		return Action{}, false
 	}
 	cause, detail := p.cause(pod)
+	if cause == NoCause && !record.Draining() {
+		// 24.11 keeps it when somebody else lifts our drain, and shows it again when Slurm itself drains the node.
+		return Action{Kind: ClearReason, Pod: pod, Node: pod.Node, Cause: NoCause, Why: "its drain was lifted"}, slurm.IsOurReason(record.Reason)
+	}
 	if cause == NoCause {
 		up := !pod.ReadySince.IsZero() && record.Responding()
 		return Action{Kind: Undrain, Pod: pod, Node: pod.Node, Cause: NoCause, Why: "it may take jobs again"}, record.DrainedByUs() && up
@@ -67,69 +69,4 @@ var drainReasons = map[Cause]string{
 	Updating:  "update",
 	Deletion:  "NodeSet is being deleted",
 	PodCordon: "pod is cordoned",
-}
-
-// remove deletes the pods that are to go and may, and those that have ended.
-func (p *planner) remove() {
-	for i := range p.Pods {
-		pod := &p.Pods[i]
-		cause, leaving := p.leaving[pod.Name]
-		switch {
-		case pod.Terminating:
-			continue
-		case !leaving && pod.Ended:
-			cause = Ended
-		case !leaving:
-			continue
-		}
-		hold := p.Release(pod)
-		if hold.Kind == NotHeld && cause == Updating {
-			hold = p.canary(pod)
-		}
-		if hold.Kind == NotHeld {
-			p.do(Action{Kind: Delete, Pod: pod, Node: pod.Node, Cause: cause, Why: removalReasons[cause], WithClaims: cause == ScaleIn})
-			continue
-		}
-		p.Waits = append(p.Waits, Wait{Pod: pod, Cause: cause, Hold: hold})
-		p.Proof = p.Proof || hold.Kind == Unproven
-		if hold.Kind != Jobs {
-			p.wakeAt(hold.Until)
-		}
-	}
-}
-
-var removalReasons = map[Cause]string{
-	ScaleIn:  "it is one too many",
-	Updating: "its revision is out of date",
-	Deletion: "its NodeSet is being deleted",
-	Ended:    "it has ended",
-}
-
-// prune removes the records of the set's nodes that have no pod, where that is asked for.
-func (p *planner) prune() {
-	if !p.Set.Prune || !p.Answers || p.Slurm == nil || len(p.Pods) < p.Desired {
-		return // a pod that is missing comes back to its record
-	}
-	taken := make(map[string]bool, len(p.Pods))
-	for i := range p.Pods {
-		if p.Pods[i].Terminating {
-			return // pods go by the hundred, and their records with one look at Slurm and one request
-		}
-		taken[p.Pods[i].Node] = true
-	}
-	for _, record := range p.Slurm.Nodes {
-		if taken[record.Name] || record.DrainedByOthers() || !strings.Contains(record.Comment, p.Set.UID) {
-			continue
-		}
-		if owner, err := slurm.ParseOwner(record.Comment); err != nil || owner.NodeSetUID != p.Set.UID {
-			continue
-		}
-		vacancy := p.Slurm.Vacancy(record.Name, p.Now.Add(-patience))
-		switch {
-		case vacancy == slurm.Uncertain || !p.Fresh:
-			p.Proof = true
-		case vacancy == slurm.Drained, vacancy == slurm.Open && !record.Responding():
-			p.do(Action{Kind: Prune, Node: record.Name, Cause: NoPod, Why: "it has no pod any more"})
-		}
-	}
 }

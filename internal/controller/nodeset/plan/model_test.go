@@ -102,16 +102,19 @@ func try(steps []uint64, seed uint64, trace *strings.Builder) (problems []string
 		}
 	}
 	w.recover()
-	w.converge()
+	if !w.hostNetwork { // what Slurm does not know by its name waits for a person
+		w.converge()
+	}
 	return w.broken
 }
 
 func randomWorld(lots *rand.Rand) *world {
 	w := newWorld(plan.Set{
-		Replicas: lots.IntN(6), DaemonSet: lots.IntN(4) == 0, Prune: lots.IntN(2) == 0,
+		Replicas: lots.IntN(6), DaemonSet: lots.IntN(4) == 0, Prune: plan.PrunePolicy(lots.IntN(3)),
 		MinReady: time.Duration(lots.IntN(2)) * 10 * time.Second,
 		Update:   plan.Update{MaxUnavailable: 1 + lots.IntN(3)},
 	})
+	w.hostNetwork = lots.IntN(8) == 0
 	w.seeAll()
 	if lots.IntN(3) > 0 { // most things happen to a NodeSet that is up
 		w.settle()
@@ -167,9 +170,10 @@ func (w *world) recover() {
 	drained := 1
 	for _, name := range sorted(w.slurm.nodes) {
 		known := w.slurm.nodes[name]
-		if !known.forgotten && known.DrainedByOthers() && w.set().Update.MaxUnavailable <= drained {
+		closed := known.Flags.HasAny(slurm.FlagDrain|slurm.FlagFail) && !known.DrainedByUs()
+		if closed && !known.forgotten && w.set().Update.MaxUnavailable <= drained {
 			w.undrain(name)
-		} else if known.DrainedByOthers() {
+		} else if closed {
 			drained++
 		}
 	}
@@ -200,10 +204,22 @@ func (w *world) converge() {
 	for _, name := range sorted(w.slurm.nodes) {
 		known := w.slurm.nodes[name]
 		owner, err := slurm.ParseOwner(known.Comment)
-		ours := err == nil && owner.NodeSetUID == w.set().UID && !known.forgotten && !known.DrainedByOthers()
-		if w.set().Prune && ours && w.pod(name) == nil {
+		ours := err == nil && owner.NodeSetUID == w.set().UID && !known.forgotten
+		if ours && w.prunable(known) && w.pod(name) == nil {
 			w.violate("converge: the record of %s is still there", name)
 		}
+	}
+}
+
+// prunable reports whether the policy wants a record without a pod to be removed.
+func (w *world) prunable(known *node) bool {
+	switch w.set().Prune {
+	case plan.PruneAll:
+		return !known.Flags.HasAny(slurm.FlagDrain|slurm.FlagFail) || known.DrainedByUs()
+	case plan.PruneScaledIn:
+		return known.DrainedByUs() && known.Reason == slurm.OurReason("scale-in")
+	default:
+		return false
 	}
 }
 
@@ -213,8 +229,13 @@ func (w *world) desired() int {
 		return w.set().Replicas
 	}
 	wanted := 0
-	for _, machine := range w.kube.machines {
-		if machine.newest().Wanted {
+	for name, machine := range w.kube.machines {
+		is := machine.newest()
+		if is == nil || !is.Wanted && is.Stays {
+			if w.pod(setName+"-"+name) != nil { // it may stay
+				wanted++
+			}
+		} else if is.Wanted {
 			wanted++
 		}
 	}
@@ -264,7 +285,7 @@ func (w *world) settleSlurm() {
 	if !w.slurm.up {
 		return
 	}
-	for _, pod := range w.podsThat(w.unregistered) {
+	for _, pod := range w.podsThat(w.registering) {
 		w.register(pod)
 	}
 	for _, name := range sorted(w.slurm.nodes) {

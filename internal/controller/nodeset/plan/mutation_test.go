@@ -5,6 +5,7 @@ package plan_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,7 +41,7 @@ var mutations = map[string]mutation{
 	"the list of jobs is not looked at":               {slurmSnapshot, "case s.Loads[name].Jobs() > 0:", "case false:"},
 	"suspended jobs are none":                         {slurmSnapshot, "return l.Running + l.Completing + l.Other", "return l.Running + l.Completing"},
 	"completing jobs are none":                        {slurmSnapshot, "return l.Running + l.Completing + l.Other", "return l.Running + l.Other"},
-	"a node that is COMPLETING is drained":            {slurmNode, "&& !n.Flags.Has(FlagCompleting) &&", "&&"},
+	"a node that is COMPLETING is drained":            {slurmNode, "return !free || n.Flags.Has(FlagCompleting) ||", "return !free ||"},
 	"only nodes are looked at for their age":          {slurmSnapshot, "s.NodesAsOf.After(moment) && s.JobsAsOf.After(moment)", "s.NodesAsOf.After(moment)"},
 	"a drain that was lifted in between is the same":  {"witness.go", "case noted && before == closing:", "case noted:"},
 	"a node that is gone is not witnessed":            {"witness.go", "closing := seal{absent: !known}", "closing := seal{acknowledged: !known}"},
@@ -58,27 +59,45 @@ var mutations = map[string]mutation{
 	"a node is drained instead of one that stays drained": {"update.go", "first(stuck(a), stuck(b)),", "first(false && stuck(a), false),"},
 	"more are drained for others when there is no budget": {"update.go", "return drained, len(drained)", "return candidates, len(drained)"},
 	"a cordoned pod is updated":                           {"update.go", "case pod.Cordoned:", "case false:"},
-	"drains of others are lifted":                         {"drain.go", "pod.Terminating || record.DrainedByOthers() {", "pod.Terminating {"},
+	"states of others are overwritten":                    {"drain.go", "pod.Terminating || record.HeldByOthers() {", "pod.Terminating {"},
+	"FAIL is nobody's":                                    {slurmNode, "return n.Closed() && !n.DrainedByUs()", "return n.Draining() && !n.DrainedByUs()"},
+	"FAIL is lifted with a drain of ours":                 {slurmNode, "return n.Draining() && IsOurReason(n.Reason) && !n.Flags.Has(FlagFail)", "return n.Draining() && IsOurReason(n.Reason)"},
+	"a node that is failing takes jobs":                   {slurmNode, "return n.Flags.HasAny(FlagDrain|FlagFail) || n.State == StateDown", "return n.Flags.HasAny(FlagDrain) || n.State == StateDown"},
+	"a reason that outlived its drain stays":              {"drain.go", `Why: "its drain was lifted"}, slurm.IsOurReason(record.Reason)`, `Why: "its drain was lifted"}, false`},
+	"a slurmd under another name is absent":               {"release.go", "if !pod.Named && !pod.Registered && !pod.Started.IsZero() {", "if false {"},
+	"a taint is a scale-in":                               {"scale.go", "machine.Wanted || machine.Stays", "machine.Wanted"},
+	"a Node object that is gone is a scale-in":            {"scale.go", "return !known || machine.Wanted", "return known && machine.Wanted"},
+	"claims go with a taint":                              {"remove.go", "known && !machine.Selected", "known && !machine.Stays"},
+	"a record that is lost stays lost":                    {"remove.go", "return !p.Now.Before(replaced)", "return false"},
+	"a record is lost as soon as it is missed":            {"remove.go", "replaced := since.Add(p.Set.Registration)", "replaced := since"},
+	"records that we have emptied stay":                   {"prune.go", "return drainedFor(ScaleIn, record) || drainedFor(Deletion, record)", "return false"},
+	"records that are reserved are pruned":                {"prune.go", "|| record.Reserved() {", "{"},
+	"idle pods may be evicted":                            {"protect.go", "return !record.Drained(), true", "return record.Busy(), true"},
+	"suspended jobs may be evicted":                       {"protect.go", "case s.load(pod).Jobs() > 0:", "case false:"},
+	"pods may be evicted while Slurm is silent":           {"protect.go", "return true, false", "return false, true"},
 	"drains are set after an old look":                    {"drain.go", "case !p.Fresh: // somebody", "case !p.Fresh && false: // somebody"},
 	"our drains are never lifted":                         {"drain.go", "record.DrainedByUs() && up", "false && up"},
-	"claims go with an update":                            {"drain.go", "WithClaims: cause == ScaleIn", "WithClaims: cause != Ended"},
-	"records of nodes that others drained are pruned":     {"drain.go", "taken[record.Name] || record.DrainedByOthers() ||", "taken[record.Name] ||"},
-	"records are pruned while a pod is missing":           {"drain.go", "|| len(p.Pods) < p.Desired {", "{"},
+	"claims go with an update":                            {"remove.go", "if cause != ScaleIn {", "if cause == Ended {"},
+	"records of nodes that others closed are pruned":      {"prune.go", "return record.DrainedByUs() || !record.Draining() && !record.Flags.Has(slurm.FlagFail)", "return true"},
+	"records are pruned while a pod is missing":           {"prune.go", "|| len(p.Pods) < p.Desired {", "{"},
 	"who was chosen before is forgotten":                  {"scale.go", "first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),", "0,"},
-	"a pod that is going has gone":                        {"scale.go", "for range p.Set.Replicas - len(p.Pods) {", "for range p.Set.Replicas - p.Updated - p.Outdated {"},
+	"a pod that is going has gone":                        {"create.go", "for range p.Set.Replicas - len(p.Pods) {", "for range p.Set.Replicas - p.Updated - p.Outdated {"},
 
 	// The shell, as it is simulated. That it asks the rule again before each delete, and tells the witness of drains that it
 	// lifts, guards against what happens within one turn, which the model takes for one moment.
+	"a lifted drain leaves our reason":            {shell, "known.Reason, known.foreign = slurm.NoReason, 0", "known.foreign = 0"},
 	"deletes carry no resourceVersion":            {shell, "|| pod.resourceVersion != w.operator.versions[pod.Name] {", "{"},
 	"deletes carry no UID and no resourceVersion": {shell, "|| pod.UID != action.Pod.UID || pod.resourceVersion != w.operator.versions[pod.Name] {", "{"},
 }
 
 // layers are the tests that could notice, from the quickest to the slowest.
 var layers = []struct{ name, run string }{
-	{"tables", "^Test(Release|ReleaseSays.*|Witness|Who.*|Scale|Claims.*|Update|Drain|Prune|Proof|Wake)$"},
+	{"tables", "^Test(Release|ReleaseSays.*|Witness|Who.*|Scale|Claims.*|Update|Drain|Prune|Proof|Wake|Protected|LostRecords)$"},
 	{"stories", "^TestStories$"},
 	{"model", "^TestModel$"},
 }
+
+var everyLayer = flag.Bool("every-layer", false, "run all layers of tests on each mutation, not only until one notices")
 
 // TestMutations builds the tests with each mutation in place of the true source, and shows which tests fail.
 func TestMutations(t *testing.T) {
@@ -86,10 +105,17 @@ func TestMutations(t *testing.T) {
 	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprint(out, "mutation\ttables\tstories\tmodel\n")
 	for _, name := range sorted(mutations) {
-		binary := build(t, name, mutations[name])
+		binary, err := build(t, mutations[name])
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
 		caught := 0
 		fmt.Fprintf(out, "%s", name)
 		for _, layer := range layers {
+			if caught > 0 && !*everyLayer {
+				break
+			}
 			command := exec.CommandContext(t.Context(), binary, "-test.run", layer.run, "-test.timeout", "5m")
 			verdict := "-"
 			if command.Run() != nil {
@@ -110,34 +136,34 @@ func TestMutations(t *testing.T) {
 }
 
 // build makes a test binary of a source with a mutation.
-func build(t *testing.T, name string, mutation mutation) string {
+func build(t *testing.T, mutation mutation) (binary string, err error) {
 	t.Helper()
 	path, err := filepath.Abs(mutation.file)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	source, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	if count := strings.Count(string(source), mutation.old); count != 1 {
-		t.Fatalf("%s: %q is %d times in %s", name, mutation.old, count, mutation.file)
+		return "", fmt.Errorf("%q is %d times in %s", mutation.old, count, mutation.file)
 	}
 	directory := t.TempDir()
 	mutated, overlay, binary := filepath.Join(directory, "mutated.go"), filepath.Join(directory, "overlay.json"), filepath.Join(directory, "test")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), mutation.old, mutation.new, 1)), 0o600); err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".")
 	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%s does not build: %s", name, output)
+		return "", fmt.Errorf("it does not build: %s", output)
 	}
-	return binary
+	return binary, nil
 }

@@ -84,8 +84,11 @@ func TestScale(t *testing.T) {
 		return pod(i, func(p *plan.Pod) { p.Ordinal, p.Machine = -1, machine })
 	}
 	machine := func(name string, wanted bool) edit {
-		return func(s *plan.Snapshot) { s.Machines[name] = plan.Machine{Wanted: wanted, Node: "gpu-" + name} }
+		return func(s *plan.Snapshot) {
+			s.Machines[name] = plan.Machine{Wanted: wanted, Stays: wanted, Selected: wanted, Node: "gpu-" + name}
+		}
 	}
+	tainted := func(s *plan.Snapshot) { s.Machines["m1"] = plan.Machine{Stays: true, Selected: true, Node: "gpu-m1"} }
 	check(t, map[string]row{
 		"does nothing when all is well":                  {scene(3), nil},
 		"creates the lowest ordinals that are free":      {scene(2, replicas(4), pod(1, func(p *plan.Pod) { p.Ordinal = 2 })), []string{"create ordinal 1: it is missing", "create ordinal 3: it is missing"}},
@@ -95,12 +98,14 @@ func TestScale(t *testing.T) {
 		"drains what is too many":                        {scene(2, replicas(1)), []string{"drain node gpu-1: slurm-operator: scale-in", "keep gpu-1 (ScaleIn): gpu-1 is not drained yet"}},
 		"deletes what is too many and drained":           {scene(2, replicas(1), drained(1, byUs("scale-in"))), []string{"delete gpu-1: it is one too many"}},
 		"lifts the drains of a scale-in that is no more": {scene(2, drained(1, byUs("scale-in"))), []string{"undrain node gpu-1: it may take jobs again"}},
-		"deletes what has ended":                         {scene(1, pod(0, func(p *plan.Pod) { p.Ended, p.ReadySince = true, time.Time{} })), []string{"delete gpu-0: it has ended"}},
+		"deletes what has ended":                         {scene(1, pod(0, func(p *plan.Pod) { p.Ended, p.ReadySince = true, time.Time{} })), []string{"delete gpu-0: it has exited"}},
 		"creates nothing for a NodeSet that is going":    {scene(0, replicas(2), set(func(set *plan.Set) { set.Deleting = true })), nil},
 
 		"has a pod on every machine that wants one":    {scene(1, daemon, on(0, "m1"), machine("m3", true), machine("m2", true)), []string{"create on m2: the Kubernetes node has none", "create on m3: the Kubernetes node has none"}},
 		"has no pod on a machine that wants none":      {scene(1, daemon, on(0, "m1"), machine("m1", false)), []string{"drain node gpu-0: slurm-operator: scale-in", "keep gpu-0 (ScaleIn): gpu-0 is not drained yet"}},
-		"has no pod on a machine that is gone":         {scene(1, daemon, on(0, "m9"), drained(0, byUs("scale-in"))), []string{"delete gpu-0: it is one too many", "create on m1: the Kubernetes node has none"}},
+		"keeps the pod of a Node object that is gone":  {scene(1, daemon, on(0, "m9")), []string{"create on m1: the Kubernetes node has none"}},
+		"keeps a pod under a NoSchedule taint":         {scene(1, daemon, on(0, "m1"), tainted), nil},
+		"creates no pod under a NoSchedule taint":      {scene(0, daemon, tainted), nil},
 		"makes no second pod while the first is going": {scene(1, daemon, on(0, "m1"), pod(0, func(p *plan.Pod) { p.Terminating = true })), nil},
 		"takes no notice of replicas on machines":      {scene(1, daemon, on(0, "m1"), replicas(0)), nil},
 	})
@@ -111,7 +116,9 @@ func TestClaimsGoOnlyWithTheirOrdinal(t *testing.T) {
 		scene *plan.Snapshot
 		want  bool
 	}{
-		"with a scale-in":                                   {scene(2, replicas(1), drained(1, byUs("scale-in"))), true},
+		"with a scale-in": {scene(2, replicas(1), drained(1, byUs("scale-in"))), true},
+		"with a Kubernetes node that is no longer selected": {scene(1, daemonOn(plan.Machine{}), drained(0, byUs("scale-in"))), true},
+		"not with a NoExecute taint":                        {scene(1, daemonOn(plan.Machine{Selected: true}), drained(0, byUs("scale-in"))), false},
 		"not with an update":                                {scene(1, outdated(0), drained(0, byUs("update"))), false},
 		"not with a pod that has ended":                     {scene(1, pod(0, func(p *plan.Pod) { p.Ended = true })), false},
 		"not with the NodeSet, which has a rule of its own": {scene(1, set(func(set *plan.Set) { set.Deleting = true }), drained(0, byUs("update"))), false},
@@ -125,6 +132,30 @@ func TestClaimsGoOnlyWithTheirOrdinal(t *testing.T) {
 			t.Errorf("no delete with claims: %v in\n%s", test.want, plan.Next(test.scene))
 		})
 	}
+}
+
+// daemonOn has the first pod in DaemonSet mode, on a Kubernetes node.
+func daemonOn(machine plan.Machine) edit {
+	return func(s *plan.Snapshot) {
+		s.Set.DaemonSet, s.Pods[0].Ordinal, s.Machines["m1"] = true, -1, machine
+	}
+}
+
+// TestLostRecords has ready pods that Slurm had and does not have any more.
+func TestLostRecords(t *testing.T) {
+	lost := many(forgotten(0), pod(0, func(p *plan.Pod) { p.Registered = true }), func(s *plan.Snapshot) { s.DrainedSince["gpu-0"] = epoch.Add(-s.Set.Registration) })
+	why := "delete gpu-0: Slurm has lost the record of its node, and slurmd does not register again by itself"
+	check(t, map[string]row{
+		"replaces a pod whose record is lost": {scene(2, lost), []string{why}},
+		"waits for it to come back":           {scene(2, lost, drainedAt(-time.Minute)), nil},
+		"waits while a job that Slurm knows runs": {scene(2, lost, func(s *plan.Snapshot) {
+			s.Slurm.Loads["gpu-0"] = slurm.Load{Running: 1, Job: 7, Until: epoch.Add(time.Hour)}
+		}), []string{"keep gpu-0 (RecordLost): gpu-0 runs job 7 until 2026-03-01 13:00 UTC"}},
+		"waits for a slurmctld that has just started": {scene(2, lost, func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch.Add(-time.Minute) }), []string{"keep gpu-0 (RecordLost): its slurmd may register any moment"}},
+		"waits while Slurm is away":                   {scene(2, lost, func(s *plan.Snapshot) { s.Answers = false }), nil},
+		"leaves a pod that never registered":          {scene(2, lost, pod(0, func(p *plan.Pod) { p.Registered = false })), nil},
+		"leaves a pod that is not ready":              {scene(2, lost, unready(0)), nil},
+	})
 }
 
 func TestUpdate(t *testing.T) {
@@ -150,6 +181,8 @@ func TestUpdate(t *testing.T) {
 		}},
 		"drains no more than that when all are shaky":    {scene(3, outdated(0, 1, 2), unready(0), unready(1), unready(2)), []string{"drain node gpu-0: slurm-operator: update", "keep gpu-0 (Update): gpu-0 is not drained yet"}},
 		"lifts the drain of a scale-in that is no more":  {scene(3, outdated(0, 1, 2), drained(0, byUs("update")), drained(1, byUs("scale-in")), busy(0, time.Hour), busy(1, time.Hour), busy(2, time.Hour)), []string{"undrain node gpu-1: it may take jobs again", "keep gpu-0 (Update): gpu-0 runs job 100 until 2026-03-01 13:00 UTC"}},
+		"replaces what an administrator expects to fail": {scene(2, outdated(0, 1), failing(0), drainedAt(-time.Minute)), []string{"delete gpu-0: its revision is out of date"}},
+		"replaces what is down within the budget":        {scene(3, outdated(0, 1, 2), downSince(0), downSince(1)), []string{"delete gpu-0: its revision is out of date"}},
 		"replaces what an administrator has drained":     {scene(2, outdated(0, 1), drained(0, "broken fan")), []string{"delete gpu-0: its revision is out of date"}},
 		"keeps what a person has cordoned":               {scene(2, outdated(0), cordoned(0), drained(0, byUs("pod is cordoned"))), []string{"keep gpu-0 (Update): a person has cordoned it"}},
 		"leaves a pod that is too many to the scale-in":  {scene(2, outdated(0, 1), replicas(1), drained(1, byUs("update"))), []string{"drain node gpu-0: slurm-operator: update", "drain node gpu-1: slurm-operator: scale-in", "delete gpu-1: it is one too many", "keep gpu-0 (Update): gpu-0 is not drained yet"}},
@@ -175,6 +208,12 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
+// downSince has a node that Slurm has set down long before the last read.
+func downSince(i int) edit {
+	return many(record(i, func(n *slurm.Node) { n.State, n.Reason = slurm.StateDown, "Not responding" }),
+		func(s *plan.Snapshot) { s.DrainedSince[s.Pods[i].Node] = epoch.Add(-time.Minute) })
+}
+
 // drainedSecond has the second node drained for the update, where the first is not known.
 func drainedSecond(s *plan.Snapshot) {
 	s.Slurm.Nodes[0].Flags, s.Slurm.Nodes[0].Reason = slurm.FlagDrain, byUs("update")
@@ -197,6 +236,11 @@ func TestDrain(t *testing.T) {
 		"never lifts one without a reason":                {scene(1, drained(0, "")), nil},
 		"never overwrites somebody else's":                {scene(1, cordoned, drained(0, "broken fan")), nil},
 		"never overwrites somebody else's for a scale-in": {scene(1, replicas(0), drained(0, "broken fan"), busy(0, time.Hour)), []string{"keep gpu-0 (ScaleIn): gpu-0 runs job 100 until 2026-03-01 13:00 UTC"}},
+		"never overwrites FAIL":                           {scene(1, cordoned, failing(0)), nil},
+		"never lifts FAIL":                                {scene(1, failing(0), record(0, func(n *slurm.Node) { n.Flags, n.Reason = slurm.FlagFail|slurm.FlagDrain, byUs("update") })), nil},
+		"never overwrites DOWN":                           {scene(1, cordoned, record(0, func(n *slurm.Node) { n.State, n.Reason = slurm.StateDown, "bad DIMM" })), nil},
+		"clears a reason of ours without a drain":         {scene(1, record(0, func(n *slurm.Node) { n.Reason = byUs("update") })), []string{"clear reason of node gpu-0: its drain was lifted"}},
+		"takes what is left of our reason for another's":  {scene(1, drained(0, slurm.NoReason)), nil},
 		"drains nothing while Slurm is away":              {scene(1, cordoned, func(s *plan.Snapshot) { s.Answers = false }), nil},
 		"drains nothing after a look that is old":         {scene(1, cordoned, old), nil},
 		"lifts nothing after a look that is old":          {scene(1, drained(0, byUs("update")), old), nil},
@@ -208,18 +252,26 @@ func TestDrain(t *testing.T) {
 }
 
 func TestPrune(t *testing.T) {
-	prune := set(func(set *plan.Set) { set.Prune = true })
+	prune := set(func(set *plan.Set) { set.Prune = plan.PruneAll })
 	// gone has a pod less than there are records.
 	gone := many(prune, func(s *plan.Snapshot) { s.Pods, s.Set.Replicas = s.Pods[:1], 1 })
 	down := record(1, func(n *slurm.Node) { n.State = slurm.StateDown })
+	scaledIn := func(set *plan.Set) { set.Prune = plan.PruneScaledIn }
 	pruned := []string{"prune node gpu-1: it has no pod any more"}
 	check(t, map[string]row{
-		"removes a record without a pod that is down": {scene(2, gone, down), pruned},
-		"removes one that we have drained":            {scene(2, gone, drained(1, byUs("scale-in"))), pruned},
-		"removes none when that is not asked for":     {scene(2, gone, down, set(func(set *plan.Set) { set.Prune = false })), nil},
-		"removes none that still responds":            {scene(2, gone), nil},
-		"removes none with jobs":                      {scene(2, down, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-1"] = slurm.Load{Running: 1} }, gone), nil},
-		"removes none that somebody else has drained": {scene(2, gone, down, drained(1, "broken fan")), nil},
+		"removes a record without a pod that is down":          {scene(2, gone, down), pruned},
+		"removes one that we have drained":                     {scene(2, gone, drained(1, byUs("scale-in"))), pruned},
+		"removes none when that is not asked for":              {scene(2, gone, down, set(func(set *plan.Set) { set.Prune = plan.PruneNever })), nil},
+		"removes none that still responds":                     {scene(2, gone), nil},
+		"removes by default what we have drained to remove it": {scene(2, gone, set(scaledIn), drained(1, byUs("scale-in"))), pruned},
+		"removes by default what was deleted":                  {scene(2, gone, set(scaledIn), drained(1, byUs("NodeSet is being deleted"))), pruned},
+		"removes by default nothing that is only down":         {scene(2, gone, set(scaledIn), down), nil},
+		"removes by default nothing drained for an update":     {scene(2, gone, set(scaledIn), drained(1, byUs("update"))), nil},
+		"removes none that is reserved":                        {scene(2, gone, drained(1, byUs("scale-in")), record(1, func(n *slurm.Node) { n.Reservation = "maintenance" })), nil},
+		"removes none in maintenance":                          {scene(2, gone, drained(1, byUs("scale-in")), record(1, func(n *slurm.Node) { n.Flags |= slurm.FlagMaintenance })), nil},
+		"removes none that an administrator expects to fail":   {scene(2, gone, failing(1)), nil},
+		"removes none with jobs":                               {scene(2, down, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-1"] = slurm.Load{Running: 1} }, gone), nil},
+		"removes none that somebody else has drained":          {scene(2, gone, down, drained(1, "broken fan")), nil},
 		"removes none of another NodeSet": {scene(2, gone, down, record(1, func(n *slurm.Node) {
 			n.Comment = slurm.Owner{Namespace: "default", PodName: "set-1", NodeSetUID: "set-2"}.Comment()
 		})), nil},
@@ -248,7 +300,7 @@ func TestProof(t *testing.T) {
 		"one before a drain":                  {scene(2, old, replicas(1)), true},
 		"one before a drain is lifted":        {scene(1, old, drained(0, byUs("update"))), true},
 		"one before a delete":                 {scene(1, old, replicas(0), drained(0, byUs("scale-in"))), true},
-		"one before a record is removed":      {scene(1, old, set(func(set *plan.Set) { set.Prune = true }), func(s *plan.Snapshot) { s.Pods, s.Set.Replicas = nil, 0 }), true},
+		"one before a record is removed":      {scene(1, old, set(func(set *plan.Set) { set.Prune = plan.PruneAll }), func(s *plan.Snapshot) { s.Pods, s.Set.Replicas = nil, 0 }), true},
 		"none while jobs are in the way":      {scene(1, replicas(0), drained(0, byUs("scale-in")), busy(0, time.Hour)), false},
 		"none while Slurm is away":            {scene(1, old, replicas(0), func(s *plan.Snapshot) { s.Answers = false }), false},
 		"none for a drain of somebody else's": {scene(1, old, drained(0, "broken fan")), false},

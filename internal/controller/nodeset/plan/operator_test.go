@@ -23,6 +23,11 @@ type operator struct {
 	// looked is the look at Slurm that the plan at hand rests on; tooOld says that it was too old for any.
 	looked int
 	tooOld bool
+	// present is how many pods there were when the plan began to be carried out, really or in the cache.
+	present int
+	// setSeen and machinesSeen are the versions of the NodeSet and of the Kubernetes nodes that the plan at hand rests on.
+	setSeen      int
+	machinesSeen map[string]int
 }
 
 // startOperator makes an operator that has seen and expects nothing. Its cache is as fresh as the old one's, or fresher.
@@ -61,6 +66,7 @@ func (w *world) reconcile() {
 // observe is all that the operator knows.
 func (w *world) observe() *plan.Snapshot {
 	snapshot := &plan.Snapshot{Set: *w.kube.set.cached(), Machines: map[string]plan.Machine{}}
+	w.operator.setSeen, w.operator.machinesSeen = w.kube.set.seen, map[string]int{}
 	for _, name := range w.kube.names {
 		if pod := w.kube.pods[name].cached(); pod != nil {
 			snapshot.Pods = append(snapshot.Pods, pod.Pod)
@@ -68,6 +74,7 @@ func (w *world) observe() *plan.Snapshot {
 		}
 	}
 	for name, machine := range w.kube.machines {
+		w.operator.machinesSeen[name] = machine.seen
 		if known := machine.cached(); known != nil {
 			snapshot.Machines[name] = *known
 		}
@@ -139,12 +146,15 @@ func (w *world) tell(next plan.Plan) {
 
 // act carries out a plan.
 func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
+	w.operator.present = max(len(w.podsThat(func(*object, *container) bool { return true })), len(snapshot.Pods))
 	drains := map[string][]plan.Action{}
-	var undrains, prunes []string
+	var undrains, stale, prunes []string
 	for _, action := range next.Actions {
 		switch action.Kind {
 		case plan.Undrain:
 			undrains = append(undrains, action.Node)
+		case plan.ClearReason:
+			stale = append(stale, action.Node)
 		case plan.Drain:
 			drains[action.Why] = append(drains[action.Why], action)
 		case plan.Prune:
@@ -156,6 +166,14 @@ func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
 		w.yield()
 		_ = w.update(undrains, w.lift)
 		w.operator.witness.Acknowledged(undrains, w.tick()) // whether it has failed or not
+	}
+	if len(stale) > 0 {
+		w.yield()
+		_ = w.update(stale, func(known *node) error {
+			w.wroteDrain(known)
+			known.Reason, known.stale = slurm.NoReason, false
+			return nil
+		})
 	}
 	for _, why := range slices.Sorted(maps.Keys(drains)) {
 		w.drainNodes(drains[why])
@@ -187,8 +205,8 @@ func (w *world) drainNodes(actions []plan.Action) {
 	}
 	err := w.update(nodes, func(known *node) error {
 		w.wroteDrain(known)
-		known.Flags |= slurm.FlagDrain
-		known.Reason, known.ReasonAt, known.foreign = actions[0].Why, w.now.Truncate(time.Second), 0
+		known.Flags = known.Flags&^slurm.FlagFail | slurm.FlagDrain
+		known.Reason, known.ReasonAt, known.foreign, known.stale = actions[0].Why, w.now.Truncate(time.Second), 0, false
 		return nil
 	})
 	if err == nil {
@@ -199,26 +217,28 @@ func (w *world) drainNodes(actions []plan.Action) {
 // lift ends a drain.
 func (w *world) lift(known *node) error {
 	w.wroteDrain(known)
-	known.Flags &^= slurm.FlagDrain
-	known.foreign = 0
+	known.Flags &^= slurm.FlagDrain | slurm.FlagFail
+	known.Reason, known.foreign = slurm.NoReason, 0
 	return nil
 }
 
-// forget removes a record. Slurm refuses when there are jobs on it.
+// forget removes a record. Slurm refuses when there are jobs on it. One that is down may be removed: it has no pod.
 func (w *world) forget(known *node) error {
 	if len(w.jobsOn(known.Name, anyPod)) > 0 {
 		return errors.New("node is busy")
 	}
-	w.wroteDrain(known)
+	if known.Flags.HasAny(slurm.FlagDrain | slurm.FlagFail) {
+		w.wroteDrain(known)
+	}
 	delete(w.slurm.nodes, known.Name)
 	return nil
 }
 
-// wroteDrain checks I3: a drain that somebody else had set when the operator looked is not touched, nor one that it could
-// have seen if it had looked again in time.
+// wroteDrain checks I3 and I18: a node that somebody else had closed when the operator read it is not touched, nor one that it
+// could have seen if it had read again in time.
 func (w *world) wroteDrain(known *node) {
-	if known.Draining() && known.foreign > 0 && (known.foreign < w.operator.looked || w.operator.tooOld) {
-		w.violate("I3: the drain of %s by somebody else (%s) was touched", known.Name, known.Reason)
+	if known.Closed() && known.foreign > 0 && (known.foreign < w.operator.looked || w.operator.tooOld) {
+		w.violate("I18: the state %v of %s, set by somebody else (%s), was touched", known.StateNames(), known.Name, known.Reason)
 	}
 }
 
@@ -270,29 +290,50 @@ func (w *world) deletePod(snapshot *plan.Snapshot, action plan.Action) {
 
 // checkDelete checks what must hold when a pod is deleted.
 func (w *world) checkDelete(snapshot *plan.Snapshot, pod *object, action plan.Action) {
-	if ids := w.jobsOn(pod.Node, func(uid string) bool { return uid == pod.UID }); len(ids) > 0 && !pod.Ended && !snapshot.Set.Waived {
+	if ids := w.jobsIn(pod.UID); len(ids) > 0 && !pod.Ended && !snapshot.Set.Waived {
 		w.violate("I1: pod %s was deleted (%s) while job %d was %s", pod.Name, action.Cause, ids[0], w.slurm.jobs[ids[0]].state)
 	}
 	if pod.Cordoned && action.Cause == plan.Updating {
 		w.violate("I11: pod %s was replaced, and with it went that a person has cordoned it", pod.Name)
 	}
-	if action.WithClaims && !tooMany(snapshot, action.Pod) {
+	if action.WithClaims && !w.leaves(pod) {
 		w.violate("I10: the claims of %s go although it was not scaled in", pod.Name)
 	}
 }
 
-// tooMany tells whether a pod is one that the spec does not ask for.
-func tooMany(snapshot *plan.Snapshot, pod *plan.Pod) bool {
-	if snapshot.Set.DaemonSet {
-		return !snapshot.Machines[pod.Machine].Wanted && !snapshot.Set.Deleting
-	}
-	present := 0
-	for i := range snapshot.Pods {
-		if !snapshot.Pods[i].Terminating {
-			present++
+// jobsIn lists the jobs with processes in a pod, under whatever name its slurmd is registered.
+func (w *world) jobsIn(uid string) []int64 {
+	var ids []int64
+	for _, id := range slices.Sorted(maps.Keys(w.slurm.jobs)) {
+		if slices.Contains(slices.Collect(maps.Values(w.slurm.jobs[id].pods)), uid) {
+			ids = append(ids, id)
 		}
 	}
-	return present > snapshot.Set.Replicas && !snapshot.Set.Deleting
+	return ids
+}
+
+// leaves reports whether a person has asked for fewer pods, or taken the Kubernetes node of this one out of the selection. It
+// looks at what people have asked for since the cache last caught up, not at what the plan was made from.
+func (w *world) leaves(pod *object) bool {
+	if w.set() == nil {
+		return false
+	}
+	for i := w.operator.setSeen; i <= len(w.kube.set.versions); i++ {
+		set := at(w.kube.set.versions, i)
+		if set == nil || set.Deleting {
+			continue
+		}
+		if !set.DaemonSet && w.operator.present > set.Replicas {
+			return true
+		}
+		machine := w.kube.machines[pod.Machine]
+		for j := w.operator.machinesSeen[pod.Machine]; set.DaemonSet && j <= len(machine.versions); j++ {
+			if is := at(machine.versions, j); is != nil && !is.Selected {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // createPod creates a pod under the one name that it can have.
@@ -301,7 +342,7 @@ func (w *world) createPod(snapshot *plan.Snapshot, pod *plan.Pod) {
 	if made.Name = fmt.Sprintf("%s-%d", setName, pod.Ordinal); pod.Ordinal < 0 {
 		made.Name = setName + "-" + pod.Machine
 	}
-	made.Node, made.Revision = made.Name, snapshot.Set.Revision
+	made.Node, made.Revision, made.Named = made.Name, snapshot.Set.Revision, !w.hostNetwork
 	if w.chance(20) || w.create(made) != nil {
 		return
 	}

@@ -1,14 +1,14 @@
 // Package plan decides what happens next to the pods of a NodeSet.
 //
 // Next is a function of a Snapshot and nothing else, and all that it knows is in there: after a crash, the next call makes
-// the same plan, because every step leaves its mark in Kubernetes or in Slurm. It goes through four questions:
+// the same plan, because every step leaves its mark in Kubernetes or in Slurm. It answers four questions:
 //
-//	who is too many?          scale.go    pods beyond the desired ones, in a fixed order; those chosen before stay chosen
-//	who is out of date?       update.go   pods of an older revision, as many at a time as may be unavailable
-//	who must take no jobs?    drain.go    those two, and what people and Kubernetes nodes ask for; the others' drains end
-//	who may go?               release.go  the deletion rule, the only way to a delete
+//	which pods are too many?        scale.go    pods beyond the desired ones, in a fixed order; those chosen before stay chosen
+//	which are out of date?          update.go   pods of an older revision, as many at a time as may be unavailable
+//	which nodes get no more jobs?   drain.go    of those two, and what people and Kubernetes nodes ask for; other drains of ours end
+//	which pods may be deleted?      remove.go   those that the deletion rule (release.go) lets go, the only way to a delete
 //
-// and last creates what is missing. Every action says why.
+// and last removes records of Slurm without a pod (prune.go) and creates what is missing (create.go). Every action says why.
 package plan
 
 import (
@@ -26,6 +26,8 @@ const (
 	Undrain Kind = "undrain"
 	// Drain makes a node take no more jobs.
 	Drain Kind = "drain"
+	// ClearReason replaces a reason of ours that has outlived its drain.
+	ClearReason Kind = "clear reason of"
 	// Delete deletes a pod.
 	Delete Kind = "delete"
 	// Prune removes a node's record from Slurm.
@@ -60,6 +62,7 @@ const (
 	PodCordon Cause = "PodCordon"
 	Machinery Cause = "KubernetesNode"
 	Ended     Cause = "Ended"
+	Lost      Cause = "RecordLost"
 	NoCause   Cause = "CauseGone"
 	NoPod     Cause = "NoPod"
 )

@@ -44,11 +44,13 @@ const (
 	Fresh
 	// Kept: a person wants it as it is.
 	Kept
+	// Unidentified: its slurmd may be registered under a name that we do not know.
+	Unidentified
 )
 
 // String is the kind in a word, for metrics.
 func (k HoldKind) String() string {
-	return [...]string{"nothing", "slurm", "proof", "jobs", "drain", "registration", "canary", "pause", "person"}[k]
+	return [...]string{"nothing", "slurm", "proof", "jobs", "drain", "registration", "canary", "pause", "person", "identity"}[k]
 }
 
 // Release is the deletion rule: it tells what keeps a pod from being deleted. Nothing is deleted that it holds, for whatever
@@ -144,7 +146,8 @@ func (s *Snapshot) undrained(pod *Pod) (Hold, bool) {
 }
 
 // absent: Slurm has no such node. A slurmd that runs may be about to register, and one that a restarted slurmctld has
-// forgotten may be about to come back, also when the kubelet has not yet said that it runs.
+// forgotten may be about to come back, also when the kubelet has not yet said that it runs. One that was not told its name may
+// run jobs under another one, such as the host name of its Kubernetes node.
 func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	if s.vacancy(pod) != slurm.Absent {
 		return Hold{}, false
@@ -158,6 +161,10 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	}
 	if until := expected.Add(s.Set.Registration); s.Now.Before(until) {
 		return Hold{Why: "its slurmd may register any moment", Kind: Registering, Until: until}, true
+	}
+	if !pod.Named && !pod.Registered && !pod.Started.IsZero() {
+		return Hold{Why: fmt.Sprintf("slurmd runs in %s, and Slurm never had a node %s: it may have registered under another name; "+
+			"see sinfo, and delete the pod by hand when no job runs there", pod.Name, pod.Node), Kind: Unidentified}, true
 	}
 	return Hold{}, false
 }

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 // TestRelease goes through the checks of the deletion rule, each both ways.
 func TestRelease(t *testing.T) {
 	drained0 := drained(0, byUs("scale-in"))
+	down0 := record(0, func(n *slurm.Node) { n.State, n.Reason = slurm.StateDown, "Not responding" })
+	unnamed := pod(0, func(p *plan.Pod) { p.Named = false })
 	looked := func(jobs, nodes time.Duration) edit {
 		return func(s *plan.Snapshot) {
 			s.Slurm.JobsAsOf, s.Slurm.NodesAsOf = epoch.Add(-jobs), epoch.Add(-nodes)
@@ -27,7 +30,10 @@ func TestRelease(t *testing.T) {
 		"releases a node that somebody else has drained":                {drained(0, "broken fan"), plan.NotHeld},
 		"releases a node that is drained and down":                      {many(drained0, record(0, func(n *slurm.Node) { n.State = slurm.StateDown })), plan.NotHeld},
 		"holds a node that is not drained":                              {many(), plan.Undrained},
-		"holds a node that is down and not drained":                     {record(0, func(n *slurm.Node) { n.State = slurm.StateDown }), plan.Undrained},
+		"releases a node that is down":                                  {many(down0, drainedAt(-time.Minute)), plan.NotHeld},
+		"holds a node that was just seen down":                          {many(down0, drainedAt(-time.Second)), plan.Unproven},
+		"releases a node that an administrator expects to fail":         {many(failing(0), drainedAt(-time.Minute)), plan.NotHeld},
+		"holds a failing node with a running job":                       {many(failing(0), drainedAt(-time.Minute), busy(0, time.Hour)), plan.Jobs},
 		"holds a drained node with a running job":                       {many(drained0, busy(0, time.Hour)), plan.Jobs},
 		"holds a drained node whose job is only in the list of jobs":    {many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1} }), plan.Jobs},
 		"holds a drained node whose job is being cleaned up":            {many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Completing: 1} }), plan.Jobs},
@@ -61,6 +67,9 @@ func TestRelease(t *testing.T) {
 		"holds what is unknown while slurmctld knows no start":    {many(forgotten(0), func(s *plan.Snapshot) { s.Slurm.ControllerSince = time.Time{} }), plan.Unproven},
 		"holds what has just started and has to register":         {many(forgotten(0), pod(0, func(p *plan.Pod) { p.Started = epoch.Add(-time.Minute) })), plan.Registering},
 		"releases what never registered in its time":              {many(forgotten(0)), plan.NotHeld},
+		"holds what may be registered under another name":         {many(forgotten(0), unnamed), plan.Unidentified},
+		"releases what was not told its name and was seen by it":  {many(forgotten(0), unnamed, pod(0, func(p *plan.Pod) { p.Registered = true })), plan.NotHeld},
+		"releases what was not told its name and never ran":       {many(forgotten(0), unnamed, newborn), plan.NotHeld},
 		"holds what is unknown and has a job all the same":        {many(forgotten(0), func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Running: 1} }), plan.Jobs},
 		"holds what was first missed by the last look":            {many(forgotten(0), drainedAt(-time.Second)), plan.Unproven},
 		"holds what is unknown when the look is old":              {many(forgotten(0), looked(time.Minute, time.Minute)), plan.Unproven},
@@ -73,6 +82,11 @@ func TestRelease(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failing has a node that an administrator expects to fail.
+func failing(i int) edit {
+	return record(i, func(n *slurm.Node) { n.Flags, n.Reason = slurm.FlagFail, "XID 79" })
 }
 
 // drainedAt is from when on the node of the first pod is known to be closed.
@@ -144,5 +158,48 @@ func TestWitness(t *testing.T) {
 				t.Errorf("known: %v, since %v, want second %d", known, since.Sub(epoch), test.want)
 			}
 		})
+	}
+}
+
+// TestProtected has pods that may and may not be evicted.
+func TestProtected(t *testing.T) {
+	drained0 := drained(0, byUs("Kubernetes node m1 is cordoned"))
+	for name, test := range map[string]struct {
+		edit             edit
+		protected, known bool
+	}{
+		"a pod whose node has a job":                      {busy(0, time.Hour), true, true},
+		"a pod whose node may get a job any time":         {many(), true, true},
+		"a pod whose node is drained with a job":          {many(drained0, busy(0, time.Hour)), true, true},
+		"a pod whose node is drained and empty":           {drained0, false, true},
+		"however old that is":                             {many(drained0, func(s *plan.Snapshot) { s.Fresh, s.Slurm.NodesAsOf = false, epoch.Add(-time.Hour) }), false, true},
+		"a suspended job that no record shows":            {many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1} }), true, true},
+		"a pod whose node is down":                        {record(0, func(n *slurm.Node) { n.State = slurm.StateDown }), false, true},
+		"a pod while Slurm does not answer":               {func(s *plan.Snapshot) { s.Answers = false }, true, false},
+		"a pod before anything is known":                  {func(s *plan.Snapshot) { s.Slurm = nil }, true, false},
+		"a pod that may register any time":                {many(newborn, forgotten(0), func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch }), true, true},
+		"a pod that never registered":                     {forgotten(0), false, true},
+		"a pod that may be registered under another name": {many(forgotten(0), pod(0, func(p *plan.Pod) { p.Named = false })), true, true},
+		"a pod that has exited":                           {many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Ended = true })), false, true},
+		"a pod whose jobs are waived":                     {many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(1, test.edit)
+			if protected, known := s.Protected(&s.Pods[0]); protected != test.protected || known != test.known {
+				t.Errorf("protected: %v, known: %v; want %v, %v", protected, known, test.protected, test.known)
+			}
+		})
+	}
+}
+
+func TestWitnessForgetsNodesThatAreGone(t *testing.T) {
+	var witness plan.Witness
+	for i := range 1000 {
+		node := fmt.Sprintf("gpu-%d", i)
+		witness.Acknowledged([]string{node}, epoch)
+		witness.Keep([]string{node})
+	}
+	if kept := witness.Since(); len(kept) != 1 || kept["gpu-999"].IsZero() {
+		t.Errorf("%d nodes are remembered", len(kept))
 	}
 }

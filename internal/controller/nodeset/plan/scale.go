@@ -2,9 +2,9 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-	"strings"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // desired is how many pods there should be.
@@ -15,13 +15,25 @@ func (s *Snapshot) desired() int {
 	case !s.Set.DaemonSet:
 		return s.Set.Replicas
 	}
-	wanted := 0
-	for _, machine := range s.Machines {
+	wanted := map[string]bool{}
+	for name, machine := range s.Machines {
 		if machine.Wanted {
-			wanted++
+			wanted[name] = true
 		}
 	}
-	return wanted
+	for i := range s.Pods {
+		if s.stays(&s.Pods[i]) {
+			wanted[s.Pods[i].Machine] = true
+		}
+	}
+	return len(wanted)
+}
+
+// stays reports whether a pod in DaemonSet mode may stay on its Kubernetes node. A Node object that does not exist may be about to
+// register again; if it does not, Kubernetes removes the pod.
+func (s *Snapshot) stays(pod *Pod) bool {
+	machine, known := s.Machines[pod.Machine]
+	return !known || machine.Wanted || machine.Stays
 }
 
 // scaleIn says which pods are too many.
@@ -37,7 +49,7 @@ func (p *planner) scaleIn() {
 		p.leave(Deletion, present...)
 	case p.Set.DaemonSet:
 		for _, pod := range present {
-			if !p.Machines[pod.Machine].Wanted {
+			if !p.stays(pod) {
 				p.leave(ScaleIn, pod)
 			}
 		}
@@ -79,10 +91,15 @@ func (p *planner) freeFirst(a, b *Pod) int {
 	)
 }
 
-// drainedFor tells whether a pod was chosen to go before, for a cause that needs no detail: its drain says so.
+// drainedFor reports whether a pod was chosen to be removed before, for a cause that needs no detail: its drain says so.
 func (p *planner) drainedFor(cause Cause, pod *Pod) bool {
 	record := p.record(pod)
-	return record != nil && record.DrainedByUs() && record.Reason == drainReason(cause, "")
+	return record != nil && drainedFor(cause, record)
+}
+
+// drainedFor reports whether a node is drained by us for a cause that needs no detail.
+func drainedFor(cause Cause, record *slurm.Node) bool {
+	return record.DrainedByUs() && record.Reason == drainReason(cause, "")
 }
 
 // first orders what is so before what is not.
@@ -94,42 +111,5 @@ func first(a, b bool) int {
 		return -1
 	default:
 		return 1
-	}
-}
-
-// create makes the pods that are missing: of the lowest ordinals that are free, or on the machines that have none.
-func (p *planner) create() {
-	if p.Set.Deleting {
-		return
-	}
-	if p.Set.DaemonSet {
-		p.createOnMachines()
-		return
-	}
-	taken := make(map[int]bool, len(p.Pods))
-	for i := range p.Pods {
-		taken[p.Pods[i].Ordinal] = true
-	}
-	ordinal := 0
-	for range p.Set.Replicas - len(p.Pods) {
-		for taken[ordinal] {
-			ordinal++
-		}
-		p.do(Action{Kind: Create, Pod: &Pod{Ordinal: ordinal}, Cause: Missing, Why: "it is missing"})
-		ordinal++
-	}
-}
-
-func (p *planner) createOnMachines() {
-	taken := make(map[string]bool, len(p.Pods))
-	for i := range p.Pods {
-		taken[p.Pods[i].Machine] = true
-	}
-	for _, name := range slices.SortedFunc(maps.Keys(p.Machines), strings.Compare) {
-		if machine := p.Machines[name]; machine.Wanted && !taken[name] {
-			p.do(Action{
-				Kind: Create, Pod: &Pod{Ordinal: -1, Machine: name, Node: machine.Node}, Node: machine.Node, Cause: Missing, Why: "the Kubernetes node has none",
-			})
-		}
 	}
 }

@@ -20,14 +20,14 @@ func scene(pods int, edits ...edit) *plan.Snapshot {
 			Name: setName, UID: "set-1", Replicas: pods, Revision: "r1", Registration: 2 * time.Minute,
 			Update: plan.Update{Replace: true, MaxUnavailable: 1},
 		},
-		Machines: map[string]plan.Machine{"m1": {Wanted: true, Node: "gpu-m1"}},
+		Machines: map[string]plan.Machine{"m1": {Wanted: true, Stays: true, Selected: true, Node: "gpu-m1"}},
 		Slurm:    &slurm.Snapshot{NodesAsOf: second, JobsAsOf: second, ControllerSince: long, Queue: slurm.Queue{Loads: map[string]slurm.Load{}}},
 	}
 	for i := range pods {
 		name := fmt.Sprintf("gpu-%d", i)
 		s.Pods = append(s.Pods, plan.Pod{
 			Name: name, UID: "uid-" + name, Node: name, Ordinal: i, Machine: "m1", Revision: "r1",
-			Created: long, EverRan: true, Started: long, ReadySince: long,
+			Created: long, EverRan: true, Started: long, ReadySince: long, Named: true,
 		})
 		owner := slurm.Owner{Namespace: "default", PodName: name, NodeSetName: setName, NodeSetUID: "set-1"}
 		s.Slurm.Nodes = append(s.Slurm.Nodes, &slurm.Node{Name: name, State: slurm.StateIdle, Comment: owner.Comment()})

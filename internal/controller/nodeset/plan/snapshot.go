@@ -42,9 +42,22 @@ type Set struct {
 	Deleting bool
 	// Waived says that pods may go without regard for jobs: a person said so, or the cluster is gone for good.
 	Waived bool
-	// Prune says that the records of nodes without a pod are removed from Slurm.
-	Prune bool
+	// Prune says which records of nodes without a pod are removed from Slurm.
+	Prune PrunePolicy
 }
+
+// A PrunePolicy says which records of nodes without a pod are removed from Slurm.
+type PrunePolicy uint8
+
+// The policies.
+const (
+	// PruneScaledIn removes the records of nodes that the operator itself has drained to remove them.
+	PruneScaledIn PrunePolicy = iota
+	// PruneNever removes none.
+	PruneNever
+	// PruneAll removes every record of the NodeSet that has no pod.
+	PruneAll
+)
 
 // An Update says how pods of an older revision are replaced.
 type Update struct {
@@ -74,6 +87,10 @@ type Pod struct {
 	Started time.Time
 	// ReadySince is since when it is ready; zero when it is not.
 	ReadySince time.Time
+	// Registered reports whether Slurm was ever seen to have its node.
+	Registered bool
+	// Named reports whether its slurmd is told the name of its node, so that it cannot register under another one.
+	Named bool
 	// Failing says why it does not come up, as Kubernetes puts it; empty when nothing is wrong.
 	Failing string
 	// Cordoned says that a person wants its Slurm node drained.
@@ -84,8 +101,9 @@ type Pod struct {
 
 // A Machine is a Kubernetes node.
 type Machine struct {
-	// Wanted says that, in DaemonSet mode, a pod belongs on it.
-	Wanted bool
+	// Wanted says that, in DaemonSet mode, it gets a pod; Stays that a pod that is there stays: a NoSchedule taint keeps new
+	// pods away and moves none. Selected says that node selector and affinity match, whatever the taints are.
+	Wanted, Stays, Selected bool
 	// Node is the name that its Slurm node has in DaemonSet mode.
 	Node string
 	// Drain says why Slurm is to give it no more jobs, such as that it is cordoned; empty when it may.
@@ -115,8 +133,8 @@ func (s *Snapshot) busy(pod *Pod) bool {
 	return s.load(pod).Jobs() > 0 || (record != nil && record.Busy())
 }
 
-// available tells whether a pod does its work: it has come up, and Slurm gives it jobs.
-func (s *Snapshot) available(pod *Pod) bool { return s.up(pod) && !s.record(pod).Draining() }
+// available reports whether a pod does its work: it has come up, and Slurm gives it jobs.
+func (s *Snapshot) available(pod *Pod) bool { return s.up(pod) && !s.record(pod).Closed() }
 
 // up tells whether a pod could do its work: it is ready for long enough, and Slurm has heard of it.
 func (s *Snapshot) up(pod *Pod) bool {

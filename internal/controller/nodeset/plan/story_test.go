@@ -19,7 +19,7 @@ var stories = map[string]struct {
 		w.scale(5)
 		w.settle()
 	}},
-	"scale-in": {plan.Set{Replicas: 5, Prune: true}, func(w *world) {
+	"scale-in": {plan.Set{Replicas: 5, Prune: plan.PruneAll}, func(w *world) {
 		first, second := w.begin(time.Hour, "gpu-3"), w.begin(2*time.Hour, "gpu-4", "gpu-2", "gpu-1", "gpu-0")
 		w.scale(3)
 		w.settle()
@@ -127,7 +127,7 @@ var stories = map[string]struct {
 		w.become(job, "DONE")
 		w.settle()
 	}},
-	"deletion": {plan.Set{Replicas: 2, Prune: true}, func(w *world) {
+	"deletion": {plan.Set{Replicas: 2, Prune: plan.PruneAll}, func(w *world) {
 		job := w.begin(time.Hour, "gpu-1")
 		w.edit("the NodeSet is deleted", func(set *plan.Set) { set.Deleting = true })
 		w.settle()
@@ -151,17 +151,48 @@ var stories = map[string]struct {
 		w.want("m2", true)
 		w.settle()
 	}},
-	"node-forgotten": {plan.Set{Replicas: 2}, func(w *world) {
-		job := w.begin(time.Hour, "gpu-1")
+	"record-lost": {plan.Set{Replicas: 2}, func(w *world) {
+		job := w.begin(time.Hour, "gpu-0")
+		w.restart("gpu-1")
+		w.seeAll()
+		_ = w.look(true)
+		w.reconcile() // while slurmctld does not know since when it runs
+		w.settle()    // its slurmd does not register by itself
+		w.become(job, "DONE")
+		w.settle()
+	}},
+	"record-lost-and-back": {plan.Set{Replicas: 2}, func(w *world) {
 		w.restart("gpu-1")
 		w.scale(0)
 		w.seeAll()
 		_ = w.look(true)
-		w.reconcile() // while slurmctld does not know since when it runs
-		_ = w.look(true)
 		w.reconcile()
-		w.settle() // the slurmd registers again
+		w.register(w.pod("gpu-1")) // somebody has made it
+		job := w.begin(time.Hour, "gpu-1")
+		w.settle()
 		w.become(job, "DONE")
+		w.settle()
+	}},
+	"failing-node": {plan.Set{Replicas: 3, Update: plan.Update{MaxUnavailable: 2}}, func(w *world) {
+		job := w.begin(time.Hour, "gpu-0")
+		w.failing("gpu-0", "XID 79")
+		w.cordonPod("gpu-0", true)
+		w.settle()
+		w.cordonPod("gpu-0", false)
+		w.release(works)
+		w.settle()
+		w.become(job, "DONE")
+		w.settle()
+		w.undrain("gpu-0")
+		w.settle()
+	}},
+	"taint-and-new-node-object": {plan.Set{DaemonSet: true}, func(w *world) {
+		w.begin(time.Hour, "gpu-m1", "gpu-m2")
+		w.taint("m1")
+		w.forgetMachine("m2")
+		w.settle()
+		w.taint("m1")
+		w.forgetMachine("m2")
 		w.settle()
 	}},
 	"pod-ends": {plan.Set{Replicas: 1}, func(w *world) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // update says which pods of an older revision are to be replaced now.
@@ -68,10 +70,11 @@ func (p *planner) takeStock(known bool) (candidates []*Pod, budget int) {
 	return candidates, budget
 }
 
-// drainable tells whether it is for us to say if a pod's node takes jobs.
+// drainable reports whether it is for us to say when a pod is replaced: nobody has closed its node on purpose. A node that is down
+// gets no drain of ours, and waits for its share of the budget all the same.
 func (p *planner) drainable(pod *Pod) bool {
 	record := p.record(pod)
-	return record != nil && !record.DrainedByOthers()
+	return record != nil && (!record.HeldByOthers() || !record.Draining() && !record.Flags.Has(slurm.FlagFail))
 }
 
 // updatedFirst orders pods by who is replaced first: who does not work, who is free or will be soonest, and of two who are alike

@@ -49,7 +49,7 @@ func (w *Witness) Look(snapshot *slurm.Snapshot, nodes []string) {
 			continue // it shows what was before
 		}
 		node, known := snapshot.Node(name)
-		if known && !node.Draining() {
+		if known && !node.Closed() {
 			delete(w.since, name)
 			delete(w.seals, name)
 			continue
@@ -65,6 +65,23 @@ func (w *Witness) Look(snapshot *slurm.Snapshot, nodes []string) {
 			w.note(name, since, closing)
 		default:
 			w.note(name, snapshot.NodesAsOf, closing)
+		}
+	}
+}
+
+// Keep forgets all nodes but these: names come and go, and a witness lives as long as its NodeSet.
+func (w *Witness) Keep(nodes []string) {
+	if len(w.since) <= len(nodes) {
+		return
+	}
+	kept := make(map[string]bool, len(nodes))
+	for _, node := range nodes {
+		kept[node] = true
+	}
+	for node := range w.since {
+		if !kept[node] {
+			delete(w.since, node)
+			delete(w.seals, node)
 		}
 	}
 }

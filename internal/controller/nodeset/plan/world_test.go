@@ -27,7 +27,7 @@ import (
 //     that is younger than patience. See wroteDrain.
 //   - The reason of a drain is at least a second younger when the drain was lifted and set again.
 //   - A slurmd that registers at all does so within the time that the NodeSet gives it, counted from its own start or
-//     slurmctld's, whichever is later.
+//     slurmctld's, whichever is later. One that slurmctld has forgotten does not register again by itself.
 //   - Between the last evaluation of the rule and the delete that carries UID and resourceVersion nothing happens.
 type world struct {
 	now   time.Time
@@ -37,6 +37,8 @@ type world struct {
 	calm   bool
 	depth  int
 	events []event
+	// hostNetwork says that slurmds register under the names of their hosts, because they are told none.
+	hostNetwork bool
 
 	kube     kubernetes
 	slurm    cluster
@@ -74,7 +76,7 @@ func newWorld(set plan.Set) *world {
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("m%d", i)
 		w.kube.machines[name] = &history[plan.Machine]{}
-		w.kube.machines[name].put(&plan.Machine{Node: setName + "-" + name, Wanted: set.DaemonSet})
+		w.kube.machines[name].put(&plan.Machine{Node: setName + "-" + name, Wanted: set.DaemonSet, Stays: set.DaemonSet, Selected: set.DaemonSet})
 	}
 	w.slurm = cluster{up: true, since: epoch.Add(-time.Hour), nodes: map[string]*node{}, jobs: map[int64]*job{}}
 	w.startOperator()

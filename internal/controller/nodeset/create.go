@@ -1,0 +1,87 @@
+package nodeset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
+	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+// create creates pods, each after its PVCs.
+func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan) error {
+	if scope.template == nil || len(scope.awaited) > 0 {
+		return nil
+	}
+	additions := next.Of(plan.Create)
+	return slowly(ctx, len(additions), func(index int) error {
+		missing := additions[index].Pod
+		identity := worker.Numbered(scope.set, missing.Ordinal, scope.pins[missing.Ordinal])
+		if isDaemonSet(scope.set) {
+			identity = worker.OnNode(scope.set, scope.nodes[missing.Machine])
+		}
+		err := r.createOne(ctx, scope, identity)
+		if err == nil {
+			r.Metrics.did(additions[index])
+		}
+		return err
+	})
+}
+
+// errOnlyThisPod marks what is wrong with one pod, and need not be wrong with the next one.
+var errOnlyThisPod = errors.New("other pods are not affected")
+
+func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worker.Identity) error {
+	if err := r.claimName(ctx, scope, identity); err != nil {
+		return err
+	}
+	if err := r.createClaims(ctx, scope, identity.Pod); err != nil {
+		return err
+	}
+	pod := worker.Pod(scope.set, *scope.template, scope.revision.hash, identity)
+	switch err := r.Client.Create(ctx, pod, client.FieldOwner(naming.ManagedBy)); {
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("pod %s exists and does not belong to this NodeSet; delete or rename it (%w)", pod.Name, errOnlyThisPod)
+	case apierrors.IsInvalid(err):
+		return fmt.Errorf("creating pod %s: %w (%w)", pod.Name, err, errOnlyThisPod)
+	case err != nil:
+		return fmt.Errorf("creating pod %s: %w", pod.Name, err)
+	}
+	r.expectations.expectCreated(scope.set.UID, pod.UID, r.Clock.Now())
+	return nil
+}
+
+// claimName refuses a pod whose Slurm node another pod of the namespace is already: Slurm would take the second slurmd for a
+// restart of the first, and end its jobs. The cache may not show yet what another NodeSet has just created, so names are also
+// remembered.
+func (r *Reconciler) claimName(ctx context.Context, scope *scope, identity worker.Identity) error {
+	name := types.NamespacedName{Namespace: scope.set.Namespace, Name: identity.SlurmName}
+	pods := &corev1.PodList{}
+	if err := index.PodsBySlurmNode.List(ctx, r.Client, name, pods, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	holder := identity.Pod
+	for i := range pods.Items {
+		if pods.Items[i].Name != identity.Pod {
+			holder = pods.Items[i].Name
+		}
+	}
+	if holder == identity.Pod {
+		holder = r.names.claim(name, identity.Pod, r.Clock.Now())
+	}
+	if holder == identity.Pod {
+		return nil
+	}
+	r.names.wait(name, client.ObjectKeyFromObject(scope.set))
+	return fmt.Errorf("pod %s is not created: pod %s is Slurm node %s already; give one of the NodeSets another name or "+
+		"spec.template.spec.hostname, keep it off that Kubernetes node, or change the node's hostname-override (%w)",
+		identity.Pod, holder, identity.SlurmName, errOnlyThisPod)
+}

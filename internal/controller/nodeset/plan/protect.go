@@ -1,0 +1,27 @@
+package plan
+
+import "github.com/slurm-operator/slurm-operator/internal/slurm"
+
+// Protected reports whether the eviction of a pod has to be refused, and whether that is known at all.
+//
+// It fails closed: every pod is protected from its creation on, because Slurm may give its node a job at any time, long before
+// anything could be written to the pod. Protection ends when Slurm shows the node closed to jobs and empty, or when the deletion
+// rule would let the pod go although Slurm does not know it. It begins again before a drain of ours is lifted.
+func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
+	switch {
+	case s.Set.Waived || pod.Ended:
+		return false, true
+	case !s.Answers || s.Slurm == nil:
+		return true, false
+	case s.load(pod).Jobs() > 0:
+		return true, true
+	}
+	if record := s.record(pod); record != nil {
+		return !record.Drained(), true
+	}
+	if s.vacancy(pod) != slurm.Absent {
+		return true, true
+	}
+	hold, held := s.absent(pod)
+	return held && hold.Kind != NotHeld, true
+}

@@ -1,0 +1,71 @@
+package plan
+
+// remove deletes the pods that are to be removed and may be, those that have exited, and those whose record Slurm has lost.
+func (p *planner) remove() {
+	for i := range p.Pods {
+		pod := &p.Pods[i]
+		cause, leaving := p.leaving[pod.Name]
+		switch {
+		case pod.Terminating:
+			continue
+		case leaving:
+		case pod.Ended:
+			cause = Ended
+		case p.lost(pod):
+			cause = Lost
+		default:
+			continue
+		}
+		hold := p.Release(pod)
+		if hold.Kind == NotHeld && cause == Updating {
+			hold = p.canary(pod)
+		}
+		if hold.Kind == NotHeld {
+			p.do(Action{Kind: Delete, Pod: pod, Node: pod.Node, Cause: cause, Why: removalReasons[cause], WithClaims: p.scaledIn(pod, cause)})
+			continue
+		}
+		p.Waits = append(p.Waits, Wait{Pod: pod, Cause: cause, Hold: hold})
+		p.Proof = p.Proof || hold.Kind == Unproven
+		if hold.Kind != Jobs {
+			p.wakeAt(hold.Until)
+		}
+	}
+}
+
+// lost reports whether Slurm has lost the record of a pod's node: a slurmctld that crashed, a restored backup that is older than
+// the node, or a record that was deleted by hand. slurmd does not register again by itself. One that was never seen registered
+// counts if slurmctld has started after it; otherwise it has not registered at all, and a new pod would not either.
+func (p *planner) lost(pod *Pod) bool {
+	if !p.Answers || p.Slurm == nil || pod.ReadySince.IsZero() || p.record(pod) != nil {
+		return false
+	}
+	if !pod.Registered && !p.Slurm.ControllerSince.After(pod.Started) {
+		return false
+	}
+	since, known := p.DrainedSince[pod.Node]
+	if !known {
+		p.Proof = true
+		return false
+	}
+	replaced := since.Add(p.Set.Registration)
+	p.wakeAt(replaced)
+	return !p.Now.Before(replaced)
+}
+
+// scaledIn reports whether the pod's ordinal or Kubernetes node has left the NodeSet, so that the retention policy decides about
+// its PVCs. A taint, or a Node object that is deleted and registers again, is no such decision.
+func (p *planner) scaledIn(pod *Pod, cause Cause) bool {
+	if cause != ScaleIn {
+		return false
+	}
+	machine, known := p.Machines[pod.Machine]
+	return !p.Set.DaemonSet || known && !machine.Selected
+}
+
+var removalReasons = map[Cause]string{
+	ScaleIn:  "it is one too many",
+	Updating: "its revision is out of date",
+	Deletion: "its NodeSet is being deleted",
+	Ended:    "it has exited",
+	Lost:     "Slurm has lost the record of its node, and slurmd does not register again by itself",
+}
