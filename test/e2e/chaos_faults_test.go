@@ -63,7 +63,10 @@ var faults = map[string]fault{
 		day.namespace.MustRun(t, "delete", "node", day.spare)
 		return func() error { return day.machines.Restart(t.Context(), day.spare+"/kubelet") }
 	},
-	"objects change all the time": everythingIsTouched,
+	"objects change all the time":              everythingIsTouched,
+	"a machine is drained with kubectl":        drainedByKubectl,
+	"an administrator marks a node as failing": markedAsFailing,
+	"slurmctld loses the record of a node":     recordLost,
 	"slurmrestd stands still": func(t *testing.T, day *day) func() error {
 		t.Helper()
 		day.signal(t, "deployment/slurm-restapi", "slurmrestd", "STOP")
@@ -132,6 +135,7 @@ type disaster struct {
 
 // disasters are those that cost jobs, or whatever Slurm did in the seconds before, which no operator can help. They cost no others.
 var disasters = map[string]disaster{
+	"a kubelet is away": kubeletAway,
 	"slurmctld is killed three times": {strike: func(t *testing.T, day *day, _ string) func() error {
 		t.Helper()
 		for range 3 {

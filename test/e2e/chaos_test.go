@@ -36,6 +36,7 @@ func TestChaos(t *testing.T) {
 				random: rand.New(rand.NewPCG(*chaosSeed, 0)),
 			}
 			day.begins(t, ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 6, 1, 4, 5}})
+			day.queues(t, *queued)
 			t.Run("the operator is killed", day.theOperatorIsKilled)
 			t.Run("the leader is killed", day.theLeaderIsKilled)
 			for _, name := range shuffled(day, faults) {
@@ -68,6 +69,8 @@ type day struct {
 	faults int
 	// recoveries are how long it took after each fault until all was well.
 	recoveries []time.Duration
+	// foreign counts the states that others gave nodes, and foreignChanged those that were not what they were in the end.
+	foreign, foreignChanged int
 }
 
 // begins lets users submit jobs.
@@ -82,7 +85,7 @@ func (d *day) ends(t *testing.T) string {
 	t.Helper()
 	d.books.close(t)
 	verdict := d.books.balance(t)
-	text := fmt.Sprintf("%s; %d faults, %s", verdict, d.faults, recovery(d.recoveries))
+	text := fmt.Sprintf("%s; %d faults, %s; %d of %d foreign states changed", verdict, d.faults, recovery(d.recoveries), d.foreignChanged, d.foreign)
 	totals.faults += d.faults
 	totals.recoveries = append(totals.recoveries, d.recoveries...)
 	t.Logf("%s: %s", d.version, text)
@@ -121,7 +124,7 @@ func (d *day) survives(t *testing.T, name string, disaster disaster) {
 	t.Helper()
 	d.command(t, d.books.jobs.Pause()...)
 	d.namespace.Eventually(t, 2*time.Minute, "an empty queue", func(ctx context.Context) error {
-		out, err := d.login(ctx, "squeue", "--noheader")
+		out, err := d.queue(ctx)
 		if err == nil && out != "" {
 			err = fmt.Errorf("there is %q", out)
 		}
@@ -155,6 +158,11 @@ func (d *day) survives(t *testing.T, name string, disaster disaster) {
 	d.command(t, d.books.jobs.Resume()...)
 }
 
+// queue is the jobs in the queue but those that only fill it.
+func (d *day) queue(ctx context.Context) (string, error) {
+	return d.login(ctx, "sh", "-c", `squeue --noheader --format="%j %i %P %T %M %R" | grep -v "^waiting " || true`)
+}
+
 // command runs a command where a user would.
 func (d *day) command(t *testing.T, command ...string) {
 	t.Helper()
@@ -170,7 +178,7 @@ func (d *day) recovers(t *testing.T, after string, mended time.Time) {
 	d.namespace.Eventually(t, 2*time.Minute, "all to be well", func(ctx context.Context) error {
 		err := d.ails(ctx)
 		if err != nil {
-			jobs, _ := d.login(ctx, "squeue", "--noheader", "--format=%i %P %T %M %R")
+			jobs, _ := d.queue(ctx)
 			course = append(course, fmt.Sprintf("%.1f s: %v; jobs %q", time.Since(mended).Seconds(), err, jobs))
 		}
 		return err

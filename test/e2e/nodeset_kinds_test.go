@@ -19,6 +19,7 @@ func TestNodeSetKinds(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			cluster := startServices(t, operator, "kinds", version)
 			t.Run("one pod for each labelled machine", cluster.followsLabels)
+			t.Run("on the host's network", cluster.runsOnTheHostsNetwork)
 			t.Run("claims that outlive pods", cluster.keepsClaims)
 			t.Run("an update in a reservation", cluster.updatesInAReservation)
 			t.Run("places in a topology", cluster.placesNodes)
