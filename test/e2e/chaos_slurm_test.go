@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,7 +104,7 @@ func (d *day) queues(t *testing.T, jobs int) {
 	d.command(t, "sh", "-c", fmt.Sprintf(
 		`for part in $(seq %d); do (for job in $(seq %d); do sbatch --quiet --hold --job-name=waiting --output=/dev/null --wrap=true || exit 1; done) & done; wait`, atOnce, jobs/atOnce))
 	out, err := d.login(t.Context(), "sh", "-c", "squeue --noheader --name=waiting | wc -l")
-	if err != nil || strings.TrimSpace(out) != fmt.Sprint(jobs/atOnce*atOnce) {
+	if err != nil || strings.TrimSpace(out) != strconv.Itoa(jobs/atOnce*atOnce) {
 		t.Fatalf("%s jobs wait instead of %d: %v", out, jobs, err)
 	}
 	t.Logf("%s: %d jobs queued in %.0f s", d.version, jobs, time.Since(started).Seconds())

@@ -1,3 +1,4 @@
+//nolint:thelper // these are the tests of the suite, not helpers
 package contract
 
 import (

@@ -218,9 +218,9 @@ func (w *world) prunable(known *node) bool {
 		return !known.Flags.HasAny(slurm.FlagDrain|slurm.FlagFail) || known.DrainedByUs()
 	case plan.PruneScaledIn:
 		return known.DrainedByUs() && known.Reason == slurm.OurReason("scale-in")
-	default:
-		return false
+	case plan.PruneNever:
 	}
+	return false
 }
 
 // desired is how many pods the spec asks for.
