@@ -91,6 +91,9 @@ const (
 	// ReasonRefused says that slurmctld refused a changed configuration in the trial; the message says which line. The
 	// cluster keeps running on the last good one.
 	ReasonRefused = "Refused"
+	// ReasonNodeSetLeftOut says that the configuration is in force without what some NodeSets ask for: the message names
+	// them and what to change. What they had in force before stays in force.
+	ReasonNodeSetLeftOut = "NodeSetLeftOut"
 	// ReasonTrialFailed says that the trial itself could not be held.
 	ReasonTrialFailed = "TrialFailed"
 	// ReasonClusterNameTooLong says that <namespace>_<name> has more than 40 characters; set spec.clusterName.

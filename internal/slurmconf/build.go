@@ -52,7 +52,7 @@ type Cluster struct {
 	MaxNodeCount int
 	// NodeSets are the sets of nodes that register by themselves, in any order.
 	NodeSets []NodeSet
-	// GresTypes are the generic resources that the NodeSets have.
+	// GresTypes are generic resources besides those of the NodeSets.
 	GresTypes []string
 	// Contain makes a step of each job that takes in processes from outside of it, such as sessions of sshd.
 	Contain bool
@@ -100,9 +100,7 @@ func Build(cluster Cluster) (Document, error) {
 	cluster.defaults(&m.own)
 	sets := slices.SortedFunc(slices.Values(cluster.NodeSets), func(a, b NodeSet) int { return cmp.Compare(a.Name, b.Name) })
 	for _, set := range sets {
-		if err := set.appendTo(&m.own); err != nil {
-			m.faults = append(m.faults, err)
-		}
+		set.appendTo(&m.own)
 	}
 	document, err := m.merge(cluster.ExtraConf)
 	return inSections(document), errors.Join(err, checkRecords(document))
@@ -155,9 +153,13 @@ func (c Cluster) lists(m *merger) {
 	for _, key := range []string{"SlurmctldParameters", "AuthInfo"} {
 		m.own.Set(key, strings.Join(m.tokens[strings.ToLower(key)], ","))
 	}
-	if len(c.GresTypes) > 0 {
-		types := slices.Compact(slices.Sorted(slices.Values(c.GresTypes)))
-		m.own.Set("GresTypes", strings.Join(types, ","))
+	types := slices.Clone(c.GresTypes)
+	for _, set := range c.NodeSets {
+		types = append(types, set.GresTypes...)
+	}
+	if len(types) > 0 {
+		types = slices.Compact(slices.Sorted(slices.Values(types)))
+		m.own.Set(gresTypes, strings.Join(types, ","))
 	}
 	if c.Contain {
 		m.own.Set("PrologFlags", "Contain")
@@ -202,7 +204,7 @@ func (c Cluster) check() error {
 	var faults []error
 	need := func(what, name string) {
 		if !isName(name) {
-			faults = append(faults, fmt.Errorf("%s %q must consist of letters, digits, '.', '_', ':' and '-'; change it", what, name))
+			faults = append(faults, fmt.Errorf("%s %q must consist of %s; change it", what, name, nameCharacters))
 		}
 	}
 	need("the cluster name", c.Name)
@@ -228,12 +230,17 @@ func (c Cluster) check() error {
 		need("the GRES type", gres)
 	}
 	for _, set := range c.NodeSets {
-		need("the NodeSet", set.Name)
+		if err := set.Check(); err != nil {
+			faults = append(faults, fmt.Errorf("NodeSet %s: %w", set.Name, err))
+		}
 	}
 	return errors.Join(faults...)
 }
 
-// isName tells whether a text can stand in a configuration file without changing what is around it.
+// nameCharacters are those of a name, for messages.
+const nameCharacters = "letters, digits, '.', '_', ':' and '-'"
+
+// isName reports whether a text can stand in a configuration file without changing what is around it.
 func isName(text string) bool {
 	return text != "" && strings.IndexFunc(text, func(r rune) bool { return !isKeyCharacter(r) && r != '-' && r != ':' }) < 0
 }

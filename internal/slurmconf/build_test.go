@@ -56,8 +56,7 @@ func full() Cluster {
 		JWKS:            true,
 		Metrics:         true,
 		MaxNodeCount:    2048,
-		NodeSets:        []NodeSet{{"gpu", new("Default=YES MaxTime=1-0 QOS=gpu TRESBillingWeights=\"CPU=1.0,GRES/gpu=3\"")}, {"cpu", new("")}, {"debug", nil}},
-		GresTypes:       []string{"gpu", "gpu"},
+		NodeSets:        []NodeSet{{"gpu", new("Default=YES MaxTime=1-0 QOS=gpu TRESBillingWeights=\"CPU=1.0,GRES/gpu=3\""), []string{"gpu", "gpu"}}, {"cpu", new(""), nil}, {"debug", nil, nil}},
 		Contain:         true,
 		Prolog:          []string{"10-mount.sh", "20-check.sh"},
 		Epilog:          []string{"clean.sh"},
@@ -145,7 +144,7 @@ func TestBuildRefusesLinesOfTheAdministrator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := minimal()
 			cluster.Prolog = []string{"p.sh"}
-			cluster.NodeSets = []NodeSet{{"gpu", new("")}}
+			cluster.NodeSets = []NodeSet{{Name: "gpu", Partition: new("")}}
 			cluster.ExtraConf = test.extra
 			_, err := Build(cluster)
 			if err == nil {
@@ -167,13 +166,13 @@ func TestBuildRefusesValuesThatWouldNotArrive(t *testing.T) {
 		"a name with a blank":           {func(c *Cluster) { c.Name = "a b" }, `the cluster name "a b"`},
 		"an address that adds lines":    {func(c *Cluster) { c.Hosts[0].Address = "a\nB=1" }, "the slurmctld address"},
 		"a script elsewhere":            {func(c *Cluster) { c.Prolog = []string{"../p.sh"} }, "the Prolog script"},
-		"a NodeSet without a name":      {func(c *Cluster) { c.NodeSets = []NodeSet{{}} }, "the NodeSet"},
-		"two NodeSets of one name":      {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", nil}, {"a", nil}} }, "defines it already"},
-		"a partition on two lines":      {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", new("A=1\nB=2")}} }, "partition of NodeSet a: it has more than one line"},
-		"a partition with other nodes":  {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", new("nodes=b")}} }, "nodes is the NodeSet's own name"},
-		"a partition with another name": {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", new("PartitionName=b")}} }, "PartitionName is the NodeSet's own name"},
-		"a partition that goes on":      {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", new(`A=1 \`)}} }, "ends in a backslash"},
-		"a partition of words":          {func(c *Cluster) { c.NodeSets = []NodeSet{{"a", new("the best")}} }, `"the best": this is not of the form Key=Value`},
+		"a NodeSet without a name":      {func(c *Cluster) { c.NodeSets = []NodeSet{{}} }, "NodeSet : metadata.name"},
+		"two NodeSets of one name":      {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a"}, {Name: "a"}} }, "defines it already"},
+		"a partition on two lines":      {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("A=1\nB=2")}} }, "NodeSet a: spec.partition.config: it has more than one line"},
+		"a partition with other nodes":  {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("nodes=b")}} }, "nodes is the NodeSet's own name"},
+		"a partition with another name": {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("PartitionName=b")}} }, "PartitionName is the NodeSet's own name"},
+		"a partition that goes on":      {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new(`A=1 \`)}} }, "ends in a backslash"},
+		"a partition of words":          {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("the best")}} }, `"the best": this is not of the form Key=Value`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := minimal()
@@ -192,7 +191,7 @@ func FuzzBuild(f *testing.F) {
 	f.Add("SlurmctldParameters=a,b=c\nGresTypes=\"\"\nPrologFlags=x", `AllowGroups="a b" # c`)
 	f.Fuzz(func(t *testing.T, extra, partition string) {
 		cluster := minimal()
-		cluster.NodeSets = []NodeSet{{"gpu", &partition}}
+		cluster.NodeSets = []NodeSet{{Name: "gpu", Partition: &partition}}
 		cluster.ExtraConf = extra
 		document, err := Build(cluster)
 		if err != nil {

@@ -3,6 +3,7 @@ package slurmconf
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,20 +12,36 @@ type NodeSet struct {
 	Name string
 	// Partition holds the parameters of a partition of the same name, on one line; nil for no partition.
 	Partition *string
+	// GresTypes are the generic resources of its nodes.
+	GresTypes []string
 }
 
-// appendTo adds the set, and its partition if it has one.
-func (s NodeSet) appendTo(d *Document) error {
-	d.Append(Pair{"NodeSet", s.Name}, Pair{"Feature", s.Name})
-	if s.Partition == nil {
-		return nil
+// Check returns what somebody has to change in the NodeSet before it can stand in slurm.conf. It names the field.
+func (s NodeSet) Check() error {
+	if !isName(s.Name) {
+		return fmt.Errorf("metadata.name %q must consist of %s; change it", s.Name, nameCharacters)
 	}
-	pairs, err := ParsePartition(*s.Partition)
-	if err != nil {
-		return fmt.Errorf("partition of NodeSet %s: %w", s.Name, err)
+	for _, name := range s.GresTypes {
+		if !isName(name) {
+			return fmt.Errorf("the GRES type %q in spec.gres or in Gres of spec.extraConf must consist of %s; change it", name, nameCharacters)
+		}
 	}
-	d.Append(append([]Pair{{"PartitionName", s.Name}, {"Nodes", s.Name}}, pairs...)...)
+	if s.Partition != nil {
+		if _, err := ParsePartition(*s.Partition); err != nil {
+			return fmt.Errorf("spec.partition.config: %w", err)
+		}
+	}
 	return nil
+}
+
+// appendTo adds the set, and its partition if it has one. It must have passed Check.
+func (s NodeSet) appendTo(d *Document) {
+	d.Append(Pair{nodeSet, s.Name}, Pair{"Feature", s.Name})
+	if s.Partition == nil {
+		return
+	}
+	pairs, _ := ParsePartition(*s.Partition) // checked
+	d.Append(append([]Pair{{partitionName, s.Name}, {"Nodes", s.Name}}, pairs...)...)
 }
 
 // ParsePartition reads the parameters of a NodeSet's partition, such as "Default=YES MaxTime=1-0".
@@ -77,3 +94,24 @@ func checkRecords(d Document) error {
 	}
 	return errors.Join(faults...)
 }
+
+// CheckAgainst returns what is wrong with a NodeSet that is new beside a line of the administrator's that is in force. Where the line is
+// the new one, Build refuses the line.
+func CheckAgainst(set NodeSet, extra, inForce Document) error {
+	for entry := range extra.All() {
+		own := entry.Is(nodeSet) || entry.Is(partitionName) && set.Partition != nil
+		if !own || entry.Value() != set.Name {
+			continue
+		}
+		for earlier := range inForce.All() {
+			if slices.Equal(entry.Pairs, earlier.Pairs) {
+				return fmt.Errorf("line %d of the Controller's spec.extraConf, which is in force, defines %s=%s already; "+
+					"give the NodeSet another name, set its spec.partition.enabled to false, or remove the line", entry.Line, entry.Key(), set.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Defines reports whether a document has a record of a key and a name.
+func Defines(document Document, key, name string) bool { return namesOf(document, key)[name] }

@@ -43,10 +43,19 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 
 // actExternal writes the configuration for clients, and runs nothing.
 func (r *Reconciler) actExternal(ctx context.Context, scope *scope, plan *plan) error {
-	if plan.stage == promote {
-		return r.Children.Apply(ctx, scope.controller, promotedConfigMap(scope, plan.candidate), &corev1.ConfigMap{})
+	if plan.stage != promote {
+		return nil
 	}
-	return nil
+	return r.promote(ctx, scope, plan)
+}
+
+// promote writes a configuration to where slurmctld finds it.
+func (r *Reconciler) promote(ctx context.Context, scope *scope, plan *plan) error {
+	live, err := promotedConfigMap(scope, plan.candidate)
+	if err != nil {
+		return err
+	}
+	return r.Children.Apply(ctx, scope.controller, live, &corev1.ConfigMap{})
 }
 
 // generateKeys makes the keys that nobody has given. They have no owner, so that a Controller made anew finds the cluster's
@@ -77,7 +86,7 @@ func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 func (r *Reconciler) moveConfiguration(ctx context.Context, scope *scope, plan *plan) error {
 	controller := scope.controller
 	if plan.stage == promote {
-		if err := r.Children.Apply(ctx, controller, promotedConfigMap(scope, plan.candidate), &corev1.ConfigMap{}); err != nil {
+		if err := r.promote(ctx, scope, plan); err != nil {
 			return err
 		}
 	}
@@ -88,7 +97,11 @@ func (r *Reconciler) moveConfiguration(ctx context.Context, scope *scope, plan *
 	}
 	switch plan.stage {
 	case begin:
-		if err := r.Children.Apply(ctx, controller, candidateConfigMap(scope, plan.candidate), &corev1.ConfigMap{}); err != nil {
+		files, err := candidateConfigMap(scope, plan.candidate)
+		if err != nil {
+			return err
+		}
+		if err := r.Children.Apply(ctx, controller, files, &corev1.ConfigMap{}); err != nil {
 			return err
 		}
 		pod, err := trialPod(scope, plan.candidate)

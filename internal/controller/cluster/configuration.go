@@ -10,7 +10,6 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
-	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -40,6 +39,13 @@ type candidate struct {
 	leaving []string
 	// held are the keys that the spec asks for and that a slurmd may not know.
 	held []string
+	// changes are what NodeSets ask for that is not in force, each of which may be what slurmctld refuses.
+	changes slurmconf.Changes
+	// leftOut are the NodeSets that are not in it as they ask to be, and the reasons.
+	leftOut []leftOut
+	// whole is the hash of the candidate that slurmctld refused for the NodeSets in refused, without whose changes this is; empty otherwise.
+	whole   string
+	refused []leftOut
 }
 
 // build makes the configuration that the spec asks for.
@@ -55,16 +61,13 @@ func build(scope *scope) (candidate, *problem) {
 	if accounting := scope.accounting; accounting != nil {
 		cluster.Accounting = accountingEndpoint(accounting)
 	}
-	for _, set := range scope.nodeSets {
-		contribution := slurmconf.NodeSet{Name: set.Name}
-		if set.Spec.Partition.Enabled {
-			contribution.Partition = &set.Spec.Partition.Config
-		}
-		cluster.NodeSets = append(cluster.NodeSets, contribution)
-		cluster.Contain = cluster.Contain || set.Spec.SSH.Enabled
-	}
 	files := map[string]string{cgroupConfFile: defaultCgroupConf}
-	cluster.GresTypes = addGres(files, scope.nodeSets)
+	contributed := contributions(scope)
+	cluster.NodeSets, cluster.GresTypes, cluster.Contain = contributed.sets, contributed.gresTypes, contributed.contain
+	if contributed.devices {
+		files[slurmconf.GresFile] = slurmconf.IncludePodGres
+		files[slurmconf.PodGresFile] = ""
+	}
 	for _, group := range []struct {
 		files []referenced
 		names *[]string
@@ -89,26 +92,9 @@ func build(scope *scope) (candidate, *problem) {
 	document, held := holdBack(scope, document)
 	document, leaving := keepPartitions(scope, document)
 	sealed, problem := seal(document, files)
-	sealed.leaving, sealed.held = leaving, held
+	sealed.leaving, sealed.held, sealed.leftOut = leaving, held, contributed.leftOut
+	sealed.changes = slurmconf.ChangesOf(sealed.document, scope.inForce(), contributed.sets)
 	return sealed, problem
-}
-
-// addGres adds the files that let GPUs of pods count, where there are any, and returns the types of all GRES. A NodeSet with
-// a mistake in its spec has no pods, and says so itself.
-func addGres(files map[string]string, nodeSets []slinkyv1beta1.NodeSet) []string {
-	var types []string
-	for i := range nodeSets {
-		node, err := nodeconf.Of(&nodeSets[i])
-		if err != nil {
-			continue
-		}
-		types = append(types, node.GresTypes()...)
-		if node.HasDevices() {
-			files[slurmconf.GresFile] = slurmconf.IncludePodGres
-			files[slurmconf.PodGresFile] = ""
-		}
-	}
-	return types
 }
 
 // seal adds slurm.conf to the files and marks it with the hash of all.
@@ -136,7 +122,7 @@ func collect(files map[string]string, more []referenced, names *[]string) *probl
 	for _, file := range more {
 		content, taken := files[file.name]
 		switch {
-		case file.name == slurmConfFile || file.name == jwksFile || file.name == slinkyv1beta1.SlurmKeyFile || file.name == slinkyv1beta1.JWTKeyFile:
+		case file.name == slurmConfFile || file.name == jwksFile || file.name == slurmconf.ChangesFile || file.name == slinkyv1beta1.SlurmKeyFile || file.name == slinkyv1beta1.JWTKeyFile:
 			return &problem{slinkyv1beta1.ReasonInvalidSpec, fmt.Sprintf(
 				"ConfigMap %s has a file %s, which the operator writes; remove it, and use spec.extraConf for lines of slurm.conf", file.from, file.name)}
 		case taken && content != defaultCgroupConf && content != slurmconf.IncludePodGres:

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
 
@@ -26,6 +27,12 @@ const (
 	annotationTouched = "controller." + slinkyv1beta1.GroupName + "/touched"
 	// annotationLeaving names the partitions that take no new jobs, and go when they have none.
 	annotationLeaving = "controller." + slinkyv1beta1.GroupName + "/leaving-partitions"
+	// annotationWhole is the hash of the candidate of which the configuration is what slurmctld did not refuse, and annotationRefused
+	// the NodeSets whose changes it refused.
+	annotationWhole   = "controller." + slinkyv1beta1.GroupName + "/refused-config-hash"
+	annotationRefused = "controller." + slinkyv1beta1.GroupName + "/refused-nodesets"
+	// annotationInForce on a validation run is the hash of the configuration in force, which NodeSets that are left out go back to.
+	annotationInForce = "controller." + slinkyv1beta1.GroupName + "/config-hash-in-force"
 	// annotationKeepsState on the StatefulSet says whether a slurmctld has run with its state on a claim.
 	annotationKeepsState = "controller." + slinkyv1beta1.GroupName + "/keeps-state"
 )
@@ -68,24 +75,38 @@ func serviceAccount(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAc
 }
 
 // promotedConfigMap is the configuration that slurmctld runs or starts with.
-func promotedConfigMap(scope *scope, candidate candidate) *applycorev1.ConfigMapApplyConfiguration {
+func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
 	live := configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
 		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion, annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey)}).
 		WithData(candidate.files)
 	if len(candidate.leaving) > 0 {
 		live.WithAnnotations(map[string]string{annotationLeaving: strings.Join(candidate.leaving, ",")})
 	}
-	return live
+	if candidate.whole != "" {
+		refused, err := json.Marshal(candidate.refused)
+		if err != nil {
+			return nil, err
+		}
+		live.WithAnnotations(map[string]string{annotationWhole: candidate.whole, annotationRefused: string(refused)})
+	}
+	return live, nil
 }
 
 // candidateConfigMap is the configuration for a trial, which touches nothing that is real.
-func candidateConfigMap(scope *scope, candidate candidate) *applycorev1.ConfigMapApplyConfiguration {
+func candidateConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
 	document := slurmconf.Trial(candidate.document, slurmconf.TrialOptions{
 		Host: trialName(scope, candidate), Directory: trialScratch + "/etc", State: trialScratch + "/state", PidFile: trialScratch + "/slurmctld.pid",
 	})
 	files := maps.Clone(candidate.files)
 	files[slurmConfFile] = document.Render()
-	return configMap(scope, naming.Candidate(scope.controller.Name), candidate.hash).WithData(files)
+	if len(candidate.changes.NodeSets) > 0 {
+		changes, err := json.Marshal(candidate.changes.Trial(candidate.document))
+		if err != nil {
+			return nil, err
+		}
+		files[slurmconf.ChangesFile] = string(changes)
+	}
+	return configMap(scope, naming.Candidate(scope.controller.Name), candidate.hash).WithData(files), nil
 }
 
 func configMap(scope *scope, name, hash string) *applycorev1.ConfigMapApplyConfiguration {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,6 +68,9 @@ type promoted struct {
 	slurmKey string
 	// leaving are the partitions in it that take no new jobs, and go when they have none.
 	leaving []string
+	// whole is the hash of the candidate that slurmctld refused for the changes of the NodeSets in refused; empty when it is all in.
+	whole   string
+	refused []leftOut
 }
 
 // document is its slurm.conf. A line that somebody has spoiled is left out: it is as if it had not been in force.
@@ -201,7 +205,10 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 			image: live.Annotations[annotationImage], slurmVersion: live.Annotations[annotationVersion],
 			slurmKey: live.Annotations[annotationSlurmKey],
 			leaving:  strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
+			whole:    live.Annotations[annotationWhole],
 		}
+		// An annotation that was tampered with only makes the message less precise.
+		_ = json.Unmarshal([]byte(live.Annotations[annotationRefused]), &scope.promoted.refused)
 	}
 	trials, err := reference.Pods(ctx, r.Client, naming.Trials, controller)
 	if err != nil {

@@ -70,8 +70,7 @@ func decide(scope *scope) plan {
 	if problem != nil {
 		return keep(scope, plan{problem: problem})
 	}
-	plan := plan{candidate: candidate}
-	plan.stage, plan.detail, plan.endTrial = progress(scope, candidate)
+	plan := progress(scope, candidate)
 	if plan.stage == promote || plan.stage == settled {
 		plan.image = scope.image
 		return plan
@@ -115,27 +114,47 @@ func obstacle(scope *scope) *problem {
 }
 
 // progress is how far a configuration has come.
-func progress(scope *scope, candidate candidate) (stage stage, detail string, endTrial bool) {
+func progress(scope *scope, wanted candidate) plan {
 	live := scope.promoted
-	if live != nil && live.hash == candidate.hash && (live.image == scope.image || scope.controller.Spec.External) {
-		return settled, "", scope.trial != nil
+	if live != nil && (live.image == scope.image || scope.controller.Spec.External) {
+		switch wanted.hash {
+		case live.hash:
+			return plan{candidate: wanted, stage: settled, endTrial: scope.trial != nil}
+		case live.whole:
+			return plan{candidate: live.candidate(wanted), stage: settled, endTrial: scope.trial != nil}
+		}
 	}
 	if tries := scope.controller.Spec.ConfigurationTrial.Enabled; scope.controller.Spec.External || (tries != nil && !*tries) {
-		return promote, "", scope.trial != nil
+		return plan{candidate: wanted, stage: promote, endTrial: scope.trial != nil}
 	}
-	if scope.trial == nil || scope.trial.Annotations[annotationHash] != candidate.hash || scope.trial.Annotations[annotationImage] != scope.image {
-		return begin, "", scope.trial != nil
+	run := scope.trial
+	if run == nil || run.Annotations[annotationHash] != wanted.hash || run.Annotations[annotationImage] != scope.image {
+		return plan{candidate: wanted, stage: begin, endTrial: run != nil}
 	}
-	report, done := reportOf(scope.trial)
+	report, done := reportOf(run)
 	switch {
 	case !done:
-		return trying, status.PodTrouble([]corev1.Pod{*scope.trial}), false
+		return plan{candidate: wanted, stage: trying, detail: status.PodTrouble([]corev1.Pod{*run})}
+	case report.Outcome == trial.Accepted && (len(report.LeftOut) > 0 || report.AllLeftOut):
+		if run.Annotations[annotationInForce] != scope.hashInForce() {
+			return plan{candidate: wanted, stage: begin, endTrial: true} // what was accepted is not what this would make
+		}
+		reduced, problem := wanted.without(report)
+		return plan{candidate: reduced, problem: problem, stage: promote, endTrial: true}
 	case report.Outcome == trial.Accepted:
-		return promote, "", true
+		return plan{candidate: wanted, stage: promote, endTrial: true}
 	case report.Outcome == trial.Refused:
-		return refused, report.Detail, false
+		return plan{candidate: wanted, stage: refused, detail: report.Detail}
 	}
-	return unheld, report.Detail, scope.now.Sub(endOf(scope.trial)) >= retryTrial
+	return plan{candidate: wanted, stage: unheld, detail: report.Detail, endTrial: scope.now.Sub(endOf(run)) >= retryTrial}
+}
+
+// hashInForce is the hash of the configuration in force; empty before the first.
+func (s *scope) hashInForce() string {
+	if s.promoted == nil {
+		return ""
+	}
+	return s.promoted.hash
 }
 
 // reportOf reads how a trial ended, if it has.

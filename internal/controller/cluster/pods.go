@@ -231,9 +231,9 @@ func keyProjection(key slinkyv1beta1.SecretKeyReference, file string) corev1.Vol
 	}}
 }
 
-// trialName names the pod, and with it the host, of a trial: another one for another configuration or image.
+// trialName names the pod, and with it the host, of a validation run: another one for another candidate, image or configuration in force.
 func trialName(scope *scope, candidate candidate) string {
-	sum := sha256.Sum256([]byte(candidate.hash + "\n" + scope.image))
+	sum := sha256.Sum256([]byte(candidate.hash + "\n" + scope.image + "\n" + scope.hashInForce()))
 	return naming.Trial(scope.controller.Name, hex.EncodeToString(sum[:5]))
 }
 
@@ -288,7 +288,7 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 	}
 	return applycorev1.Pod(trialName(scope, candidate), controller.Namespace).
 		WithLabels(naming.Labels(naming.Trials, controller.Name)).
-		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image, annotationVersion: scope.slurmVersion}).
+		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image, annotationVersion: scope.slurmVersion, annotationInForce: scope.hashInForce()}).
 		WithSpec(configuration.Spec), nil
 }
 

@@ -87,6 +87,9 @@ func configurationCondition(scope *scope, plan plan) fact {
 		return no(slinkyv1beta1.ReasonApplying, "configuration %s is on its way to slurmctld: %s", hash, why)
 	}
 	message := "slurmctld runs with configuration " + hash + leavingMessage(plan.candidate.leaving) + heldMessage(plan.candidate.held)
+	if len(plan.candidate.leftOut) > 0 {
+		return no(slinkyv1beta1.ReasonNodeSetLeftOut, "slurmctld runs with configuration %s %s", hash, leftOutMessage(plan.candidate.leftOut))
+	}
 	return fact{metav1.ConditionTrue, slinkyv1beta1.ReasonApplied, message}
 }
 
@@ -104,7 +107,7 @@ func verdict(scope *scope, plan plan, configuration fact, failure error) status.
 		return status.Working(configuration.reason, "%s", configuration.message)
 	case !scope.controller.Spec.External && readyPods(scope) == 0:
 		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "no slurmctld is ready yet%s", waitsForAccounting(scope))
-	case configuration.is != metav1.ConditionTrue:
+	case configuration.is != metav1.ConditionTrue && configuration.reason != slinkyv1beta1.ReasonNodeSetLeftOut:
 		return status.Working(configuration.reason, "%s", configuration.message)
 	case reachable == nil:
 		return status.Working(slinkyv1beta1.ReasonConnecting, "the operator has not yet connected to Slurm")
@@ -112,6 +115,8 @@ func verdict(scope *scope, plan plan, configuration fact, failure error) status.
 		return status.Broken(reachable.Reason, "%s", reachable.Message)
 	case reachable.Status != metav1.ConditionTrue:
 		return status.Working(reachable.Reason, "%s", reachable.Message)
+	case configuration.reason == slinkyv1beta1.ReasonNodeSetLeftOut:
+		return status.Broken(configuration.reason, "%s", configuration.message)
 	case missingPods(scope) > 0:
 		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "slurmctld works, and %d of its backups do not run yet", missingPods(scope))
 	}

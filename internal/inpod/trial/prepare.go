@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// prepare copies the candidate's files into etc, beside keys of its own, and returns their contents by name.
-func prepare(config, etc string) (map[string]string, error) {
+// prepare copies the candidate's files into etc, with a variant of its slurm.conf and beside keys of its own, and returns their contents by
+// name.
+func prepare(config, etc string, variant func(conf string) (string, error)) (map[string]string, error) {
 	entries, err := os.ReadDir(config)
 	if err != nil {
 		return nil, err
@@ -25,12 +28,19 @@ func prepare(config, etc string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, entry := range entries {
 		// A mounted ConfigMap has ..data and the directory that it points to; its files are links into them.
-		if strings.HasPrefix(entry.Name(), "..") {
+		if strings.HasPrefix(entry.Name(), "..") || entry.Name() == slurmconf.ChangesFile {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(config, entry.Name()))
 		if err != nil {
 			return nil, err
+		}
+		if entry.Name() == slurmconf.FileName {
+			changed, err := variant(string(content))
+			if err != nil {
+				return nil, err
+			}
+			content = []byte(changed)
 		}
 		files[entry.Name()] = string(content)
 		// Prologs and the like must be executable, and nothing minds when the rest is.
@@ -43,6 +53,10 @@ func prepare(config, etc string) (map[string]string, error) {
 		return nil, fmt.Errorf("%s has no slurm.conf", config)
 	}
 	if state := settings(conf)["statesavelocation"]; state != "" {
+		// What an earlier slurmctld saved here is no part of this one.
+		if err := os.RemoveAll(state); err != nil {
+			return nil, err
+		}
 		if err := os.MkdirAll(state, 0o700); err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
@@ -148,6 +149,67 @@ func TestRealTrialThatCannotBeHeldFails(t *testing.T) {
 			}
 			if report, _ := hold(t, host, good, "20s"); report.Outcome != Failed {
 				t.Errorf("without slurmctld: %+v", report)
+			}
+		})
+	}
+}
+
+// One NodeSet's bad partition or GRES does not hold up the others: with the real slurmctld, only what it refuses is left out.
+func TestRealSlurmctldNamesTheNodeSetsToLeaveOut(t *testing.T) {
+	sets := []slurmconf.NodeSet{
+		{Name: "cpu", Partition: new("MaxTime=60")},
+		{Name: "fine", Partition: new("Default=YES")},
+		{Name: "late", Partition: new("MaxTime=soon")},
+		{Name: "share", GresTypes: []string{"shard"}}, // needs gpu, which no other set has
+		{Name: "typo", Partition: new("MaxTimes=60")},
+	}
+	inForce := []slurmconf.NodeSet{{Name: "cpu", Partition: new("MaxTime=60")}, {Name: "late", Partition: new("MaxTime=30")}}
+	build := func(t *testing.T, sets []slurmconf.NodeSet, extra string) slurmconf.Document {
+		t.Helper()
+		document, err := slurmconf.Build(slurmconf.Cluster{
+			Name: "slurm", Hosts: []slurmconf.Host{{Name: "slurm-0"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 64, NodeSets: sets, ExtraConf: extra,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return document
+	}
+	contents := func(t *testing.T, host, extra string) map[string]string {
+		t.Helper()
+		document := build(t, sets, extra)
+		changes, err := json.Marshal(slurmconf.ChangesOf(document, build(t, inForce, ""), sets).Trial(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conf := slurmconf.Trial(document, slurmconf.TrialOptions{Host: host, Port: 6917, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/slurmctld.pid"})
+		return map[string]string{"slurm.conf": conf.Render(), "cgroup.conf": "CgroupPlugin=disabled\n", slurmconf.ChangesFile: string(changes)}
+	}
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			host := startHost(t, version)
+			name, err := host.Run(t.Context(), "hostname")
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			report, log := hold(t, host, contents(t, strings.TrimSpace(name), ""), "60s")
+			t.Logf("%.1f s: %+v", time.Since(start).Seconds(), report)
+			var names []string
+			for _, each := range report.LeftOut {
+				names = append(names, each.NodeSet)
+			}
+			if slices.Sort(names); report.Outcome != Accepted || !slices.Equal(names, []string{"late", "share", "typo"}) || report.AllLeftOut {
+				t.Errorf("%+v\n%s", report, log)
+			}
+			for _, each := range report.LeftOut {
+				if want := map[string]string{"late": "soon", "share": "shard", "typo": "MaxTimes"}[each.NodeSet]; !strings.Contains(each.Detail, want) {
+					t.Errorf("NodeSet %s is left out for %q", each.NodeSet, each.Detail)
+				}
+			}
+			// What no NodeSet is to blame for is refused as a whole.
+			if report, log := hold(t, host, contents(t, strings.TrimSpace(name), "PriorityType=priority/nope"), "60s"); report.Outcome != Refused || len(report.LeftOut) > 0 {
+				t.Errorf("%+v\n%s", report, log)
 			}
 		})
 	}

@@ -2,7 +2,9 @@ package trial
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -25,31 +27,44 @@ type Report struct {
 	Outcome      Outcome `json:"outcome"`
 	// Detail says what is wrong with the candidate or the trial.
 	Detail string `json:"detail,omitempty"`
+	// LeftOut are the NodeSets without whose changes the candidate was accepted. Those that are not named are in.
+	LeftOut []LeftOut `json:"leftOut,omitempty"`
+	// AllLeftOut says that it was accepted without the changes of any NodeSet; LeftOut are those that are known to be faulty.
+	AllLeftOut bool `json:"allLeftOut,omitempty"`
+}
+
+// LeftOut is a NodeSet whose changes slurmctld refuses.
+type LeftOut struct {
+	NodeSet string `json:"nodeSet"`
+	// Detail says what is wrong with them.
+	Detail string `json:"detail,omitempty"`
 }
 
 const (
-	// maxDetail is the most that a person wants to read in a condition. Even when JSON escapes every byte of it, the
-	// report stays within what Kubernetes keeps of a termination message (4096 bytes) for all that slurmctld prints.
+	// maxDetail is the most that a person wants to read in a condition.
 	maxDetail = 1500
 	// maxReport is what Kubernetes keeps of a termination message.
 	maxReport = 4096
 )
 
-// WriteFile writes the report as JSON.
+// WriteFile writes the report as JSON. Details are cut to what Kubernetes keeps; names never are.
 func (r Report) WriteFile(path string) error {
-	r.Detail = cut(strings.ToValidUTF8(r.Detail, "?"), maxDetail)
-	content, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	// Only control characters take more than two bytes in JSON.
-	if len(content) > maxReport {
-		r.Detail = cut(r.Detail, maxDetail/6)
-		if content, err = json.Marshal(r); err != nil {
+	r.LeftOut = slices.Clone(r.LeftOut)
+	for limit := maxDetail; ; limit /= 2 {
+		r.Detail = cut(strings.ToValidUTF8(r.Detail, "?"), limit)
+		for i := range r.LeftOut {
+			r.LeftOut[i].Detail = cut(strings.ToValidUTF8(r.LeftOut[i].Detail, "?"), limit)
+		}
+		content, err := json.Marshal(r)
+		switch {
+		case err != nil:
 			return err
+		case len(content) <= maxReport:
+			return os.WriteFile(path, content, 0o644)
+		case limit == 0:
+			return fmt.Errorf("the report has %d bytes, and Kubernetes keeps %d", len(content), maxReport)
 		}
 	}
-	return os.WriteFile(path, content, 0o644)
 }
 
 // cut shortens a text to at most limit bytes, at the end of a character.
@@ -57,6 +72,9 @@ func cut(text string, limit int) string {
 	const mark = "…"
 	if len(text) <= limit {
 		return text
+	}
+	if limit < len(mark) {
+		return ""
 	}
 	return strings.ToValidUTF8(text[:limit-len(mark)], "") + mark
 }

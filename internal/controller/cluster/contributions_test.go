@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// I21: what the operator cannot read in one NodeSet is left out; what is in force stays, and the other NodeSets get what they ask for.
+func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
+	tests := map[string]struct {
+		spoil   func(controller *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet)
+		isNew   bool // the NodeSet was not there before
+		before  string
+		want    []string
+		without []string
+		says    []string
+	}{
+		"an unreadable partition": {
+			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.Partition.Config = "MaxTime" },
+			want:  []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "GresTypes=gpu"}, says: []string{"spec.partition.config", `"MaxTime"`},
+		},
+		"an unreadable partition of a new NodeSet": {
+			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.Partition.Config = "MaxTime" }, isNew: true,
+			want: []string{"NodeSet=gpu Feature=gpu"}, without: []string{"PartitionName=gpu", "GresTypes"}, says: []string{"spec.partition.config"},
+		},
+		"a bad name of a GRES": {
+			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.ExtraConf = "Gres=g$pu:1" },
+			want:  []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "GresTypes=gpu"}, without: []string{"g$pu"}, says: []string{`"g$pu"`, "spec.extraConf"},
+		},
+		"parameters of nodes that the NodeSet itself complains about": {
+			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.ExtraConf = "Gres" },
+			want:  []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "GresTypes=gpu"},
+		},
+		"a new NodeSet with the name of a partition in force": {
+			spoil: func(*slinkyv1beta1.Controller, *slinkyv1beta1.NodeSet) {}, isNew: true, before: "PartitionName=gpu Nodes=ALL",
+			want: []string{"PartitionName=gpu Nodes=ALL"}, without: []string{"PartitionName=gpu Nodes=gpu"}, says: []string{"line 1 of the Controller's spec.extraConf", "another name"},
+		},
+		"a new NodeSet with the name of a line in force": {
+			spoil: func(*slinkyv1beta1.Controller, *slinkyv1beta1.NodeSet) {}, isNew: true, before: "NodeSet=gpu Feature=other",
+			want: []string{"NodeSet=gpu Feature=other"}, without: []string{"PartitionName=gpu"}, says: []string{"line 1 of the Controller's spec.extraConf"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(withPartitions("cpu", "gpu"))
+			scope.controller.Spec.ExtraConf = test.before
+			gpu := &scope.nodeSets[1]
+			gpu.Spec.Partition.Config, gpu.Spec.ExtraConf = "MaxTime=60", "Gres=gpu:1"
+			if test.isNew {
+				now := scope.nodeSets
+				scope.nodeSets = now[:1]
+				promoteBuilt(t, scope)
+				scope.nodeSets = now
+			} else {
+				promoteBuilt(t, scope)
+			}
+			test.spoil(scope.controller, gpu)
+			scope.nodeSets[0].Spec.Partition.Config = "Default=YES"
+			candidate, problem := build(scope)
+			if problem != nil {
+				t.Fatalf("it holds up everything: %s", problem.message)
+			}
+			conf := candidate.files[slurmConfFile]
+			for _, line := range append(test.want, "PartitionName=cpu Nodes=cpu Default=YES") {
+				if !strings.Contains(conf, line+"\n") {
+					t.Errorf("no line %q in\n%s", line, conf)
+				}
+			}
+			for _, text := range test.without {
+				if strings.Contains(conf, text) {
+					t.Errorf("%q in\n%s", text, conf)
+				}
+			}
+			if !test.isNew && candidate.files[slurmconf.GresFile] != slurmconf.IncludePodGres {
+				t.Error("the GPUs in force have lost their gres.conf")
+			}
+			if len(candidate.leaving) > 0 {
+				t.Errorf("%v take no new jobs", candidate.leaving)
+			}
+			message := leftOutMessage(candidate.leftOut)
+			for _, text := range test.says {
+				if len(candidate.leftOut) != 1 || !strings.Contains(message, text) || !strings.Contains(message, "NodeSet gpu") {
+					t.Errorf("the message is %q", message)
+				}
+			}
+		})
+	}
+}
+
+// A line of extraConf that is new beside a NodeSet in force is a mistake in extraConf, and nothing changes.
+func TestNewLineBesideANodeSetInForceIsRefused(t *testing.T) {
+	scope := newScope(withPartitions("gpu"))
+	promoteBuilt(t, scope)
+	scope.controller.Spec.ExtraConf = "PartitionName=gpu Nodes=ALL"
+	if _, problem := build(scope); problem == nil || !strings.Contains(problem.message, "spec.extraConf: line 1") {
+		t.Errorf("problem is %+v", problem)
+	}
+}
+
+// What slurmctld refuses in one NodeSet is left out until something changes, without another validation run.
+func TestRefusedNodeSetIsLeftOut(t *testing.T) {
+	scope := newScope(withPartitions("cpu", "gpu"))
+	promoteBuilt(t, scope)
+	scope.nodeSets[0].Spec.Partition.Config, scope.nodeSets[1].Spec.Partition.Config = "Default=YES", "MaxTime=soon"
+	whole := hashOf(t, scope)
+	report := &trial.Report{Outcome: trial.Accepted, LeftOut: []trial.LeftOut{{NodeSet: "gpu", Detail: "Bad value soon"}}}
+
+	tryWith(whole, report)(scope)
+	if plan := decide(scope); plan.stage != begin || !plan.endTrial {
+		t.Errorf("stage %d after a run beside another configuration in force", plan.stage)
+	}
+	scope.trial.Annotations[annotationInForce] = scope.promoted.hash
+	plan := decide(scope)
+	conf := plan.candidate.files[slurmConfFile]
+	if plan.stage != promote || !strings.Contains(conf, "PartitionName=gpu Nodes=gpu\n") || !strings.Contains(conf, "PartitionName=cpu Nodes=cpu Default=YES\n") {
+		t.Fatalf("stage %d, with\n%s", plan.stage, conf)
+	}
+	live, err := promotedConfigMap(scope, plan.candidate)
+	if err != nil || live.Annotations[annotationWhole] != whole || !strings.Contains(live.Annotations[annotationRefused], "Bad value soon") {
+		t.Errorf("annotations are %v", live.Annotations)
+	}
+
+	scope.promoted = &promoted{files: plan.candidate.files, hash: plan.candidate.hash, image: scope.image, whole: plan.candidate.whole, refused: plan.candidate.refused}
+	scope.trial = nil
+	if plan = decide(scope); plan.stage != settled || plan.candidate.hash != scope.promoted.hash || !strings.Contains(leftOutMessage(plan.candidate.leftOut), "Bad value soon") {
+		t.Errorf("stage %d, configuration %s, left out %v", plan.stage, plan.candidate.hash, plan.candidate.leftOut)
+	}
+	scope.image = "newer"
+	if plan = decide(scope); plan.stage != begin {
+		t.Errorf("stage %d with another image", plan.stage)
+	}
+	scope.image = "new"
+	scope.nodeSets[1].Spec.Partition.Config = "MaxTime=later"
+	if plan = decide(scope); plan.stage != begin {
+		t.Errorf("stage %d after another change", plan.stage)
+	}
+	scope.nodeSets[1].Spec.Partition.Config = ""
+	if plan = decide(scope); plan.stage != settled || len(plan.candidate.leftOut) > 0 {
+		t.Errorf("stage %d, left out %v after the change was taken back", plan.stage, plan.candidate.leftOut)
+	}
+}

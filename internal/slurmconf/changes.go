@@ -1,0 +1,153 @@
+package slurmconf
+
+import (
+	"slices"
+	"strings"
+)
+
+// ChangesFile is the name, beside the files of a candidate, of the file with its Changes as JSON. Slurm does not read it.
+const ChangesFile = "nodeset-changes.json"
+
+// Changes are what NodeSets ask for and is not in force yet. When slurmctld refuses a document, each of them may be the reason, and the
+// document may be in force without it: see LeaveOut.
+type Changes struct {
+	NodeSets []Change `json:"nodeSets"`
+	// GresTypes are the generic resources in force. They stay while a NodeSet is left out: its running nodes may have them.
+	GresTypes []string `json:"gresTypes,omitempty"`
+}
+
+// A Change is what one NodeSet asks for.
+type Change struct {
+	NodeSet string `json:"nodeSet"`
+	// Partition is the line in force of the NodeSet's partition, and empty when there is none; nil when the partition is to stay as the
+	// document has it.
+	Partition *string `json:"partition,omitempty"`
+	// GresTypes are the generic resources that only NodeSets with changes have.
+	GresTypes []string `json:"gresTypes,omitempty"`
+}
+
+const gresTypes = "GresTypes"
+
+// ChangesOf compares what NodeSets ask for in a document with a document in force.
+func ChangesOf(document, inForce Document, sets []NodeSet) Changes {
+	changes := Changes{GresTypes: typesOf(inForce)}
+	wanted, present := partitionsOf(document), partitionsOf(inForce)
+	for _, set := range sets {
+		change := Change{NodeSet: set.Name}
+		for _, name := range set.GresTypes {
+			if !slices.Contains(changes.GresTypes, name) {
+				change.GresTypes = append(change.GresTypes, name)
+			}
+		}
+		if set.Partition != nil && wanted[set.Name] != present[set.Name] {
+			change.Partition = new(present[set.Name])
+		}
+		if change.Partition != nil || len(change.GresTypes) > 0 {
+			changes.NodeSets = append(changes.NodeSets, change)
+		}
+	}
+	return changes
+}
+
+// Names are the NodeSets with changes.
+func (c Changes) Names() []string {
+	names := make([]string, len(c.NodeSets))
+	for i, change := range c.NodeSets {
+		names[i] = change.NodeSet
+	}
+	return names
+}
+
+// LeaveOut returns a document in which some NodeSets are as they are in force.
+func (c Changes) LeaveOut(document Document, names []string) Document {
+	if len(names) == 0 {
+		return document
+	}
+	lines := map[string]string{}
+	var without, with []string
+	for _, change := range c.NodeSets {
+		if !slices.Contains(names, change.NodeSet) {
+			with = append(with, change.GresTypes...)
+			continue
+		}
+		without = append(without, change.GresTypes...)
+		if change.Partition != nil {
+			lines[change.NodeSet] = *change.Partition
+		}
+	}
+	var kept Document
+	for _, entry := range document.entries {
+		line, replaced := lines[entry.Value()]
+		if !entry.Is(partitionName) || !replaced {
+			kept.entries = append(kept.entries, entry)
+			continue
+		}
+		inForce, _ := Parse(line) // it was rendered
+		kept.entries = append(kept.entries, inForce.entries...)
+	}
+	types := slices.DeleteFunc(typesOf(document), func(name string) bool { return slices.Contains(without, name) })
+	for _, name := range slices.Concat(with, c.GresTypes) {
+		if !slices.Contains(types, name) {
+			types = append(types, name)
+		}
+	}
+	return kept.withTypes(types)
+}
+
+// withTypes returns the document with other types of generic resources, or without that line when there are none.
+func (d Document) withTypes(types []string) Document {
+	if len(types) == 0 {
+		return d.filter(func(entry Entry) bool { return !entry.Is(gresTypes) })
+	}
+	d.Set(gresTypes, strings.Join(types, ","))
+	return inSections(d)
+}
+
+// Trial returns the changes for the variant of a document that Trial makes.
+func (c Changes) Trial(document Document) Changes {
+	if _, accounting := document.Get("AccountingStorageType"); !accounting {
+		return c
+	}
+	sets := slices.Clone(c.NodeSets)
+	for i, change := range sets {
+		if change.Partition == nil || *change.Partition == "" {
+			continue
+		}
+		inForce, _ := Parse(*change.Partition) // it was rendered
+		for j, entry := range inForce.entries {
+			inForce.entries[j].Pairs = withoutPairs(entry.Pairs, partitionAccountingDrops)
+		}
+		sets[i].Partition = new(inForce.Render())
+	}
+	return Changes{sets, c.GresTypes}
+}
+
+// PartitionInForce returns the parameters of a NodeSet's own partition, if a document has it.
+func PartitionInForce(document Document, set string) (config string, found bool) {
+	for entry := range document.All() {
+		pairs := entry.Pairs
+		if entry.Is(partitionName) && entry.Value() == set && len(pairs) > 1 && strings.EqualFold(pairs[1].Key, "Nodes") && pairs[1].Value == set {
+			return strings.TrimSuffix(Document{[]Entry{{Pairs: pairs[2:]}}}.Render(), "\n"), true
+		}
+	}
+	return "", false
+}
+
+// GresTypesOf are the types of generic resources of a document.
+func GresTypesOf(document Document) []string { return typesOf(document) }
+
+func typesOf(document Document) []string {
+	value, _ := document.Get(gresTypes)
+	return splitTokens(value)
+}
+
+// partitionsOf are the lines of partitions, by name.
+func partitionsOf(document Document) map[string]string {
+	lines := map[string]string{}
+	for entry := range document.All() {
+		if entry.Is(partitionName) {
+			lines[entry.Value()] = Document{[]Entry{entry}}.Render()
+		}
+	}
+	return lines
+}

@@ -1,0 +1,83 @@
+package slurmconf
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestChangedNodeSetsAreLeftOut(t *testing.T) {
+	build := func(extra string, sets ...NodeSet) Document {
+		t.Helper()
+		cluster := minimal()
+		cluster.NodeSets, cluster.ExtraConf = sets, extra
+		document, err := Build(cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return document
+	}
+	cpu := NodeSet{Name: "cpu", Partition: new("")}
+	gpu := NodeSet{Name: "gpu", Partition: new("MaxTime=60"), GresTypes: []string{"gpu"}}
+	badGpu := NodeSet{Name: "gpu", Partition: new("MaxTime=soon"), GresTypes: []string{"gpu", "shard"}}
+	nic := NodeSet{Name: "nic", GresTypes: []string{"nic"}}
+	quiet := func(set NodeSet) NodeSet { return NodeSet{Name: set.Name} }
+	tests := map[string]struct {
+		before, sets, want []NodeSet
+		changed, leave     []string
+		extra              string
+	}{
+		"nothing has changed":                               {before: []NodeSet{cpu, gpu}, sets: []NodeSet{cpu, gpu}, want: []NodeSet{cpu, gpu}},
+		"one in force stays as it is":                       {before: []NodeSet{cpu, gpu}, sets: []NodeSet{cpu, badGpu}, changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{cpu, gpu}},
+		"a new one has no partition":                        {before: []NodeSet{cpu}, sets: []NodeSet{cpu, gpu}, changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{cpu, quiet(gpu)}},
+		"a new one has no GRES":                             {before: []NodeSet{cpu}, sets: []NodeSet{cpu, nic}, changed: []string{"nic"}, leave: []string{"nic"}, want: []NodeSet{cpu, quiet(nic)}},
+		"others with changes get what they ask for":         {before: []NodeSet{gpu}, sets: []NodeSet{cpu, badGpu, nic}, changed: []string{"cpu", "gpu", "nic"}, leave: []string{"gpu"}, want: []NodeSet{cpu, gpu, nic}},
+		"one that gave up its GRES keeps them in force":     {before: []NodeSet{gpu}, sets: []NodeSet{{Name: "gpu", Partition: new("MaxTime=soon")}}, changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{gpu}},
+		"what the administrator wrote stays as it is":       {before: []NodeSet{gpu}, sets: []NodeSet{badGpu}, changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{gpu}, extra: "PartitionName=all Nodes=gpu"},
+		"GRES of another with changes stay, whoever else":   {before: nil, sets: []NodeSet{badGpu, {Name: "more", GresTypes: []string{"shard"}}}, changed: []string{"gpu", "more"}, leave: []string{"gpu"}, want: []NodeSet{quiet(gpu), {Name: "more", GresTypes: []string{"shard"}}}},
+		"all of the first configuration":                    {sets: []NodeSet{cpu, gpu}, changed: []string{"cpu", "gpu"}, leave: []string{"cpu", "gpu"}, want: []NodeSet{quiet(cpu), quiet(gpu)}},
+		"a partition that is turned off stays as it leaves": {before: []NodeSet{gpu}, sets: []NodeSet{{Name: "gpu", GresTypes: []string{"gpu", "nic"}}}, changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{{Name: "gpu", GresTypes: []string{"gpu"}}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			document := build(test.extra, test.sets...)
+			changes := ChangesOf(document, build("", test.before...), test.sets)
+			if diff := cmp.Diff(append([]string{}, test.changed...), changes.Names()); diff != "" {
+				t.Errorf("changed (-want +got):\n%s", diff)
+			}
+			want := build(test.extra, test.want...)
+			if diff := cmp.Diff(lines(want), lines(changes.LeaveOut(document, test.leave))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// lines are the lines of a document, in whatever order.
+func lines(document Document) []string {
+	return slices.Sorted(strings.Lines(document.Render()))
+}
+
+func TestPartitionInForceCanBeBuiltAgain(t *testing.T) {
+	set := NodeSet{Name: "gpu", Partition: new(`Default=YES AllowGroups="a b" Comment=\#1`)}
+	cluster := minimal()
+	cluster.NodeSets = []NodeSet{set}
+	document, err := Build(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, found := PartitionInForce(document, "gpu")
+	if !found {
+		t.Fatal("there is none")
+	}
+	cluster.NodeSets[0].Partition = &config
+	again, err := Build(cluster)
+	if err != nil || !again.Equal(document) {
+		t.Errorf("%v: it became\n%s", err, again.Render())
+	}
+	if config, found := PartitionInForce(document, "cpu"); found {
+		t.Errorf("another NodeSet has %q", config)
+	}
+}
