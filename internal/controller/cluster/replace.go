@@ -1,41 +1,74 @@
 package cluster
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
-// replaceable is the next pod to be replaced by one of the present template. Where there are several slurmctlds, a standby goes
-// before the active one, and none goes unless all the others run, so that there is always one to take over.
+// replaceable is the next pod to be replaced by one of the present template. Of several slurmctlds, one that cannot start goes first,
+// because it cannot take over anyway; then standbys; then the active one. Never two at once: while a pod is missing, is deleted or has not
+// come up from the present template, no other is replaced, and standbys and the active one only when all others are up.
 func replaceable(scope *scope) *corev1.Pod {
-	if len(scope.pods) != len(naming.ControllerPods(scope.controller)) {
+	if len(scope.pods) != len(naming.ControllerPods(scope.controller)) || slices.ContainsFunc(scope.pods, isDeleted) {
 		return nil
 	}
 	if pod := &scope.pods[0]; !scope.controller.Spec.HA.Enabled {
-		if pod.DeletionTimestamp != nil || !podtemplate.Outdated(pod, scope.statefulSet) {
+		if !podtemplate.Outdated(pod, scope.statefulSet) {
 			return nil
 		}
 		return pod
 	}
-	var standby, active *corev1.Pod
+	var stuck, standby, active *corev1.Pod
 	for i := range scope.pods {
 		pod := &scope.pods[i]
-		// An agent that answers proves that the pod has come up.
-		if _, answers := scope.agents[pod.Name]; !answers || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
-			return nil
+		if !podtemplate.Outdated(pod, scope.statefulSet) {
+			continue
 		}
-		switch {
-		case !podtemplate.Outdated(pod, scope.statefulSet):
-		case isReady(pod):
-			active = pod
-		default:
+		switch othersUp, othersSettled := scope.others(pod); {
+		case !isReady(pod) && !isStarted(pod) && othersSettled && stuck == nil:
+			stuck = pod
+		case !isReady(pod) && othersUp:
 			standby = pod
+		case isReady(pod) && othersUp:
+			active = pod
 		}
 	}
-	if standby != nil {
+	switch {
+	case stuck != nil:
+		return stuck
+	case standby != nil:
 		return standby
 	}
 	return active
+}
+
+// others reports whether all other slurmctlds are up, and whether those of the present template are.
+func (s *scope) others(pod *corev1.Pod) (up, settled bool) {
+	up, settled = true, true
+	for i := range s.pods {
+		other := &s.pods[i]
+		// An agent that answers proves that the pod has come up.
+		if _, answers := s.agents[other.Name]; other.Name == pod.Name || answers && other.Status.Phase == corev1.PodRunning {
+			continue
+		}
+		up = false
+		settled = settled && podtemplate.Outdated(other, s.statefulSet)
+	}
+	return up, settled
+}
+
+func isDeleted(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+
+// isStarted reports whether slurmctld runs in a pod, or may run: what the kubelet has not reported counts as running.
+func isStarted(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodRunning {
+		return false
+	}
+	return !slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+		return status.Name == containerSlurmctld && status.State.Running == nil
+	})
 }

@@ -340,8 +340,10 @@ func (w *world) createPod(t *testing.T, name, address string, template corev1.Po
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: template.Labels}, Spec: template.Spec}
 	pod.Spec.ServiceAccountName = ""
 	w.create(t, pod)
-	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, address
-	pod.Status.PodIPs = []corev1.PodIP{{IP: address}}
+	pod.Status.Phase = corev1.PodRunning
+	if address != "" {
+		pod.Status.PodIP, pod.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
+	}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	if err := w.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)

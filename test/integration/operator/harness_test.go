@@ -145,10 +145,13 @@ func (w *world) agent(_ context.Context, address string) (cluster.AgentState, er
 const slurmctldAddress = "10.0.0.1"
 
 // setAgent says what that agent tells.
-func (w *world) setAgent(state cluster.AgentState) {
+func (w *world) setAgent(state cluster.AgentState) { w.setAgentAt(slurmctldAddress, state) }
+
+// setAgentAt sets what the agent at an address reports.
+func (w *world) setAgentAt(address string, state cluster.AgentState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.agents[slurmctldAddress] = state
+	w.agents[address] = state
 }
 
 // create creates objects in the world's namespace.
