@@ -43,6 +43,8 @@ const (
 	ReasonReconcileError = "ReconcileError"
 	// ReasonDeleting says that the object is being deleted.
 	ReasonDeleting = "Deleting"
+	// ReasonQuotaExceeded says that a ResourceQuota or a LimitRange of the namespace refuses a pod; the message names it.
+	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonInvalidSpec says that the spec passed the API server but cannot be carried out; the message says which field.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonPodTemplateInvalid says that Kubernetes refused a pod made from the template.

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -131,6 +133,17 @@ func (a *Applier) Replace(ctx context.Context, pod client.Object) error {
 	uid := pod.GetUID()
 	if err := a.client.Delete(ctx, pod, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("replacing pod %s: %w", pod.GetName(), err)
+	}
+	return nil
+}
+
+// Admits returns the error with which the API server refuses the first pod of a StatefulSet, such as that of a quota; nil when it does not.
+// The StatefulSet's own controller tells that only in events. Nothing is created.
+func (a *Applier) Admits(ctx context.Context, set *appsv1.StatefulSet) error {
+	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = set.Namespace, set.Name+"-0"
+	if err := a.client.Create(ctx, pod, client.DryRunAll); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("creating pod %s: %w", pod.Name, err)
 	}
 	return nil
 }

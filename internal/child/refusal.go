@@ -2,6 +2,7 @@ package child
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,5 +23,24 @@ func Refusal(err error) (status.Verdict, bool) {
 	if apierrors.IsInvalid(err) {
 		return status.Broken(slinkyv1beta1.ReasonInvalidSpec, "Kubernetes refuses what the spec asks for; correct the spec: %v", err), true
 	}
+	if apierrors.IsForbidden(err) {
+		if remedy := quotaRemedy(err.Error()); remedy != "" {
+			return status.Broken(slinkyv1beta1.ReasonQuotaExceeded, "%v; %s", err, remedy), true
+		}
+	}
 	return status.Verdict{}, false
+}
+
+// quotaRemedy says what to do when a ResourceQuota or a LimitRange refuses a pod; it is empty when the message is of neither. The API server
+// names the quota and the amounts, or the limit.
+func quotaRemedy(message string) string {
+	switch {
+	case strings.Contains(message, "exceeded quota: "):
+		return "raise that ResourceQuota, lower the requests and limits in the spec, or delete what uses it up"
+	case strings.Contains(message, "failed quota: "):
+		return "the ResourceQuota wants requests and limits for every container: set the resources of the containers that it names in the spec"
+	case strings.Contains(message, "usage per Container is"), strings.Contains(message, "usage per Pod is"), strings.Contains(message, "limit to request ratio per"):
+		return "a LimitRange of the namespace wants other requests and limits: set the resources of the container in the spec, or change the LimitRange"
+	}
+	return ""
 }

@@ -106,6 +106,7 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 		return nil, err
 	}
 	followImage(&merged.Spec, scope.images.For(naming.Slurmdbd))
+	podtemplate.Size(&merged.Spec, helperName, configurationName)
 	if err := podtemplate.Stamp(&merged, helperName); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/keys"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
@@ -31,6 +32,13 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 	}
 	if err := r.applyWorkload(ctx, scope, plan); err != nil {
 		return err
+	}
+	if scope.lacksPods() {
+		if err := r.Children.Admits(ctx, scope.statefulSet); err != nil {
+			if _, refused := child.Refusal(err); refused {
+				return err
+			}
+		}
 	}
 	if pod := replaceable(scope); pod != nil {
 		return r.Children.Replace(ctx, pod)
@@ -147,6 +155,12 @@ func (r *Reconciler) removeHosts(ctx context.Context, scope *scope, plan *plan) 
 		}
 	}
 	return nil
+}
+
+// lacksPods reports whether Kubernetes has made no pod of the StatefulSet in a time in which it should have.
+func (s *scope) lacksPods() bool {
+	set := s.statefulSet
+	return len(s.pods) == 0 && set != nil && !set.CreationTimestamp.IsZero() && s.now.Sub(set.CreationTimestamp.Time) > podPatience
 }
 
 // applyWorkload makes the claim and the StatefulSet.

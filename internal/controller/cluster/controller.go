@@ -63,6 +63,8 @@ const (
 	touchInterval = 3 * time.Second
 	// waitInterval is while new keys wait for the last old slurmd, or a partition for the end of its last job.
 	waitInterval = 15 * time.Second
+	// podPatience is how long Kubernetes gets to make slurmctld's pod before the operator finds out what is in the way.
+	podPatience = 5 * time.Second
 	// retryTrial is how long a trial that could not be held is left for people to look at, before the next.
 	retryTrial = time.Minute
 )

@@ -3,6 +3,7 @@ package cluster
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -131,6 +132,7 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 			merged.Spec.Containers[i].Image = image // the spec's may not have been tried yet
 		}
 	}
+	podtemplate.Size(&merged.Spec, containerInstall, containerReconfigure, containerLogfile)
 	return merged, nil
 }
 
@@ -282,6 +284,7 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 			{Name: "tmp", VolumeSource: emptyDir}, {Name: "helper", VolumeSource: emptyDir},
 		},
 	}
+	sizeTrial(&spec, &template.Spec)
 	configuration, err := podtemplate.Configuration(corev1.PodTemplateSpec{Spec: spec})
 	if err != nil {
 		return nil, err
@@ -290,6 +293,20 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 		WithLabels(naming.Labels(naming.Trials, controller.Name)).
 		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image, annotationVersion: scope.slurmVersion, annotationInForce: scope.hashInForce()}).
 		WithSpec(configuration.Spec), nil
+}
+
+// sizeTrial gives the containers of a validation run the sizes that their likes have in slurmctld's pod.
+func sizeTrial(spec, slurmctld *corev1.PodSpec) {
+	spec.Containers[0].Resources = podtemplate.Validation()
+	for _, container := range slices.Concat(slurmctld.InitContainers, slurmctld.Containers) {
+		switch {
+		case container.Name == containerInstall:
+			spec.InitContainers[0].Resources = container.Resources
+		case container.Name == containerSlurmctld && podtemplate.IsSized(container.Resources):
+			spec.Containers[0].Resources = container.Resources
+		}
+	}
+	podtemplate.Size(spec, containerInstall) // the user may have removed it from slurmctld's pod
 }
 
 // logFile is where the configuration sends slurmctld's log, if it is a place that a sidecar can read.

@@ -68,6 +68,7 @@ func deployment(scope *scope, images naming.Images, digest string) (*applyappsv1
 	if err != nil {
 		return nil, err
 	}
+	podtemplate.Size(&template.Spec, initContainer)
 	pod, err := podtemplate.Configuration(template)
 	if err != nil {
 		return nil, err
