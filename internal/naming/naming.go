@@ -79,6 +79,15 @@ func Instance(daemon Daemon, labels map[string]string) (string, bool) {
 	return instance, found && labels[labelName] == string(daemon) && labels[LabelManagedBy] == ManagedBy
 }
 
+// IsManaged reports whether labels are of an object that the operator makes, or of the pod of a daemon that it may take over.
+func IsManaged(labels map[string]string) bool {
+	if labels[LabelManagedBy] == ManagedBy {
+		return true
+	}
+	_, daemon := components[Daemon(labels[labelName])]
+	return daemon
+}
+
 // Merge puts the user's labels under the operator's own, which win: they select pods.
 func Merge(user map[string]slinkyv1beta1.LabelValue, own map[string]string) map[string]string {
 	merged := make(map[string]string, len(user)+len(own))

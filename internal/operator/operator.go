@@ -13,15 +13,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
@@ -83,7 +79,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  Scheme(),
-		Cache:                   cacheOptions(options.Settings),
+		Cache:                   CacheOptions(options.Settings),
+		NewClient:               newClient,
 		Controller:              controllers,
 		Metrics:                 options.Metrics(),
 		PprofBindAddress:        options.PprofAddress,
@@ -159,14 +156,4 @@ func controllerOptions(options Options) (config.Controller, error) {
 		// A replica that does not lead fills its caches, so that it takes over without a delay.
 		EnableWarmup: new(true),
 	}, nil
-}
-
-// cacheOptions keeps out of memory what nobody reads.
-func cacheOptions(settings process.Settings) cache.Options {
-	options := settings.Cache()
-	// Helm keeps whole releases in Secrets.
-	options.ByObject = map[client.Object]cache.ByObject{
-		&corev1.Secret{}: {Field: fields.OneTermNotEqualSelector("type", "helm.sh/release.v1")},
-	}
-	return options
 }
