@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
+	"github.com/slurm-operator/slurm-operator/test/leak"
 )
 
 // TestServicesOfACluster proves what an administrator gets from a few objects: slurmctld, slurmdbd, slurmrestd, a login
@@ -38,6 +39,7 @@ func TestServicesOfACluster(t *testing.T) {
 			t.Run("daemons elsewhere are served", cluster.servesThoseOutside)
 			t.Run("the JWT key is rotated", cluster.rotatesTheKey)
 			t.Run("secrets stay secret", cluster.keepsSecrets)
+			t.Run("the operator is not root", cluster.operatorIsNotRoot)
 		})
 	}
 }
@@ -217,26 +219,42 @@ func (c *slurmCluster) rotatesTheKey(t *testing.T) {
 	becomesReady(t, c.namespace, time.Minute, "controller.slinky.slurm.net/slurm")
 }
 
-// I7: no secret bytes in logs, events, status or ConfigMaps.
+// I7: no secret bytes in logs, events, statuses or ConfigMaps. TestNoSecretInObjectsOrMetrics has the metrics.
 func (c *slurmCluster) keepsSecrets(t *testing.T) {
-	secrets := map[string]string{"the database password": c.password, "a token": c.token(t)}
-	places := map[string]func() (string, error){
-		"objects": func() (string, error) {
-			return c.namespace.Run(t.Context(), "get", "slurm,configmaps,events,pods,statefulsets,deployments", "--output=yaml")
-		},
-		"the operator's log": func() (string, error) { return c.operator.Run(t.Context(), "logs", "deployment/slurm-operator") },
+	secrets := map[string][]byte{
+		"the database password": []byte(c.password), "a token": []byte(c.token(t)),
+		"slurm.key": c.secret(t, "slurm-auth-slurm", "slurm.key"), "the JWT key": c.secret(t, "slurm-auth-jwt", "jwt_hs256.key"),
 	}
-	for place, read := range places {
-		text, err := read()
-		if err != nil {
-			t.Error(err)
+	for place, text := range c.places(t) {
+		if found := leak.Find(text, secrets); len(found) > 0 {
+			t.Errorf("%s has %v", place, found)
 		}
-		for name, secret := range secrets {
-			if strings.Contains(text, secret) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(secret))) {
-				t.Errorf("%s is in %s", name, place)
+	}
+	// A leak would be found, wherever it is.
+	c.namespace.Apply(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: leak}, data: {key: %x}}", secrets["slurm.key"]))
+	defer c.namespace.MustRun(t, "delete", "configmap/leak")
+	if found := leak.Find(c.places(t)["objects"], secrets); len(found) != 1 || !strings.HasPrefix(found[0], "slurm.key") {
+		t.Errorf("a key in a ConfigMap is found as %v", found)
+	}
+}
+
+// places are all texts that others than administrators may read.
+func (c *slurmCluster) places(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{
+		"objects": c.namespace.MustRun(t, "get", "slurm,configmaps,events,pods,services,statefulsets,deployments,controllerrevisions", "--output=yaml"),
+	}
+	for _, namespace := range []kube.Namespace{c.namespace, c.operator} {
+		for pod := range strings.FieldsSeq(namespace.MustRun(t, "get", "pods", "--output=name")) {
+			// A pod may go meanwhile, or have a container that has not started.
+			log, err := namespace.Run(t.Context(), "logs", pod, "--all-containers", "--ignore-errors")
+			if err != nil {
+				t.Logf("no log of %s: %v", pod, err)
 			}
+			texts["the log of "+pod] = log
 		}
 	}
+	return texts
 }
 
 func (c *slurmCluster) setExtraConf(t *testing.T, conf string) {

@@ -88,6 +88,9 @@ func (w *world) cached(t *testing.T, options cache.Options) (counts map[string]i
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- kept.Start(ctx) }()
+	if !kept.WaitForCacheSync(ctx) { // which waits for the start
+		t.Fatal("the cache does not start")
+	}
 	pods, secrets, configMaps := &corev1.PodList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}
 	for _, list := range []client.ObjectList{pods, secrets, configMaps} {
 		if err := kept.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

@@ -60,6 +60,8 @@ type world struct {
 	agents map[string]cluster.AgentState // by the address of the pod
 	// stopManager stops the manager before the test ends.
 	stopManager func()
+	// metrics are what the manager that runs serves.
+	metrics *prometheus.Registry
 	// writes counts what the manager has asked the API server to change.
 	writes atomic.Int64
 }
@@ -109,10 +111,11 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
+	w.metrics = prometheus.NewRegistry()
 	go func() {
 		ended <- operator.Run(ctx, config, operator.Options{
 			Settings: process.Settings{MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{w.namespace}}, Workers: 2,
-			Registerer: prometheus.NewRegistry(),
+			Registerer: w.metrics,
 			Mirror:     w.mirror, Dial: w.dial, Agent: w.agent,
 			Images: naming.Images{Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev"},
 		})
