@@ -22,7 +22,13 @@ type Client interface {
 	Node(ctx context.Context, name string) (Node, error)
 	// Jobs lists all jobs that slurmctld still knows, or says that nothing has changed since an earlier list.
 	Jobs(ctx context.Context, since Cursor) (JobList, error)
-	JobStates(ctx context.Context) ([]JobState, error)
+	// EachJob hands over all jobs that slurmctld still knows, one by one, and keeps none of them. It takes as long as its
+	// context allows.
+	EachJob(ctx context.Context, each func(*Job) error) error
+	// Job asks for one job. An error with NumberInvalidJob means that slurmctld does not have it.
+	Job(ctx context.Context, id int64) (Job, error)
+	// JobStates hands over the states of all jobs, one by one, and returns the size of the answer.
+	JobStates(ctx context.Context, each func(JobState) error) (received int64, err error)
 	Partitions(ctx context.Context) ([]Partition, error)
 	Reservations(ctx context.Context) ([]Reservation, error)
 

@@ -1,7 +1,9 @@
 package slurm
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -51,9 +53,23 @@ func (j *Job) Pending() bool { return slices.Contains(j.States, "PENDING") }
 
 // JobState is the state of a job without anything else, which is cheap to ask for.
 type JobState struct {
-	// ID is a number, or for tasks of an array an expression such as 7_[2-5].
+	// ID begins with the job's own number. What follows is its place in an array or in a heterogeneous job, as in 9_2 or 9+1. The
+	// tasks of an array that have not started have the number of the array: 7_3, 7_4 and so on, one after the other.
 	ID     string
 	States []string
+}
+
+// Number is the number by which Client.Job finds the job.
+func (s JobState) Number() (int64, error) {
+	end := 0
+	for end < len(s.ID) && s.ID[end] >= '0' && s.ID[end] <= '9' {
+		end++
+	}
+	number, err := strconv.ParseInt(s.ID[:end], 10, 64)
+	if err != nil || number <= 0 || (end < len(s.ID) && s.ID[end] != '_' && s.ID[end] != '+') {
+		return 0, fmt.Errorf("%.40q does not begin with the number of a job", s.ID)
+	}
+	return number, nil
 }
 
 // A JobRequest describes a job to submit.
@@ -66,4 +82,6 @@ type JobRequest struct {
 	// RequiredNodes names nodes that the job must have.
 	RequiredNodes []string
 	TimeLimit     time.Duration
+	// Array makes it one job for each of these numbers, such as 0-3; empty for a single job.
+	Array string
 }

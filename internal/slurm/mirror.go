@@ -3,9 +3,6 @@ package slurm
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -15,6 +12,8 @@ type Reader interface {
 	Diag(ctx context.Context) (Diag, error)
 	Nodes(ctx context.Context, since Cursor) (NodeList, error)
 	Jobs(ctx context.Context, since Cursor) (JobList, error)
+	JobStates(ctx context.Context, each func(JobState) error) (received int64, err error)
+	Job(ctx context.Context, id int64) (Job, error)
 }
 
 // A Counter is a Reader that can also count nodes by state, in whatever way: a mirror only looks whether it has changed.
@@ -30,6 +29,9 @@ type MirrorOptions struct {
 	Noise int64
 	// MaxQuiet is the longest time without a list when there is no sign of a change.
 	MaxQuiet time.Duration
+	// MaxListedJobs is for how many jobs the mirror reads the list of all jobs. With more of them it reads their states, and
+	// the details of only some jobs; see ledger. Negative is never.
+	MaxListedJobs int
 }
 
 // withDefaults fills in what is not set.
@@ -45,6 +47,9 @@ func (o MirrorOptions) withDefaults() MirrorOptions {
 	if o.Noise == 0 {
 		o.Noise = 4 << 10
 	}
+	if o.MaxListedJobs == 0 {
+		o.MaxListedJobs = 1000
+	}
 	return o
 }
 
@@ -59,6 +64,9 @@ func (o MirrorOptions) withDefaults() MirrorOptions {
 // up late, at most after MaxQuiet, unless the client is a Counter. See docs/slurm-client.md for figures.
 //
 // The counters only decide when to ask. What a snapshot says, and since when, comes from the lists alone.
+//
+// The list of all jobs is long: five kilobytes a job, and any user can submit thousands. A mirror therefore reads the states of
+// the jobs first, some forty bytes a job, and reads the list only while it is short; see ledger for what it does otherwise.
 type Mirror struct {
 	client  Reader
 	options MirrorOptions
@@ -74,7 +82,10 @@ type Mirror struct {
 	nodeCursor, jobCursor Cursor
 	counters              map[string]int64 // as of the last list of nodes
 	countersSince         time.Time
-	controllerNow         time.Time     // slurmctld's clock at the last poll
+	controllerNow         time.Time        // slurmctld's clock at the last poll
+	clock                 clock            // how slurmctld's clock differs from ours
+	weighed               map[string]int64 // the counters when the jobs were last counted
+	ledger                ledger
 	quietUntil            time.Time     // no list of nodes before this without a sign
 	jobsQuietUntil        time.Time     // no list of jobs before this without a demand
 	pause                 time.Duration // between two looks, Fast to Slow
@@ -86,7 +97,7 @@ type Mirror struct {
 func NewMirror(client Reader, options MirrorOptions) *Mirror {
 	options = options.withDefaults()
 	return &Mirror{
-		client: client, options: options, pause: options.Fast,
+		client: client, options: options, pause: options.Fast, ledger: ledger{client: client},
 		nudges: make(chan struct{}, 1), retries: make(chan struct{}, 1), demands: make(chan chan<- error), stopped: make(chan struct{}),
 	}
 }
@@ -159,6 +170,8 @@ type Poll struct {
 	Diag    Diag
 	Changed []string // nodes
 	Err     error
+	// Queue is how the jobs were read.
+	Queue QueueReport
 	// Next is when the next attempt is due at the latest.
 	Next time.Time
 }
@@ -207,6 +220,8 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 			done <- last.Err
 		}
 		waiting = nil
+		last.Changed = append(last.Changed, m.fill(ctx)...)
+		last.Queue = m.ledger.report()
 		wait := max(m.interval()-m.took, 0)
 		if last.Err != nil {
 			failures++
@@ -246,119 +261,3 @@ func (m *Mirror) pace() time.Duration { return min(share*m.took, m.options.Slow)
 
 // share is which share of the time may be spent on looking while things change: one in so many.
 const share = 8
-
-// poll asks for what may have changed, and publishes it. When it is demanded, both lists are asked for.
-func (m *Mirror) poll(ctx context.Context, demanded bool) Poll {
-	if demanded {
-		m.pause = m.options.Fast
-	}
-	diag, err := m.client.Diag(ctx)
-	if err != nil {
-		return Poll{Err: err}
-	}
-	next := &Snapshot{}
-	if old := m.Snapshot(); old != nil {
-		*next = *old
-	}
-	if !diag.CountersSince.Equal(m.countersSince) || diag.Now.Before(m.controllerNow) || next.Generation == 0 {
-		// Another slurmctld may have another clock, or this one's was set back, and then its times mean something else.
-		m.nodeCursor, m.jobCursor, demanded = 0, 0, true
-	}
-	m.controllerNow = diag.Now
-	next.ControllerSince = diag.CountersSince
-	changed, err := m.pollJobs(ctx, next, demanded)
-	if err != nil {
-		return Poll{Diag: diag, Err: err}
-	}
-	counters := m.signs(ctx, diag)
-	now := time.Now()
-	sign := len(changed) > 0 || m.pause < m.options.Slow || !maps.Equal(counters, m.counters)
-	if demanded || sign || !now.Before(m.quietUntil) {
-		changedNodes, err := m.pollNodes(ctx, next)
-		if err != nil {
-			m.jobCursor, m.jobsQuietUntil = 0, time.Time{} // what was learned of jobs is not published
-			return Poll{Diag: diag, Err: err}
-		}
-		m.counters, m.countersSince = counters, diag.CountersSince
-		changed = append(changed, changedNodes...)
-	}
-	if len(changed) > 0 || next.Generation == 0 {
-		next.Generation++
-		m.pause = m.options.Fast
-	} else {
-		m.pause = min(2*m.pause, m.options.Slow)
-	}
-	m.subscriptions.publish(func() { m.current.Store(next) }, changed...)
-	return Poll{Diag: diag, Changed: changed}
-}
-
-// pollJobs brings the jobs up to date and returns the nodes whose load has changed.
-func (m *Mirror) pollJobs(ctx context.Context, next *Snapshot, demanded bool) ([]string, error) {
-	now := time.Now()
-	if !demanded && now.Before(m.jobsQuietUntil) {
-		return nil, nil
-	}
-	list, err := m.client.Jobs(ctx, m.jobCursor)
-	if err != nil {
-		return nil, err
-	}
-	next.JobsAsOf = now
-	if list.Unchanged {
-		return nil, nil
-	}
-	queue, err := count(list.Jobs)
-	if err != nil {
-		return nil, &Error{Kind: Malformed, Op: "list jobs", Err: err}
-	}
-	m.jobCursor = list.Cursor
-	changed := changedLoads(next.Loads, queue.Loads)
-	next.Queue = queue
-	// A queue that is busy changes all the time, and its list is long. What matters about jobs shows in the nodes too.
-	m.jobsQuietUntil = now.Add(min(time.Duration(list.Bytes)*time.Second/time.Duration(jobsRate), m.options.Slow))
-	return changed, nil
-}
-
-// jobsRate is how many bytes a second may be spent on jobs, unless they are demanded.
-const jobsRate = 1 << 20
-
-// pollNodes brings the nodes up to date and returns those that have changed.
-func (m *Mirror) pollNodes(ctx context.Context, next *Snapshot) ([]string, error) {
-	now := time.Now()
-	list, err := m.client.Nodes(ctx, m.nodeCursor)
-	if err != nil {
-		return nil, err
-	}
-	next.NodesAsOf = now
-	if list.Unchanged {
-		return nil, nil
-	}
-	m.nodeCursor = list.Cursor
-	nodes, changed := shareNodes(next.Nodes, list.Nodes)
-	next.Nodes = nodes
-	if len(changed) == 0 {
-		quiet := time.Duration(float64(list.Bytes) / float64(m.options.Noise) * float64(time.Second))
-		m.quietUntil = now.Add(min(quiet, m.options.MaxQuiet))
-	}
-	return changed, nil
-}
-
-// signs are the counters of requests that can change a node, all but those that only ask, and the census if there is
-// one. It may fail: then it is no sign.
-func (m *Mirror) signs(ctx context.Context, diag Diag) map[string]int64 {
-	counters := maps.Clone(diag.RPCs)
-	maps.DeleteFunc(counters, func(name string, _ int64) bool {
-		return strings.Contains(name, "_INFO") || slices.Contains(questions, name)
-	})
-	if counter, ok := m.client.(Counter); ok {
-		if census, err := counter.Census(ctx); err == nil {
-			maps.Copy(counters, census)
-		}
-	}
-	return counters
-}
-
-// questions are the requests that only ask, beside all those with INFO in their names.
-var questions = []string{
-	"REQUEST_PING", "REQUEST_JOB_STATE", "REQUEST_CONFIG", "REQUEST_CONTROL_STATUS", "REQUEST_AUTH_TOKEN",
-	"REQUEST_JOB_READY", "REQUEST_BATCH_SCRIPT", "REQUEST_HOSTLIST_EXPANSION",
-}

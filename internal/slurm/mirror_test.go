@@ -24,6 +24,7 @@ type scripted struct {
 	mu     sync.Mutex
 	nodes  map[string]Node
 	jobs   []Job
+	index  map[int64]int // of jobs, by their numbers
 	since  time.Time
 	skew   time.Duration // of its clock
 	rpcs   map[string]int64
@@ -31,6 +32,9 @@ type scripted struct {
 	nodesAt, jobsAt int64
 	err             error
 	nodesErr        error
+	jobErr          error
+	statesErr       error
+	afterStates     func()        // happens after the states of jobs are told, and before anything else is
 	size            int64         // bytes of a list of nodes
 	slow            time.Duration // how long a list of nodes takes
 	asked           map[string]int
@@ -91,7 +95,48 @@ func (s *scripted) Jobs(_ context.Context, since Cursor) (JobList, error) {
 	if int64(since)-1 >= s.jobsAt {
 		return JobList{Unchanged: true, Cursor: since}, nil
 	}
+	s.sent += int64(len(s.jobs)) * 4820
 	return JobList{Jobs: slices.Clone(s.jobs), Cursor: Cursor(time.Now().Unix()), Bytes: 600}, nil
+}
+
+func (s *scripted) JobStates(_ context.Context, each func(JobState) error) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked["states"]++
+	if s.afterStates != nil {
+		defer s.afterStates()
+	}
+	bytes := int64(500 + 37*len(s.jobs))
+	s.sent += bytes
+	if err := errors.Join(s.err, s.statesErr); err != nil {
+		return 0, err
+	}
+	for i := range s.jobs {
+		if err := each(JobState{ID: strconv.FormatInt(s.jobs[i].ID, 10), States: s.jobs[i].States}); err != nil {
+			return 0, err
+		}
+	}
+	return bytes, nil
+}
+
+func (s *scripted) Job(_ context.Context, id int64) (Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked["job"]++
+	s.sent += 5000
+	if err := errors.Join(s.err, s.jobErr); err != nil {
+		return Job{}, err
+	}
+	if len(s.index) != len(s.jobs) {
+		s.index = map[int64]int{}
+		for i := range s.jobs {
+			s.index[s.jobs[i].ID] = i
+		}
+	}
+	if i, ok := s.index[id]; ok {
+		return s.jobs[i], nil
+	}
+	return Job{}, &Error{Kind: Rejected, Op: "x", Reasons: []Reason{{Number: NumberInvalidJob}}}
 }
 
 // change changes a node as a request to slurmctld does.
@@ -123,7 +168,12 @@ func (s *scripted) polls() int {
 // runMirror runs a mirror in the test's bubble of time.
 func runMirror(t *testing.T, client Reader) *Mirror {
 	t.Helper()
-	mirror := NewMirror(client, MirrorOptions{})
+	return runMirrorWith(t, client, MirrorOptions{})
+}
+
+func runMirrorWith(t *testing.T, client Reader, options MirrorOptions) *Mirror {
+	t.Helper()
+	mirror := NewMirror(client, options)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { mirror.Run(ctx, func(Poll) {}) })
@@ -419,7 +469,7 @@ func TestVacancy(t *testing.T) {
 		"drained, in a snapshot timeless": {[]Node{drained}, nil, time.Time{}, Uncertain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			queue, err := count(test.jobs)
+			queue, err := count(test.jobs, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -447,7 +497,7 @@ func TestCount(t *testing.T) {
 		{ID: 5, States: []string{"PENDING"}, Partition: "p,pending"},
 		{ID: 6, States: []string{"FAILED"}, Nodes: "n3", Partition: "ended"},
 		{ID: 7, Partition: "odd"},
-	})
+	}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -463,7 +513,7 @@ func TestCount(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := count([]Job{{States: []string{"RUNNING"}, Nodes: "n[0-"}}); err == nil {
+	if _, err := count([]Job{{States: []string{"RUNNING"}, Nodes: "n[0-"}}, 0); err == nil {
 		t.Error("a job whose nodes cannot be read was overlooked")
 	}
 }

@@ -18,38 +18,53 @@ type Snapshot struct {
 	Nodes []*Node
 	Queue
 	// NodesAsOf and JobsAsOf are when slurmrestd was last asked with success, on our clock: what the snapshot says was
-	// so at that time or later. They do not move while the mirror has no reason to ask.
+	// so at that time or later. They do not move while the mirror has no reason to ask. JobsAsOf is zero when what is known
+	// of jobs proves nothing about nodes: see Queue.Partial.
 	NodesAsOf, JobsAsOf time.Time
-	// ControllerSince is Diag.CountersSince.
+	// ControllerSince is Diag.CountersSince, on our clock.
 	ControllerSince time.Time
+}
+
+// nodesAsOf is NodesAsOf; zero without a snapshot.
+func (s *Snapshot) nodesAsOf() time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	return s.NodesAsOf
 }
 
 // A Queue is the jobs of a cluster, counted.
 type Queue struct {
 	// Loads has the jobs on each node that has some.
 	Loads map[string]Load
-	// Partitions counts the jobs of each partition that has some: those that wait for nodes and those that hold some.
+	// Partitions counts the jobs of each partition that has some: those that wait for nodes and those that hold some. It is nil
+	// when Partial: see Session.CountJobs.
 	Partitions map[string]int
 	// Pending and Running count the jobs of the cluster.
 	Pending, Running int
+	// Partial says that there are too many jobs to list. Loads then has every node whose record shows jobs and every node with a
+	// job that its record may not show, but not every job of a node. A load with Job 0 is of jobs that are not known.
+	Partial bool
+	// Unplaced counts, when Partial, the jobs that are being cleaned up of which it is not known where.
+	Unplaced int
 }
 
 // A Load is the jobs that hold a node.
 type Load struct {
 	// Running, Completing and Other count them; Other are those that are suspended, starting or not understood.
 	Running, Completing, Other int
-	// Until is when the last of them ends at the latest; zero when one of them has no limit.
+	// Until is when the last of them ends at the latest, on our clock; zero when one of them has no limit.
 	Until time.Time
-	// Job is the one that ends last.
+	// Job is the one that ends last; 0 when none of them is known.
 	Job int64
-	// Unlimited tells whether a job has no limit.
+	// Unlimited tells whether a job has no limit, or that none of them is known.
 	Unlimited bool
 }
 
 // Jobs is how many jobs hold the node.
 func (l Load) Jobs() int { return l.Running + l.Completing + l.Other }
 
-func (l *Load) add(job *Job) {
+func (l *Load) add(job *Job, end time.Time) {
 	switch {
 	case job.Completing():
 		l.Completing++
@@ -60,10 +75,10 @@ func (l *Load) add(job *Job) {
 	}
 	switch {
 	case l.Unlimited:
-	case job.End.IsZero():
+	case end.IsZero():
 		l.Unlimited, l.Until, l.Job = true, time.Time{}, job.ID
-	case job.End.After(l.Until):
-		l.Until, l.Job = job.End, job.ID
+	case end.After(l.Until):
+		l.Until, l.Job = end, job.ID
 	}
 }
 
@@ -119,6 +134,8 @@ func (s *Snapshot) Vacancy(name string, after time.Time) Vacancy {
 	switch {
 	case s.Loads[name].Jobs() > 0:
 		return Occupied
+	case !known && s.Unplaced > 0: // one of those may be on it
+		return Uncertain
 	case !known:
 		return Absent
 	case node.Drained():
@@ -164,36 +181,49 @@ func shareNodes(old []*Node, list []Node) (nodes []*Node, changed []string) {
 // maxNodes is Slurm's own limit to the nodes of a cluster, and so of a job.
 const maxNodes = 65536
 
-// count counts jobs. One whose nodes cannot be read makes the whole list useless.
-func count(jobs []Job) (Queue, error) {
+// count counts jobs. One whose nodes cannot be read makes the whole list useless. The offset is that of our clock.
+func count(jobs []Job, offset time.Duration) (Queue, error) {
 	queue := Queue{Loads: map[string]Load{}, Partitions: map[string]int{}}
 	for i := range jobs {
-		job := &jobs[i]
-		switch {
-		case job.Pending():
-			queue.Pending++
-		case job.Running():
-			queue.Running++
-		}
-		if job.Pending() || job.Holds() {
-			for partition := range strings.SplitSeq(job.Partition, ",") {
-				queue.Partitions[partition]++
-			}
-		}
-		if !job.Holds() {
-			continue
-		}
-		names, err := hostlist.Expand(job.Nodes, maxNodes)
-		if err != nil {
+		if err := queue.count(&jobs[i], offset); err != nil {
 			return Queue{}, err
-		}
-		for _, name := range names {
-			load := queue.Loads[name]
-			load.add(job)
-			queue.Loads[name] = load
 		}
 	}
 	return queue, nil
+}
+
+// count counts one more job.
+func (q *Queue) count(job *Job, offset time.Duration) error {
+	switch {
+	case job.Pending():
+		q.Pending++
+	case job.Running():
+		q.Running++
+	}
+	if job.Pending() || job.Holds() {
+		for partition := range strings.SplitSeq(job.Partition, ",") {
+			q.Partitions[partition]++
+		}
+	}
+	if !job.Holds() {
+		return nil
+	}
+	names, err := hostlist.Expand(job.Nodes, maxNodes)
+	if err != nil {
+		return err
+	}
+	q.place(job, names, offset)
+	return nil
+}
+
+// place adds a job to the loads of its nodes.
+func (q *Queue) place(job *Job, names []string, offset time.Duration) {
+	end := ours(job.End, offset)
+	for _, name := range names {
+		load := q.Loads[name]
+		load.add(job, end)
+		q.Loads[name] = load
+	}
 }
 
 // changedLoads lists the nodes whose loads differ.

@@ -15,9 +15,10 @@ import (
 )
 
 // session runs a session with the cluster until the test ends.
-func (c cluster) session(t *testing.T) *slurm.Session {
+func (c cluster) session(t *testing.T, options slurm.MirrorOptions) *slurm.Session {
 	t.Helper()
-	pool := slurm.NewPool(slurm.MirrorOptions{Fast: 100 * time.Millisecond})
+	options.Fast = 100 * time.Millisecond
+	pool := slurm.NewPool(options)
 	t.Cleanup(pool.Close)
 	key := slurm.Key{Namespace: "contract", Name: t.Name()}
 	must(t, pool.Set(key, slurm.Settings{Dial: func() (slurm.Client, error) { return connect(t, c.target, always(c.token("root"))), nil }}))
@@ -34,7 +35,7 @@ func (c cluster) session(t *testing.T) *slurm.Session {
 // Every change that was acknowledged is in the next snapshot that is asked for, however many there are in a second, and
 // while others make changes too.
 func testMirror(t *testing.T, c cluster) {
-	session := c.session(t)
+	session := c.session(t, slurm.MirrorOptions{})
 	changes := session.Mirror.Subscribe()
 	defer changes.Close()
 	ctx, stop := context.WithCancel(t.Context())
@@ -90,8 +91,11 @@ func testMirror(t *testing.T, c cluster) {
 
 // The proof that a pod may be deleted: nothing before the drain is acknowledged, occupied while the job is there, also
 // when it is suspended, and drained when it has ended.
-func testVacancy(t *testing.T, c cluster) {
-	session := c.session(t)
+func testVacancy(options slurm.MirrorOptions) func(*testing.T, cluster) {
+	return func(t *testing.T, c cluster) { proveVacancy(t, c, c.session(t, options)) }
+}
+
+func proveVacancy(t *testing.T, c cluster, session *slurm.Session) {
 	id := c.submit(t, "node-0", "sleep 1000")
 	acknowledged, err := session.UpdateNodes(t.Context(), both, slurm.NodeUpdate{State: slurm.Drain, Reason: slurm.OurReason("scale-in")})
 	must(t, err)

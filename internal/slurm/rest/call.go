@@ -31,6 +31,8 @@ type call struct {
 	targets int
 	// fields read the members of a successful answer that the caller wants.
 	fields fields
+	// patient lets the caller's context alone bound the call.
+	patient bool
 	// required is the member without which an answer is none.
 	required string
 }
@@ -47,7 +49,7 @@ type outcome struct {
 // do makes a call in the agreed version of the API.
 func (c *Client) do(ctx context.Context, call call) (outcome, error) {
 	// Agreeing on a version and the call itself share one deadline.
-	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	ctx, cancel := c.deadline(ctx, call)
 	defer cancel()
 	api, err := c.api(ctx)
 	if err != nil {
@@ -63,9 +65,17 @@ func (c *Client) do(ctx context.Context, call call) (outcome, error) {
 	return result, err
 }
 
+// deadline bounds a call.
+func (c *Client) deadline(ctx context.Context, call call) (context.Context, context.CancelFunc) {
+	if call.patient {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, c.options.Timeout)
+}
+
 // doIn makes a call in a version of the API.
 func (c *Client) doIn(ctx context.Context, api string, call call) (outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	ctx, cancel := c.deadline(ctx, call)
 	defer cancel()
 	start := time.Now()
 	result, err := c.exchange(ctx, api, call)

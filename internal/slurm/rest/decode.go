@@ -25,8 +25,8 @@ func into(target any) func(*json.Decoder) error {
 	return func(decoder *json.Decoder) error { return decoder.Decode(target) }
 }
 
-// each reads the elements of an array one by one, so that there is never more than one of them in memory.
-func each[T any](keep func(*T) error) func(*json.Decoder) error {
+// eachOf reads the elements of an array one by one, so that there is never more than one of them in memory.
+func eachOf[T any](keep func(*T) error) func(*json.Decoder) error {
 	return func(decoder *json.Decoder) error {
 		opening, err := decoder.Token()
 		if err != nil {

@@ -180,7 +180,7 @@ func FuzzPartitionsAndReservations(f *testing.F) {
 		decode := func(body []byte) error {
 			partition := func(wire *wirePartition) error { _ = wire.partition(); return nil }
 			reservation := func(wire *wireReservation) error { _ = wire.reservation(); return nil }
-			_, err := decodeAnswer(bytes.NewReader(body), fields{"partitions": each(partition), "reservations": each(reservation)}, "")
+			_, err := decodeAnswer(bytes.NewReader(body), fields{"partitions": eachOf(partition), "reservations": eachOf(reservation)}, "")
 			return err
 		}
 		if decode(body) == nil {

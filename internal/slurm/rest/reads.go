@@ -139,28 +139,50 @@ func (c *Client) Jobs(ctx context.Context, since slurm.Cursor) (slurm.JobList, e
 	return list, nil
 }
 
-// JobStates lists the states of all jobs.
-func (c *Client) JobStates(ctx context.Context) ([]slurm.JobState, error) {
-	type wireState struct {
-		ID    string   `json:"job_id"`
-		State []string `json:"state"`
+// EachJob hands over all jobs, one by one.
+func (c *Client) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
+	const op = "count jobs"
+	var lastUpdate number
+	_, err := c.do(ctx, call{
+		name: "count-jobs", op: op, method: http.MethodGet, path: "jobs/", required: "jobs", patient: true,
+		fields: fields{"jobs": everyJob(each), "last_update": into(&lastUpdate)},
+	})
+	if err == nil && lastUpdate.value <= 0 {
+		err = malformed(op, errors.New("the list has no time"))
 	}
-	var states []slurm.JobState
-	keep := func(wire *wireState) error {
-		if wire.ID == "" || len(wire.State) == 0 {
-			return errors.New("a job has no id or no state")
+	return err
+}
+
+// Job asks for one job. The number of an array, or of a heterogeneous job, is that of one of its jobs, and all are sent.
+func (c *Client) Job(ctx context.Context, id int64) (slurm.Job, error) {
+	op := "get job " + strconv.FormatInt(id, 10)
+	var found slurm.Job
+	keep := func(job *slurm.Job) error {
+		if job.ID == id {
+			found = *job
 		}
-		states = append(states, slurm.JobState{ID: wire.ID, States: wire.State})
 		return nil
 	}
 	_, err := c.do(ctx, call{
-		name: "job-states", op: "list job states", method: http.MethodGet, path: "jobs/state/", required: "jobs",
-		fields: fields{"jobs": each(keep)},
+		name: "job", op: op, method: http.MethodGet, path: "job/" + strconv.FormatInt(id, 10), required: "jobs",
+		fields: fields{"jobs": everyJob(keep)},
 	})
 	if err != nil {
-		return nil, err
+		return slurm.Job{}, err
 	}
-	return states, nil
+	if found.ID == 0 {
+		return slurm.Job{}, malformed(op, errors.New("it is not in the answer"))
+	}
+	return found, nil
+}
+
+// JobStates hands over the states of all jobs.
+func (c *Client) JobStates(ctx context.Context, each func(slurm.JobState) error) (received int64, err error) {
+	result, err := c.do(ctx, call{
+		name: "job-states", op: "list job states", method: http.MethodGet, path: "jobs/state/", required: "jobs",
+		fields: fields{"jobs": eachState(each)},
+	})
+	return result.bytes, err
 }
 
 // Partitions lists all partitions.
@@ -175,7 +197,7 @@ func (c *Client) Partitions(ctx context.Context) ([]slurm.Partition, error) {
 	}
 	_, err := c.do(ctx, call{
 		name: "partitions", op: "list partitions", method: http.MethodGet, path: "partitions/", required: "partitions",
-		fields: fields{"partitions": each(keep)},
+		fields: fields{"partitions": eachOf(keep)},
 	})
 	if err != nil {
 		return nil, err
@@ -195,7 +217,7 @@ func (c *Client) Reservations(ctx context.Context) ([]slurm.Reservation, error) 
 	}
 	_, err := c.do(ctx, call{
 		name: "reservations", op: "list reservations", method: http.MethodGet, path: "reservations/", required: "reservations",
-		fields: fields{"reservations": each(keep)},
+		fields: fields{"reservations": eachOf(keep)},
 	})
 	if err != nil {
 		return nil, err

@@ -130,7 +130,7 @@ func (w *wireNode) node(same *interner) (slurm.Node, error) {
 // eachNode reads a list of nodes.
 func eachNode(nodes *[]slurm.Node) func(*json.Decoder) error {
 	same := newInterner()
-	return each(func(wire *wireNode) error {
+	return eachOf(func(wire *wireNode) error {
 		node, err := wire.node(same)
 		*nodes = append(*nodes, node)
 		return err
@@ -204,11 +204,38 @@ func (w *wireJob) job(same *interner) (slurm.Job, error) {
 
 // eachJob reads a list of jobs.
 func eachJob(jobs *[]slurm.Job) func(*json.Decoder) error {
+	return everyJob(func(job *slurm.Job) error {
+		*jobs = append(*jobs, *job)
+		return nil
+	})
+}
+
+// everyJob hands over the jobs of a list.
+func everyJob(each func(*slurm.Job) error) func(*json.Decoder) error {
 	same := newInterner()
-	return each(func(wire *wireJob) error {
+	return eachOf(func(wire *wireJob) error {
 		job, err := wire.job(same)
-		*jobs = append(*jobs, job)
-		return err
+		if err != nil {
+			return err
+		}
+		return each(&job)
+	})
+}
+
+// wireState is the state of a job as slurmrestd sends it.
+type wireState struct {
+	ID    string   `json:"job_id"`
+	State []string `json:"state"`
+}
+
+// eachState hands over the states of a list.
+func eachState(each func(slurm.JobState) error) func(*json.Decoder) error {
+	same := newInterner()
+	return eachOf(func(wire *wireState) error {
+		if wire.ID == "" || len(wire.State) == 0 {
+			return errors.New("a job has no id or no state")
+		}
+		return each(slurm.JobState{ID: wire.ID, States: same.list(wire.State)})
 	})
 }
 

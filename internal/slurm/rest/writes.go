@@ -144,12 +144,13 @@ func (c *Client) SubmitJob(ctx context.Context, job slurm.JobRequest) (int64, er
 		TimeLimit     *minutes `json:"time_limit,omitempty"`
 		Directory     string   `json:"current_working_directory"`
 		Environment   []string `json:"environment"`
+		Array         string   `json:"array,omitempty"`
 	}
 	body := struct {
 		Job description `json:"job"`
 	}{description{
 		Name: job.Name, Script: job.Script, Partition: job.Partition, RequiredNodes: job.RequiredNodes,
-		Directory: "/tmp", Environment: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+		Directory: "/tmp", Environment: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, Array: job.Array,
 	}}
 	if job.Nodes > 0 {
 		body.Job.Nodes = strconv.Itoa(job.Nodes)

@@ -29,6 +29,7 @@ var (
 	noController    = problem{number: 1800, text: "Unable to contact slurm controller (connect failure)"}
 	invalidUser     = problem{number: 2010, text: "Invalid user id"}
 	nodesBusy       = problem{number: 2016, text: "Requested nodes are busy"}
+	invalidJob      = problem{number: 2017, text: "Invalid job id specified"}
 	invalidNode     = problem{number: 2018, text: "Invalid node name specified"}
 	invalidResv     = problem{number: 2053, text: "Requested reservation is invalid"}
 	invalidTopology = problem{number: 2178, text: "Requested topology configuration is not available"}
@@ -65,6 +66,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, api, path string
 		s.getNode(w, name)
 	case "GET jobs":
 		s.listJobs(w, r, name)
+	case "GET job":
+		s.getJob(w, name)
 	case "GET partitions":
 		s.listPartitions(w, r)
 	case "GET reservations":
@@ -210,7 +213,9 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request, name string) {
 		s.rpcs["REQUEST_JOB_STATE"]++
 		states := []object{}
 		for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
-			states = append(states, object{"job_id": strconv.FormatInt(id, 10), "state": s.jobs[id].states()})
+			for _, name := range s.jobs[id].names() {
+				states = append(states, object{"job_id": name, "state": s.jobs[id].states()})
+			}
 		}
 		s.send(w, http.StatusOK, object{"jobs": states}, nil)
 		return
@@ -230,6 +235,23 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request, name string) {
 		warnings = []object{{"description": "Zero jobs to dump", "source": ""}}
 	}
 	s.send(w, http.StatusOK, object{"jobs": jobs, "last_update": set(s.clock().Unix()), "last_backfill": set(0)}, warnings)
+}
+
+// getJob answers with a job, or with all jobs of an array when the number is that of the array.
+func (s *Server) getJob(w http.ResponseWriter, name string) {
+	s.rpcs["REQUEST_JOB_INFO_SINGLE"]++
+	id, _ := strconv.ParseInt(name, 10, 64) // there is no job 0
+	jobs := []object{}
+	for _, other := range slices.Sorted(maps.Keys(s.jobs)) {
+		if other == id || s.jobs[other].array == id {
+			jobs = append(jobs, s.jobs[other].object())
+		}
+	}
+	if s.jobs[id] == nil {
+		s.refuse(w, http.StatusNotFound, invalidJob.about("Unable to query JobId="+name))
+		return
+	}
+	s.send(w, http.StatusOK, object{"jobs": jobs, "last_update": set(s.clock().Unix()), "last_backfill": set(0)}, nil)
 }
 
 func (s *Server) listPartitions(w http.ResponseWriter, r *http.Request) {

@@ -184,6 +184,7 @@ func (s *Server) submitJob(w http.ResponseWriter, r *http.Request, user string) 
 			Script   string   `json:"script"`
 			Nodes    string   `json:"nodes"`
 			Required []string `json:"required_nodes"`
+			Array    string   `json:"array"`
 			Limit    struct {
 				Minutes int64 `json:"number"`
 			} `json:"time_limit"`
@@ -195,20 +196,39 @@ func (s *Server) submitJob(w http.ResponseWriter, r *http.Request, user string) 
 	}
 	count, _ := strconv.Atoi(request.Job.Nodes) // none is one
 	limit := time.Duration(request.Job.Limit.Minutes) * time.Minute
-	id := s.submit(user, request.Job.Name, request.Job.Script, count, request.Job.Required, limit)
+	id := s.submit(&job{
+		name: request.Job.Name, user: user, count: count, required: request.Job.Required, limit: limit, tasks: tasks(request.Job.Array),
+	}, request.Job.Script)
 	s.send(w, http.StatusOK, object{"job_id": id, "step_id": "batch", "job_submit_user_msg": ""}, nil)
+}
+
+// tasks are the numbers of an array's tasks, in a form such as 0-3.
+func tasks(array string) []int {
+	first, last, found := strings.Cut(array, "-")
+	if !found {
+		return nil
+	}
+	from, _ := strconv.Atoi(first) // other forms are not known
+	to, _ := strconv.Atoi(last)
+	var all []int
+	for task := from; task <= to; task++ {
+		all = append(all, task)
+	}
+	return all
 }
 
 func (s *Server) cancelJob(w http.ResponseWriter, name string) {
 	s.rpcs["REQUEST_KILL_JOB"]++
 	id, _ := strconv.ParseInt(name, 10, 64) // there is no job 0
-	switch job := s.jobs[id]; {
-	case job == nil: // the real one does not mind
-	case job.holds() && job.completing.IsZero():
-		s.finish(job, "CANCELLED", s.clock())
-	case job.base == "PENDING":
-		job.base = "CANCELLED"
-		s.touchJobs()
+	for _, job := range s.jobs {
+		switch {
+		case job.id != id && job.array != id: // the real one does not mind when there is none
+		case job.holds() && job.completing.IsZero():
+			s.finish(job, "CANCELLED", s.clock())
+		case job.base == "PENDING":
+			job.base = "CANCELLED"
+			s.touchJobs()
+		}
 	}
 	s.send(w, http.StatusOK, nil, nil)
 }

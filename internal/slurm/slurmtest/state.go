@@ -45,6 +45,21 @@ type job struct {
 	runs       time.Duration
 	limit      time.Duration
 	start, end time.Time
+	array      int64 // the number of the array that it is of; 0 for none
+	tasks      []int // the tasks of the array that it stands for: all that have not started, or the one that it is
+}
+
+// names are the job's number and, for each task of an array that it stands for, its place in that.
+func (j *job) names() []string {
+	number := strconv.FormatInt(j.id, 10)
+	if j.array == 0 {
+		return []string{number}
+	}
+	names := make([]string, len(j.tasks))
+	for i, task := range j.tasks {
+		names[i] = number + "_" + strconv.Itoa(task)
+	}
+	return names
 }
 
 // holds tells whether the job has resources on its nodes.
@@ -223,18 +238,37 @@ func (s *Server) finish(job *job, base string, at time.Time) {
 // schedule starts pending jobs, the oldest first, on the first nodes that are free for them.
 func (s *Server) schedule() {
 	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
-		job := s.jobs[id]
-		if job.base != "PENDING" {
-			continue
-		}
-		free := s.freeFor(job)
-		if count := max(job.count, len(job.required), 1); len(free) >= count {
-			now := s.clock()
-			job.nodes, job.base, job.start, job.end = free[:count], "RUNNING", now, now.Add(job.runs)
-			s.touchNodes()
-			s.touchJobs()
+		for s.start(s.jobs[id]) {
 		}
 	}
+}
+
+// start starts a job, or the next task of an array, if it waits and can start. It reports whether it did.
+func (s *Server) start(waiting *job) bool {
+	if waiting.base != "PENDING" {
+		return false
+	}
+	free, count := s.freeFor(waiting), max(waiting.count, len(waiting.required), 1)
+	if len(free) < count {
+		return false
+	}
+	now, job := s.clock(), s.split(waiting)
+	job.nodes, job.base, job.start, job.end = free[:count], "RUNNING", now, now.Add(job.runs)
+	s.touchNodes()
+	s.touchJobs()
+	return true
+}
+
+// split makes a job of the first task of an array, which is about to start. The last one keeps the array's own number.
+func (s *Server) split(waiting *job) *job {
+	if len(waiting.tasks) < 2 {
+		return waiting
+	}
+	started := *waiting
+	started.id, started.tasks, waiting.tasks = s.nextJob, waiting.tasks[:1], waiting.tasks[1:]
+	s.jobs[started.id] = &started
+	s.nextJob++
+	return &started
 }
 
 // freeFor lists the nodes that a job could start on now.
@@ -255,8 +289,11 @@ func (s *Server) freeFor(job *job) []string {
 var sleeps = regexp.MustCompile(`sleep (\d+)`)
 
 // submit adds a job that runs for as long as its script sleeps.
-func (s *Server) submit(user, name, script string, count int, required []string, limit time.Duration) int64 {
-	added := &job{id: s.nextJob, name: name, user: user, base: "PENDING", count: count, required: required, limit: limit}
+func (s *Server) submit(added *job, script string) int64 {
+	added.id, added.base = s.nextJob, "PENDING"
+	if len(added.tasks) > 0 {
+		added.array = added.id
+	}
 	if found := sleeps.FindStringSubmatch(script); found != nil {
 		seconds, _ := strconv.Atoi(found[1]) // digits only
 		added.runs = time.Duration(seconds) * time.Second

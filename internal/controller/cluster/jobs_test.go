@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// fakeJobs is a client that only counts jobs.
+type fakeJobs struct {
+	slurm.Client
+	jobs []slurm.Job
+	err  error
+}
+
+func (f fakeJobs) EachJob(_ context.Context, each func(*slurm.Job) error) error {
+	for i := range f.jobs {
+		if err := each(&f.jobs[i]); err != nil {
+			return err
+		}
+	}
+	return f.err
+}
+
+func TestPartitionOfLargeQueueIsCountedBeforeItLeaves(t *testing.T) {
+	pending := func(partition string) []slurm.Job {
+		return []slurm.Job{{ID: 1, States: []string{"PENDING"}, Partition: partition}}
+	}
+	for name, test := range map[string]struct {
+		client fakeJobs
+		mayGo  bool
+	}{
+		"no job in it":      {fakeJobs{jobs: pending("cpu")}, true},
+		"a job in it":       {fakeJobs{jobs: pending("gpu")}, false},
+		"jobs not readable": {fakeJobs{err: &slurm.Error{Kind: slurm.Timeout, Op: "count jobs"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(withPartitions("cpu", "gpu"))
+			promoteBuilt(t, scope)
+			withPartitions("cpu")(scope)
+			promoteBuilt(t, scope)
+			scope.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}}
+			scope.agents["slurm-controller-0"] = AgentState{FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash}
+			snapshot := &slurm.Snapshot{Queue: slurm.Queue{Partial: true}}
+			scope.queue = queueOf(t.Context(), &slurm.Session{Client: test.client}, scope, snapshot)
+			if scope.mayGo("gpu") != test.mayGo {
+				t.Errorf("it may be removed: %t, want %t", !test.mayGo, test.mayGo)
+			}
+		})
+	}
+}
+
+func TestRunningJobsOfLargeQueueKeepTheState(t *testing.T) {
+	scope := newScope()
+	for name, test := range map[string]struct {
+		queue slurm.Queue
+		holds bool
+	}{
+		"none runs":                            {slurm.Queue{Partial: true, Pending: 5000}, false},
+		"one runs on a node":                   {slurm.Queue{Partial: true, Running: 1, Loads: map[string]slurm.Load{"a": {Running: 1}}}, true},
+		"one runs on a node that is not known": {slurm.Queue{Partial: true, Running: 1}, true},
+		"one is cleaned up":                    {slurm.Queue{Partial: true, Unplaced: 1}, true},
+	} {
+		scope.queue = queueOf(t.Context(), nil, scope, &slurm.Snapshot{Queue: test.queue})
+		if scope.holdsJobs() != test.holds {
+			t.Errorf("%s: jobs hold nodes: %t", name, !test.holds)
+		}
+	}
+}

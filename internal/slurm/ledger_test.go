@@ -1,0 +1,330 @@
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// queued makes jobs that wait.
+func queued(first int64, count int) []Job {
+	jobs := make([]Job, count)
+	for i := range jobs {
+		jobs[i] = Job{ID: first + int64(i), States: []string{"PENDING"}, Partition: "p"}
+	}
+	return jobs
+}
+
+// drained is the record of a drained node that shows no job.
+func drained(name string) Node { return Node{Name: name, State: StateIdle, Flags: FlagDrain} }
+
+// refreshed is a snapshot for a decision, and what was proved about a node.
+func refreshed(t *testing.T, mirror *Mirror, node string) (*Snapshot, Vacancy) {
+	t.Helper()
+	before := time.Now()
+	snapshot, err := mirror.Refresh(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot, snapshot.Vacancy(node, before)
+}
+
+func TestLargeQueueIsNotListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("idle")
+		cluster.nodes["idle"] = drained("idle")
+		for i := range 5000 {
+			name := fmt.Sprintf("n%d", i)
+			cluster.nodes[name] = Node{Name: name, State: StateMixed, Flags: FlagDrain, AllocatedCPUs: 4}
+		}
+		cluster.jobs = queued(1, 100_000)
+		for i := range 20_000 {
+			cluster.jobs = append(cluster.jobs, Job{
+				ID: int64(200_000 + i), States: []string{"RUNNING"}, Nodes: fmt.Sprintf("n%d", i%5000), End: time.Now().Add(time.Hour),
+			})
+		}
+		mirror := runMirror(t, cluster)
+		take(t, mirror.Subscribe())
+		cluster.set(func() { cluster.sent = 0 })
+		snapshot, vacancy := refreshed(t, mirror, "idle")
+		if vacancy != Drained {
+			t.Errorf("a drained node is %s", vacancy)
+		}
+		if got := snapshot.Vacancy("n7", time.Time{}.Add(1)); got != Occupied {
+			t.Errorf("a busy node is %s", got)
+		}
+		if !snapshot.Partial || snapshot.Pending != 100_000 || snapshot.Running != 20_000 || len(snapshot.Loads) != 5000 {
+			t.Errorf("partial is %t, %d pending, %d running, %d loads", snapshot.Partial, snapshot.Pending, snapshot.Running, len(snapshot.Loads))
+		}
+		cluster.set(func() {
+			if cluster.asked["jobs"] > 0 {
+				t.Errorf("the jobs were listed %d times", cluster.asked["jobs"])
+			}
+			if details := int64(maxFill * 5000); cluster.sent > 2*37*121_000+2*cluster.size+details+20_000 {
+				t.Errorf("a decision took %d bytes", cluster.sent)
+			}
+		})
+	})
+}
+
+func TestLargeQueueJobsBecomeKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a", "b")
+		busy := Node{State: StateMixed, AllocatedCPUs: 4}
+		cluster.nodes["a"], cluster.nodes["b"] = busy, busy
+		for name, node := range cluster.nodes {
+			node.Name = name
+			cluster.nodes[name] = node
+		}
+		end := time.Now().Add(24 * time.Hour)
+		for i := range 3000 {
+			cluster.jobs = append(cluster.jobs, Job{ID: int64(1 + i), States: []string{"RUNNING"}, Nodes: "a", End: end})
+		}
+		mirror := runMirror(t, cluster)
+		if snapshot, _ := refreshed(t, mirror, "a"); snapshot.Loads["b"] != (Load{Running: 1, Unlimited: true}) {
+			t.Errorf("the load of a node whose jobs are not known is %+v", snapshot.Loads["b"])
+		}
+		time.Sleep(3000 / maxFill * 11 * time.Second)
+		if load := mirror.Snapshot().Loads["a"]; load.Running != 3000 || !load.Until.Equal(end) {
+			t.Errorf("load is %+v", load)
+		}
+		// One is requeued, and goes to another node between two polls; another one ends.
+		cluster.set(func() {
+			cluster.asked["job"], cluster.jobs[0].Nodes, cluster.nodes["a"] = 0, "b", Node{Name: "a", State: StateIdle}
+		})
+		cluster.change("b", func(*Node) {})
+		time.Sleep(5 * time.Minute)
+		snapshot, _ := refreshed(t, mirror, "a")
+		if load := snapshot.Loads["b"]; load.Job != 1 || !load.Until.Equal(end) {
+			t.Errorf("load of the other node is %+v", load)
+		}
+	})
+}
+
+func TestLargeQueueHiddenJobsOccupyTheirNodes(t *testing.T) {
+	for name, states := range map[string][]string{
+		"suspended": {"SUSPENDED"}, "not understood": {"RUNNING", "LEVITATING"}, "new base state": {"DREAMING"}, "staging out": {"COMPLETED", "STAGE_OUT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := newScripted("a", "b")
+				cluster.nodes["a"], cluster.nodes["b"] = drained("a"), drained("b")
+				cluster.jobs = append(queued(10, 1500), Job{ID: 7, States: states, Nodes: "a"})
+				mirror := runMirror(t, cluster)
+				snapshot, vacancy := refreshed(t, mirror, "a")
+				if vacancy != Occupied || snapshot.Loads["a"].Job != 7 {
+					t.Errorf("its node is %s: %+v", vacancy, snapshot.Loads["a"])
+				}
+				if _, vacancy = refreshed(t, mirror, "b"); vacancy != Drained {
+					t.Errorf("another node is %s", vacancy)
+				}
+				// Requeued, it keeps its number and is suspended on another node.
+				cluster.set(func() { cluster.jobs[1500].Nodes = "b" })
+				time.Sleep(hiddenAge)
+				if _, vacancy = refreshed(t, mirror, "b"); vacancy != Occupied {
+					t.Errorf("the node to which it went is %s", vacancy)
+				}
+				// What cannot be read proves nothing.
+				cluster.set(func() { cluster.jobErr = &Error{Kind: Timeout, Op: "get job"} })
+				time.Sleep(hiddenAge)
+				moment := time.Now()
+				if _, err := mirror.Refresh(t.Context()); !errors.Is(err, Timeout) || mirror.Snapshot().Vacancy("a", moment) != Uncertain {
+					t.Errorf("error is %v, node is %s", err, mirror.Snapshot().Vacancy("a", moment))
+				}
+			})
+		})
+	}
+}
+
+// A job is suspended, or goes on, between the two reads that a decision rests on.
+func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
+	for name, change := range map[string][2]string{"suspended": {"RUNNING", "SUSPENDED"}, "resumed": {"SUSPENDED", "RUNNING"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := newScripted("a")
+				busy := Node{Name: "a", State: StateMixed, Flags: FlagDrain, AllocatedCPUs: 1}
+				cluster.nodes["a"] = busy
+				cluster.jobs = append(queued(10, 1500), Job{ID: 7, States: []string{"RUNNING"}, Nodes: "a"})
+				cluster.jobErr = &Error{Kind: Failed, Op: "get job"} // so that nothing was known before
+				mirror := runMirror(t, cluster)
+				take(t, mirror.Subscribe())
+				time.Sleep(time.Minute)
+				cluster.set(func() {
+					cluster.jobErr = nil
+					cluster.jobs[1500].States = change[:1]
+					if change[0] == "SUSPENDED" {
+						cluster.nodes["a"] = drained("a")
+					}
+					cluster.nodesAt = time.Now().Unix()
+					cluster.afterStates = func() {
+						cluster.jobs[1500].States, cluster.afterStates = change[1:], nil
+						if change[1] == "SUSPENDED" {
+							cluster.nodes["a"] = drained("a")
+						}
+					}
+				})
+				if _, vacancy := refreshed(t, mirror, "a"); vacancy != Occupied {
+					t.Errorf("its node is %s", vacancy)
+				}
+			})
+		})
+	}
+}
+
+// Only what was read around the nodes proves something about them.
+func TestLargeQueueUnprovenByAnOrdinaryPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		cluster.nodes["a"] = drained("a")
+		cluster.jobs = queued(10, 1500)
+		mirror := runMirror(t, cluster)
+		changes := mirror.Subscribe()
+		take(t, changes)
+		time.Sleep(time.Minute)
+		moment := time.Now()
+		cluster.change("a", func(n *Node) { n.Comment = "changed" })
+		take(t, changes)
+		if vacancy := mirror.Snapshot().Vacancy("a", moment); vacancy != Uncertain {
+			t.Errorf("node is %s", vacancy)
+		}
+		if _, vacancy := refreshed(t, mirror, "a"); vacancy != Drained {
+			t.Errorf("node is %s in the end", vacancy)
+		}
+	})
+}
+
+func TestLargeQueueAbsentNodeWaitsForJobsThatAreCleanedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		cluster.jobs = append(queued(10, 1500), Job{ID: 7, States: []string{"CANCELLED", "COMPLETING"}, Nodes: "gone"})
+		cluster.jobErr = &Error{Kind: Failed, Op: "get job"}
+		mirror := runMirror(t, cluster)
+		if _, vacancy := refreshed(t, mirror, "gone"); vacancy != Uncertain {
+			t.Errorf("the node is %s while it is not known where a job is cleaned up", vacancy)
+		}
+		cluster.set(func() { cluster.jobErr = nil })
+		refreshed(t, mirror, "gone")
+		if _, vacancy := refreshed(t, mirror, "gone"); vacancy != Occupied {
+			t.Errorf("the node is %s", vacancy)
+		}
+		if _, vacancy := refreshed(t, mirror, "other"); vacancy != Absent {
+			t.Errorf("another node is %s", vacancy)
+		}
+	})
+}
+
+func TestLargeQueueLosesNoNodesWhenJobsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		cluster.jobs = append(queued(10, 1500), Job{ID: 7, States: []string{"SUSPENDED"}, Nodes: "b"})
+		mirror := runMirror(t, cluster)
+		changes := mirror.Subscribe()
+		take(t, changes)
+		time.Sleep(time.Minute)
+		cluster.set(func() { cluster.jobErr = &Error{Kind: Failed, Op: "get job"} })
+		cluster.change("a", func(n *Node) { n.State = StateDown })
+		time.Sleep(time.Minute)
+		cluster.set(func() { cluster.jobErr = nil })
+		take(t, changes)
+		if node, _ := mirror.Snapshot().Node("a"); node.State != StateDown {
+			t.Errorf("node is %s", node.State)
+		}
+	})
+}
+
+func TestMirrorListsJobsAgainWhenTheyAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		cluster.jobs = queued(10, 1500)
+		mirror := runMirror(t, cluster)
+		if snapshot, _ := refreshed(t, mirror, "a"); !snapshot.Partial {
+			t.Error("1,500 jobs were listed")
+		}
+		cluster.set(func() {
+			cluster.jobs = []Job{{ID: 7, States: []string{"RUNNING"}, Nodes: "a", Partition: "p"}}
+			cluster.jobsAt = time.Now().Unix()
+		})
+		refreshed(t, mirror, "a")
+		snapshot, _ := refreshed(t, mirror, "a")
+		if diff := cmp.Diff(map[string]int{"p": 1}, snapshot.Partitions); diff != "" || snapshot.Partial || snapshot.Loads["a"].Job != 7 {
+			t.Errorf("snapshot is %+v: %s", snapshot.Queue, diff)
+		}
+	})
+}
+
+func TestJobsAreNotCountedAgainWhileNoneCanHaveBeenAdded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		runMirror(t, cluster)
+		time.Sleep(time.Hour)
+		cluster.set(func() {
+			if asked := cluster.asked["states"]; asked != 1 {
+				t.Errorf("the states of jobs were read %d times", asked)
+			}
+		})
+	})
+}
+
+func TestOverloadNamesTheRemedy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		cluster.jobs = queued(10, 1500)
+		mirror := runMirror(t, cluster)
+		refreshed(t, mirror, "a")
+		cluster.set(func() { cluster.statesErr = &Error{Kind: Timeout, Op: "list job states"} })
+		_, err := mirror.Refresh(t.Context())
+		if !errors.Is(err, Timeout) || Result(err) != "timeout" || !strings.Contains(err.Error(), "1500 jobs") || !strings.Contains(err.Error(), "MaxJobCount") {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+func TestJobStateNumber(t *testing.T) {
+	for id, want := range map[string]int64{"7": 7, "9_2": 9, "7_[2-5]": 7, "3+1": 3, "": 0, "_1": 0, "x": 0, "-1": 0} {
+		if got, err := (JobState{ID: id}).Number(); got != want || (err == nil) != (want > 0) {
+			t.Errorf("the number of %q is %d: %v", id, got, err)
+		}
+	}
+}
+
+func TestClockSkew(t *testing.T) {
+	for _, skew := range []time.Duration{0, 90 * time.Second, -90 * time.Second} {
+		t.Run(skew.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				started := time.Now()
+				time.Sleep(time.Hour)
+				cluster := newScripted("a")
+				cluster.skew, cluster.since = skew, started.Add(skew)
+				end := time.Now().Add(time.Hour)
+				cluster.jobs = []Job{{ID: 7, States: []string{"RUNNING"}, Nodes: "a", End: end.Add(skew)}}
+				mirror := runMirror(t, cluster)
+				snapshot, _ := refreshed(t, mirror, "a")
+				since := snapshot.ControllerSince
+				if since.Sub(started).Abs() > time.Second {
+					t.Errorf("slurmctld started at %s on our clock, want %s", since, started)
+				}
+				if until := snapshot.Loads["a"].Until; until.Sub(end).Abs() > time.Second {
+					t.Errorf("the job ends at %s on our clock, want %s", until, end)
+				}
+				// A second more or less is no other slurmctld, and no other end.
+				generation := snapshot.Generation
+				for _, jitter := range []time.Duration{time.Second, -time.Second} {
+					time.Sleep(time.Minute)
+					cluster.set(func() { cluster.skew = skew + jitter; cluster.jobsAt = time.Now().Unix() })
+					if snapshot, _ = refreshed(t, mirror, "a"); !snapshot.ControllerSince.Equal(since) || snapshot.Generation != generation {
+						t.Errorf("after a jitter of %s slurmctld started at %s, want %s", jitter, snapshot.ControllerSince, since)
+					}
+				}
+				cluster.set(func() { cluster.since = time.Now().Add(skew) })
+				if snapshot, _ = refreshed(t, mirror, "a"); time.Since(snapshot.ControllerSince) > 2*time.Second {
+					t.Errorf("another slurmctld started at %s", snapshot.ControllerSince)
+				}
+			})
+		})
+	}
+}
