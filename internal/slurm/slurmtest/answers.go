@@ -108,6 +108,14 @@ func (s *Server) send(w http.ResponseWriter, status int, members object, warning
 	s.sent += int64(count)
 }
 
+// sendList answers with all of something.
+func (s *Server) sendList(w http.ResponseWriter, members object, warnings []object) {
+	before := s.sent
+	s.send(w, http.StatusOK, members, warnings)
+	s.lists++
+	s.listed += s.sent - before
+}
+
 func (s *Server) refuse(w http.ResponseWriter, status int, problems ...problem) {
 	s.send(w, status, nil, nil, problems...)
 }
@@ -176,7 +184,7 @@ func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) {
 	for _, node := range s.sortedNodes() {
 		nodes = append(nodes, s.nodeObject(node, uses[node.name]))
 	}
-	s.send(w, http.StatusOK, object{"nodes": nodes, "last_update": set(s.clock().Unix())}, nil)
+	s.sendList(w, object{"nodes": nodes, "last_update": set(s.clock().Unix())}, nil)
 }
 
 func (s *Server) getNode(w http.ResponseWriter, name string) {
@@ -217,7 +225,7 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request, name string) {
 				states = append(states, object{"job_id": name, "state": s.jobs[id].states()})
 			}
 		}
-		s.send(w, http.StatusOK, object{"jobs": states}, nil)
+		s.sendList(w, object{"jobs": states}, nil)
 		return
 	}
 	s.rpcs["REQUEST_JOB_INFO"]++
@@ -234,7 +242,7 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request, name string) {
 	if len(jobs) == 0 {
 		warnings = []object{{"description": "Zero jobs to dump", "source": ""}}
 	}
-	s.send(w, http.StatusOK, object{"jobs": jobs, "last_update": set(s.clock().Unix()), "last_backfill": set(0)}, warnings)
+	s.sendList(w, object{"jobs": jobs, "last_update": set(s.clock().Unix()), "last_backfill": set(0)}, warnings)
 }
 
 // getJob answers with a job, or with all jobs of an array when the number is that of the array.
@@ -260,7 +268,7 @@ func (s *Server) listPartitions(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	s.send(w, http.StatusOK, object{"partitions": []object{{
+	s.sendList(w, object{"partitions": []object{{
 		"name":      "all",
 		"nodes":     object{"configured": compress(slices.Collect(maps.Keys(s.nodes))), "total": len(s.nodes)},
 		"cpus":      object{"total": nodeCPUs * len(s.nodes)},
@@ -282,7 +290,7 @@ func (s *Server) listReservations(w http.ResponseWriter, r *http.Request) {
 			"users": resv.users, "flags": resv.flags,
 		})
 	}
-	s.send(w, http.StatusOK, object{"reservations": list, "last_update": set(s.clock().Unix())}, nil)
+	s.sendList(w, object{"reservations": list, "last_update": set(s.clock().Unix())}, nil)
 }
 
 // metrics counts nodes as slurmctld does, by some of the states. The free memory is never the same.

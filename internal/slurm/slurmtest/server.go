@@ -57,6 +57,8 @@ type Server struct {
 	faults       []*Fault
 	requests     []string
 	sent         int64
+	lists        int
+	listed       int64 // the part of sent that was lists
 }
 
 // New starts a cluster without nodes. It ends with the test.
@@ -159,6 +161,13 @@ func (s *Server) Sent() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent
+}
+
+// Lists is how many lists of all nodes, jobs and so on were sent so far, and their bytes. That nothing has changed is not a list.
+func (s *Server) Lists() (count int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists, s.listed
 }
 
 // serve routes a request: first to a fault, then to slurmrestd's own answers.

@@ -13,7 +13,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// I8: at rest there are no writes, whatever kinds of objects there are.
+// I8: while nothing happens there are no writes and no lists of Slurm's nodes or jobs, whatever resources there are.
 func TestNothingIsWrittenAtRest(t *testing.T) {
 	t.Parallel()
 	world := newWorld(t)
@@ -33,7 +33,8 @@ func TestNothingIsWrittenAtRest(t *testing.T) {
 	stop()
 	// A minute and a bit: some things are looked at every 15 seconds.
 	const window = 65 * time.Second
-	before, slurm := world.writes.Load(), len(world.slurm.Requests())
+	before, requests := world.writes.Load(), len(world.slurm.Requests())
+	lists, _ := world.slurm.Lists()
 	timer := time.NewTimer(window)
 	defer timer.Stop()
 	select {
@@ -43,5 +44,14 @@ func TestNothingIsWrittenAtRest(t *testing.T) {
 	if writes := world.writes.Load() - before; writes != 0 {
 		t.Errorf("%d writes in %s", writes, window)
 	}
-	t.Logf("no writes, and %d requests to Slurm, in %s", len(world.slurm.Requests())-slurm, window)
+	if after, _ := world.slurm.Lists(); after != lists {
+		t.Errorf("%d lists of nodes or jobs in %s, the last requests were %q", after-lists, window, last(world.slurm.Requests(), 20))
+	}
+	if len(world.slurm.Requests()) == requests {
+		t.Error("Slurm was not asked at all, so the test proves nothing")
+	}
+	t.Logf("%d requests to Slurm in %s", len(world.slurm.Requests())-requests, window)
 }
+
+// last returns the end of a list.
+func last(list []string, count int) []string { return list[max(0, len(list)-count):] }
