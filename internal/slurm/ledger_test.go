@@ -141,34 +141,41 @@ func TestLargeQueueHiddenJobsOccupyTheirNodes(t *testing.T) {
 	}
 }
 
-// A job is suspended, or goes on, between the two reads that a decision rests on.
+// A job is suspended, or goes on, between the reads that a decision rests on.
 func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
-	for name, change := range map[string][2]string{"suspended": {"RUNNING", "SUSPENDED"}, "resumed": {"SUSPENDED", "RUNNING"}} {
+	for name, test := range map[string]struct {
+		before, after string
+		afterNodes    bool // and not before them
+	}{
+		"suspended before": {before: "RUNNING", after: "SUSPENDED"},
+		"resumed before":   {before: "SUSPENDED", after: "RUNNING"},
+		"resumed after":    {before: "SUSPENDED", after: "RUNNING", afterNodes: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cluster := newScripted("a")
-				busy := Node{Name: "a", State: StateMixed, Flags: FlagDrain, AllocatedCPUs: 1}
-				cluster.nodes["a"] = busy
+				cluster.nodes["a"] = Node{Name: "a", State: StateMixed, Flags: FlagDrain, AllocatedCPUs: 1}
 				cluster.jobs = append(queued(10, 1500), Job{ID: 7, States: []string{"RUNNING"}, Nodes: "a"})
-				cluster.jobErr = &Error{Kind: Failed, Op: "get job"} // so that nothing was known before
-				mirror := runMirror(t, cluster)
-				take(t, mirror.Subscribe())
+				mirror := NewMirror(cluster, MirrorOptions{}) // it does not run, so that it reads no details after the polls
+				if poll := mirror.poll(t.Context(), true); poll.Err != nil {
+					t.Fatal(poll.Err)
+				}
 				time.Sleep(time.Minute)
-				cluster.set(func() {
-					cluster.jobErr = nil
-					cluster.jobs[1500].States = change[:1]
-					if change[0] == "SUSPENDED" {
-						cluster.nodes["a"] = drained("a")
-					}
-					cluster.nodesAt = time.Now().Unix()
-					cluster.afterStates = func() {
-						cluster.jobs[1500].States, cluster.afterStates = change[1:], nil
-						if change[1] == "SUSPENDED" {
-							cluster.nodes["a"] = drained("a")
-						}
-					}
-				})
-				if _, vacancy := refreshed(t, mirror, "a"); vacancy != Occupied {
+				moment := time.Now()
+				time.Sleep(1)
+				happened := false
+				change := func() {
+					cluster.afterStates, cluster.afterNodes, happened = nil, nil, true
+					cluster.jobs[1500].States = []string{test.after}
+				}
+				cluster.jobs[1500].States, cluster.nodes["a"], cluster.nodesAt = []string{test.before}, drained("a"), time.Now().Unix()
+				if cluster.afterStates = change; test.afterNodes {
+					cluster.afterStates, cluster.afterNodes = nil, change
+				}
+				if poll := mirror.poll(t.Context(), true); poll.Err != nil || !happened {
+					t.Fatal(poll.Err)
+				}
+				if vacancy := mirror.Snapshot().Vacancy("a", moment); vacancy != Occupied {
 					t.Errorf("its node is %s", vacancy)
 				}
 			})

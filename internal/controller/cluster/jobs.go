@@ -60,4 +60,6 @@ func awaitsJobs(scope *scope) bool {
 }
 
 // leavesPartitions reports whether partitions wait for their last jobs to end.
-func leavesPartitions(scope *scope) bool { return scope.promoted != nil && len(scope.promoted.leaving) > 0 }
+func leavesPartitions(scope *scope) bool {
+	return scope.promoted != nil && len(scope.promoted.leaving) > 0
+}

@@ -1,0 +1,179 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A scripted cluster answers from memory, on the clock of the test.
+type scripted struct {
+	Client // for what is not scripted; nil
+	mu     sync.Mutex
+	nodes  map[string]Node
+	jobs   []Job
+	index  map[int64]int // of jobs, by their numbers
+	since  time.Time
+	skew   time.Duration // of its clock
+	rpcs   map[string]int64
+	// last changes, in seconds
+	nodesAt, jobsAt int64
+	err             error
+	nodesErr        error
+	jobErr          error
+	statesErr       error
+	afterStates     func()        // happens after the states of jobs are told, and before anything else is
+	afterNodes      func()        // happens after the nodes are told
+	size            int64         // bytes of a list of nodes
+	slow            time.Duration // how long a list of nodes takes
+	asked           map[string]int
+	sent            int64
+}
+
+func newScripted(names ...string) *scripted {
+	s := &scripted{
+		nodes: map[string]Node{}, rpcs: map[string]int64{}, asked: map[string]int{}, since: time.Now(), size: 1000,
+		nodesAt: time.Now().Unix(), jobsAt: time.Now().Unix(),
+	}
+	for _, name := range names {
+		s.nodes[name] = Node{Name: name, State: StateIdle}
+	}
+	return s
+}
+
+func (s *scripted) Info() Info { return Info{API: "v0.0.45"} }
+
+func (s *scripted) Diag(context.Context) (Diag, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked["diag"]++
+	rpcs := map[string]int64{"REQUEST_STATS_INFO": int64(s.asked["diag"])}
+	maps.Copy(rpcs, s.rpcs)
+	s.sent += 4000
+	return Diag{Now: time.Now().Add(s.skew), CountersSince: s.since, RPCs: rpcs}, s.err
+}
+
+func (s *scripted) Nodes(_ context.Context, since Cursor) (NodeList, error) {
+	time.Sleep(s.slow)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked["nodes"]++
+	if s.err != nil || s.nodesErr != nil {
+		return NodeList{}, errors.Join(s.err, s.nodesErr)
+	}
+	if int64(since)-1 >= s.nodesAt {
+		return NodeList{Unchanged: true, Cursor: since}, nil
+	}
+	if s.afterNodes != nil {
+		defer s.afterNodes()
+	}
+	list := NodeList{Cursor: Cursor(time.Now().Unix()), Bytes: s.size}
+	for _, node := range s.nodes {
+		list.Nodes = append(list.Nodes, node)
+	}
+	s.asked["full"]++
+	s.sent += s.size
+	return list, nil
+}
+
+func (s *scripted) Jobs(_ context.Context, since Cursor) (JobList, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked["jobs"]++
+	s.sent += 600
+	if s.err != nil {
+		return JobList{}, s.err
+	}
+	if int64(since)-1 >= s.jobsAt {
+		return JobList{Unchanged: true, Cursor: since}, nil
+	}
+	s.sent += int64(len(s.jobs)) * 4820
+	return JobList{Jobs: slices.Clone(s.jobs), Cursor: Cursor(time.Now().Unix()), Bytes: 600}, nil
+}
+
+func (s *scripted) JobStates(_ context.Context, each func(JobState) error) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked["states"]++
+	if s.afterStates != nil {
+		defer s.afterStates()
+	}
+	bytes := int64(500 + 37*len(s.jobs))
+	s.sent += bytes
+	if err := errors.Join(s.err, s.statesErr); err != nil {
+		return 0, err
+	}
+	for i := range s.jobs {
+		if err := each(JobState{ID: strconv.FormatInt(s.jobs[i].ID, 10), States: s.jobs[i].States}); err != nil {
+			return 0, err
+		}
+	}
+	return bytes, nil
+}
+
+func (s *scripted) Job(_ context.Context, id int64) (Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked["job"]++
+	s.sent += 5000
+	if err := errors.Join(s.err, s.jobErr); err != nil {
+		return Job{}, err
+	}
+	if len(s.index) != len(s.jobs) {
+		s.index = map[int64]int{}
+		for i := range s.jobs {
+			s.index[s.jobs[i].ID] = i
+		}
+	}
+	if i, ok := s.index[id]; ok {
+		return s.jobs[i], nil
+	}
+	return Job{}, &Error{Kind: Rejected, Op: "x", Reasons: []Reason{{Number: NumberInvalidJob}}}
+}
+
+// change changes a node as a request to slurmctld does.
+func (s *scripted) change(name string, change func(*Node)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	node := s.nodes[name]
+	node.Name = name
+	change(&node)
+	s.nodes[name] = node
+	s.nodesAt = time.Now().Unix()
+	s.rpcs["REQUEST_UPDATE_NODE"]++
+}
+
+// set changes the script.
+func (s *scripted) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// polls is how often it was looked at.
+func (s *scripted) polls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked["diag"]
+}
+
+// runMirror runs a mirror in the test's bubble of time.
+func runMirror(t *testing.T, client Reader) *Mirror {
+	t.Helper()
+	return runMirrorWith(t, client, MirrorOptions{})
+}
+
+func runMirrorWith(t *testing.T, client Reader, options MirrorOptions) *Mirror {
+	t.Helper()
+	mirror := NewMirror(client, options)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { mirror.Run(ctx, func(Poll) {}) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	return mirror
+}
