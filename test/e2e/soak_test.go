@@ -22,17 +22,19 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slurm-operator/slurm-operator/hack/repo"
+	"github.com/slurm-operator/slurm-operator/test/growth"
 	"github.com/slurm-operator/slurm-operator/test/ledger"
 	"github.com/slurm-operator/slurm-operator/test/plot"
 )
 
 var soakFor = flag.Duration("soak", time.Hour, "how long TestSoak goes on")
 
-// TestSoak lets everything happen at random, for long, and draws what the operator used meanwhile into bin/soak.html.
+// TestSoak lets everything happen at random, for long, and draws what the operator used meanwhile into bin/soak.html. In its
+// second half the operator is not killed, so that there is a process old enough to show a leak.
 func TestSoak(t *testing.T) {
 	own := ownCluster(t)
 	operator := startOperator(t)
-	operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values", "--set=metrics.secure=false", "--wait", "--timeout=3m")
+	operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values", "--set=metrics.secure=false", "--wait", "--timeout=10m")
 	version, _, _ := strings.Cut(*slurmVersions, ",")
 	day := &day{
 		nodeSet: startNodeSet(t, operator, version), machines: own, replicas: wanted,
@@ -40,10 +42,7 @@ func TestSoak(t *testing.T) {
 	}
 	day.begins(t, ledger.Stream{Name: "soak", Partition: "gpu", Lengths: []int{2, 9, 1, 4, 7}})
 	curves := watchMetrics(t)
-	happenings := map[string]func(*testing.T){
-		"the operator is killed": day.theOperatorIsKilled,
-		"the leader is killed":   day.theLeaderIsKilled,
-	}
+	happenings := map[string]func(*testing.T){}
 	for name, fault := range faults {
 		happenings[name] = func(t *testing.T) {
 			t.Helper()
@@ -56,17 +55,24 @@ func TestSoak(t *testing.T) {
 			day.survives(t, name, disaster)
 		}
 	}
-	names := slices.Sorted(maps.Keys(happenings))
+	killings := map[string]func(*testing.T){"the operator is killed": day.theOperatorIsKilled, "the leader is killed": day.theLeaderIsKilled}
+	lasting := slices.Sorted(maps.Keys(happenings))
+	maps.Copy(happenings, killings)
+	all := slices.Sorted(maps.Keys(happenings))
 	const enough = 3 // what has gone wrong so often goes on to do so
 	failures := 0
 	for end := time.Now().Add(*soakFor); time.Now().Before(end) && failures < enough; {
+		names := all
+		if time.Until(end) < *soakFor/2 {
+			names = lasting
+		}
 		name := names[day.random.IntN(len(names))]
 		if !t.Run(name, happenings[name]) {
 			failures++
 		}
 	}
 	verdict := day.ends(t)
-	drawn := curves()
+	drawn, samples := curves()
 	root, err := repo.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -81,25 +87,44 @@ func TestSoak(t *testing.T) {
 	for _, curve := range drawn {
 		t.Logf("%s: at most %.4g, at the end %.4g", curve.Name, curve.Most(), curve.Last())
 	}
+	for i, figure := range sampled {
+		if figure.tolerance == nil {
+			continue
+		}
+		if err := growth.Check(samples[i], *figure.tolerance); err != nil {
+			t.Errorf("%s: %v", figure.name, err)
+		}
+	}
 }
 
-// sampled are the figures that are drawn, by the metric they are in; counters are drawn as how much they grow in a second.
+// seriesMetric counts the time series of the operator's metrics, and startMetric is when its process started, in Unix seconds.
+const (
+	seriesMetric = "series"
+	startMetric  = "process_start_time_seconds"
+)
+
+// sampled are the figures that are drawn, by the metric they are in; counters are drawn as how much they grow in a second. A
+// figure with a tolerance must not grow with the age of the process by more than that.
 var sampled = []struct {
 	name, metric string
 	counter      bool
+	tolerance    *growth.Tolerance
 }{
-	{"goroutines", "go_goroutines", false},
-	{"heap in use, bytes", "go_memstats_heap_inuse_bytes", false},
-	{"resident memory, bytes", "process_resident_memory_bytes", false},
-	{"requests to the API server, a second", "rest_client_requests_total", true},
-	{"requests to Slurm, a second", "slurm_operator_slurm_requests_total", true},
-	{"processor seconds, a second", "process_cpu_seconds_total", true},
+	{"goroutines", "go_goroutines", false, &growth.Tolerance{Share: 0.1, Amount: 20}},
+	{"heap in use, bytes", "go_memstats_heap_inuse_bytes", false, &growth.Tolerance{Share: 0.25, Amount: 4 << 20}},
+	{"metric series", seriesMetric, false, &growth.Tolerance{Share: 0.1, Amount: 100}},
+	{"open files", "process_open_fds", false, &growth.Tolerance{Share: 0.1, Amount: 20}},
+	{"resident memory, bytes", "process_resident_memory_bytes", false, nil},
+	{"requests to the API server, a second", "rest_client_requests_total", true, nil},
+	{"requests to Slurm, a second", "slurm_operator_slurm_requests_total", true, nil},
+	{"processor seconds, a second", "process_cpu_seconds_total", true, nil},
 }
 
-// watchMetrics reads the operator's metrics every few seconds, where there is an operator, until what it returns is called.
-func watchMetrics(t *testing.T) func() []plot.Curve {
+// watchMetrics reads the operator's metrics every few seconds, if there is an operator, until what it returns is called. That
+// returns each sampled figure over time, and by the age of the process.
+func watchMetrics(t *testing.T) func() ([]plot.Curve, [][]growth.Sample) {
 	t.Helper()
-	curves := make([]plot.Curve, len(sampled))
+	curves, samples := make([]plot.Curve, len(sampled)), make([][]growth.Sample, len(sampled))
 	for i := range sampled {
 		curves[i].Name = sampled[i].name
 	}
@@ -131,18 +156,20 @@ func watchMetrics(t *testing.T) func() []plot.Curve {
 					value = (value - before) / now.Sub(lastAt).Seconds()
 				}
 				curves[i].Points = append(curves[i].Points, plot.Point{At: now, Value: value})
+				age := now.Sub(time.Unix(int64(values[startMetric]), 0))
+				samples[i] = append(samples[i], growth.Sample{Age: age, Value: value})
 			}
 			last, lastAt = values, now
 		}
 	})
-	return func() []plot.Curve {
+	return func() ([]plot.Curve, [][]growth.Sample) {
 		stop()
 		watching.Wait()
-		return curves
+		return curves, samples
 	}
 }
 
-// readMetrics is the sum of each metric over its labels.
+// readMetrics is the sum of each metric over its labels, and the number of their series.
 func readMetrics(ctx context.Context) (map[string]float64, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
@@ -165,6 +192,7 @@ func readMetrics(ctx context.Context) (map[string]float64, error) {
 	}
 	values := map[string]float64{}
 	for name, family := range families {
+		values[seriesMetric] += float64(len(family.GetMetric()))
 		for _, metric := range family.GetMetric() {
 			values[name] += metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
