@@ -40,7 +40,7 @@ func TestDeletionInTheForegroundIsRefused(t *testing.T) {
 	}
 	create("guarded", "{}")
 	// The API server takes a moment to learn of a policy.
-	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := kubectl(ctx, "", "delete", "nodeset/guarded", "--cascade=foreground", "--dry-run=server")
 		return err != nil && strings.Contains(err.Error(), "delete it in the background"), nil
 	}); err != nil {

@@ -190,7 +190,7 @@ func uidOfDefaultNamespace(t *testing.T, made *cluster.Cluster) string {
 // roundTrip connects to the kubelet of a node.
 func roundTrip(ctx context.Context, address string) (time.Duration, error) {
 	started := time.Now()
-	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(address, "10250"))
+	conn, err := (&net.Dialer{Timeout: time.Minute}).DialContext(ctx, "tcp", net.JoinHostPort(address, "10250"))
 	if err != nil {
 		return 0, err
 	}
@@ -199,7 +199,7 @@ func roundTrip(ctx context.Context, address string) (time.Duration, error) {
 
 func eventually(t *testing.T, condition func(ctx context.Context) bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 90*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
 		return condition(ctx), nil
 	})
 	must(t, err)

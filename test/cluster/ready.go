@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	readyTimeout = 2 * time.Minute
+	readyTimeout = 10 * time.Minute
 	pollInterval = 100 * time.Millisecond
 )
 
@@ -85,7 +85,7 @@ func waitForDNS(ctx context.Context, node node.Node) error {
 	}}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		_, last = resolver.LookupHost(ctx, "kubernetes.default.svc.cluster.local.")
 		return last == nil, nil

@@ -108,7 +108,7 @@ func (c *slurmCluster) scaleDatabase(t *testing.T, replicas string) {
 	if _, err := c.namespace.Run(t.Context(), "scale", "statefulset/mariadb", "--replicas="+replicas); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.namespace.Run(t.Context(), "rollout", "status", "statefulset/mariadb", "--timeout=2m"); err != nil {
+	if _, err := c.namespace.Run(t.Context(), "rollout", "status", "statefulset/mariadb", "--timeout=10m"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -98,9 +98,9 @@ func (c *slurmCluster) losesItsState(t *testing.T) {
 	t.Helper()
 	c.namespace.MustRun(t, "delete", "persistentvolumeclaim/slurm-controller-state", "--wait=false")
 	c.degradedBy(t, "StateBeingDeleted")
-	c.namespace.MustRun(t, "delete", "pod/slurm-controller-0", "--timeout=3m")
+	c.namespace.MustRun(t, "delete", "pod/slurm-controller-0", "--timeout=10m")
 	c.degradedBy(t, "StateLost")
-	c.namespace.MustRun(t, "wait", "pod/slurm-controller-0", "--for=condition=PodScheduled=False", "--timeout=1m")
+	c.namespace.MustRun(t, "wait", "pod/slurm-controller-0", "--for=condition=PodScheduled=False", "--timeout=10m")
 	c.namespace.Apply(t, []byte(`{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "slurm-controller-state"},
 		"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`))
 	c.namespace.Eventually(t, time.Minute, "a slurmctld that says what it misses", func(ctx context.Context) error {

@@ -182,7 +182,7 @@ var disasters = map[string]disaster{
 func (d *day) theOperatorIsKilled(t *testing.T) {
 	electsALeader := func(enabled bool) {
 		d.operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values",
-			fmt.Sprintf("--set=operator.leaderElection.enabled=%t", enabled), "--wait", "--timeout=3m")
+			fmt.Sprintf("--set=operator.leaderElection.enabled=%t", enabled), "--wait", "--timeout=10m")
 	}
 	electsALeader(false)
 	defer electsALeader(true)
@@ -199,7 +199,7 @@ func (d *day) theOperatorIsKilled(t *testing.T) {
 func (d *day) theLeaderIsKilled(t *testing.T) {
 	scale := func(replicas string) {
 		d.operator.MustRun(t, "scale", "deployment/slurm-operator", "--replicas="+replicas)
-		d.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator", "--timeout=2m")
+		d.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator", "--timeout=10m")
 	}
 	scale("2")
 	defer scale("1")
@@ -235,6 +235,6 @@ func (d *day) killOperator(t *testing.T, which string) time.Time {
 	killed := time.Now()
 	d.faults++
 	d.operator.MustRun(t, "delete", "pods", which, "--force", "--grace-period=0")
-	d.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator", "--timeout=2m")
+	d.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator", "--timeout=10m")
 	return killed
 }

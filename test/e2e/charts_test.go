@@ -103,7 +103,7 @@ func (c *slurmCluster) isRestarted(t *testing.T) {
 
 func (c *slurmCluster) isRolledBack(t *testing.T) {
 	c.namespace.MustHelm(t, "rollback", "slurm")
-	c.operator.MustHelm(t, "rollback", "slurm-operator", "--wait", "--timeout=3m")
+	c.operator.MustHelm(t, "rollback", "slurm-operator", "--wait", "--timeout=10m")
 	c.namespace.Eventually(t, time.Minute, "the old partitions", func(ctx context.Context) error { return c.partitions(ctx, "worker") })
 }
 
@@ -129,7 +129,7 @@ func (c *slurmCluster) livesWithoutTheWebhook(t *testing.T) {
 	c.namespace.Eventually(t, time.Minute, "a second node", func(ctx context.Context) error { return c.sinfoShows(ctx, "worker* idle 1") })
 	c.namespace.Apply(t, []byte(`{apiVersion: slinky.slurm.net/v1beta1, kind: Token, metadata: {name: short}, spec: {username: root, jwtKeyRef: {name: slurm-auth-jwt, key: jwt_hs256.key}}}`))
 	becomesReady(t, c.namespace, time.Minute, "token/short")
-	c.namespace.MustRun(t, "delete", "token/short", "--timeout=30s")
+	c.namespace.MustRun(t, "delete", "token/short", "--timeout=10m")
 	c.namespace.MustRun(t, "scale", "nodeset/worker", "--replicas=1")
 	c.namespace.Eventually(t, time.Minute, "one node", func(ctx context.Context) error {
 		out, err := c.namespace.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output=name")
@@ -139,12 +139,12 @@ func (c *slurmCluster) livesWithoutTheWebhook(t *testing.T) {
 		return err
 	})
 	c.operator.MustRun(t, "scale", "deployment/slurm-operator-webhook", "--replicas=2")
-	c.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator-webhook", "--timeout=2m")
+	c.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator-webhook", "--timeout=10m")
 	c.isReviewed(t)
 }
 
 func (c *slurmCluster) livesWithoutTheOperator(t *testing.T) {
-	c.operator.MustHelm(t, "uninstall", "slurm-operator", "--wait", "--timeout=2m")
+	c.operator.MustHelm(t, "uninstall", "slurm-operator", "--wait", "--timeout=10m")
 	out, err := c.namespace.Run(t.Context(), "get", "nodeset/worker", "--output=jsonpath={.metadata.finalizers}")
 	if err != nil || out != "" {
 		t.Errorf("after the operator was uninstalled, its finalizers are %q: %v", out, err)
@@ -202,5 +202,5 @@ func (c *slurmCluster) letsGoOfChildren(t *testing.T) {
 		patch(test.after)
 		c.namespace.Eventually(t, time.Minute, "the end of what "+object+" had", func(ctx context.Context) error { return exist(ctx, false, test.child...) })
 	}
-	c.namespace.MustRun(t, "delete", "accounting/moved", "--timeout=30s")
+	c.namespace.MustRun(t, "delete", "accounting/moved", "--timeout=10m")
 }

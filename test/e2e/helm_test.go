@@ -58,7 +58,7 @@ func (c helmCharts) installCRDs(t *testing.T) {
 func (c helmCharts) installOperator(t *testing.T, arguments ...string) {
 	t.Helper()
 	operatorNamespace.MustHelm(t, append([]string{
-		"upgrade", "--install", "slurm-operator", c.chart("slurm-operator"), "--create-namespace", "--wait", "--timeout=3m",
+		"upgrade", "--install", "slurm-operator", c.chart("slurm-operator"), "--create-namespace", "--wait", "--timeout=10m",
 		"--set=image.repository=" + *imagePrefix + "/slurm-operator", "--set=image.tag=dev", "--set=slurmImage.repository=" + *imagePrefix,
 	}, arguments...)...)
 }
@@ -83,11 +83,11 @@ func removeEverything(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	var faults []error
 	helm := func(namespace kube.Namespace, release string) {
-		_, err := namespace.Helm(ctx, "uninstall", release, "--ignore-not-found", "--wait", "--timeout=3m")
+		_, err := namespace.Helm(ctx, "uninstall", release, "--ignore-not-found", "--wait", "--timeout=10m")
 		faults = append(faults, err)
 	}
 	kubectl := func(arguments ...string) {
-		_, err := operatorNamespace.Run(ctx, append(arguments, "--ignore-not-found", "--timeout=2m")...)
+		_, err := operatorNamespace.Run(ctx, append(arguments, "--ignore-not-found", "--timeout=10m")...)
 		faults = append(faults, err)
 	}
 	helm(clusterNamespace, "slurm")

@@ -83,7 +83,7 @@ func (n *nodeSet) takesANewSlurmKey(t *testing.T) {
 	n.setSlurmKey(t, key)
 	started := time.Now()
 	n.namespace.MustRun(t, "delete", "configmap", "slurm-config")
-	n.namespace.MustRun(t, "delete", "pods", "--selector=app.kubernetes.io/name in (slurmctld, slurmdbd, login, slurmd)", "--timeout=2m")
+	n.namespace.MustRun(t, "delete", "pods", "--selector=app.kubernetes.io/name in (slurmctld, slurmdbd, login, slurmd)", "--timeout=10m")
 	n.namespace.Eventually(t, 3*time.Minute, "all to be well", func(ctx context.Context) error {
 		for _, object := range []string{"accounting/slurm", "controller.slinky.slurm.net/slurm", "loginset/login"} {
 			if err := n.isReady(ctx, object); err != nil {

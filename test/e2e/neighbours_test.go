@@ -42,7 +42,7 @@ func TestNeighbours(t *testing.T) {
 		becomesReady(t, other.namespace, time.Minute, "controller.slinky.slurm.net/slurm", "nodeset/cpu")
 	})
 	t.Run("the end of one leaves the other alone", func(t *testing.T) {
-		other.namespace.MustRun(t, "delete", "namespace", other.namespace.Name, "--timeout=3m")
+		other.namespace.MustRun(t, "delete", "namespace", other.namespace.Name, "--timeout=10m")
 		if now := one.slurmctldStart(t); now != slurmctld[one] {
 			t.Errorf("slurmctld's container started at %s, and now at %s", slurmctld[one], now)
 		}

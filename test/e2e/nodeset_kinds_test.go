@@ -41,7 +41,7 @@ func (c *slurmCluster) applyNodeSet(t *testing.T, name string, fields ...string)
 
 func (c *slurmCluster) deleteNodeSet(t *testing.T, name string) {
 	t.Helper()
-	c.namespace.MustRun(t, "delete", "nodeset/"+name, "--timeout=2m")
+	c.namespace.MustRun(t, "delete", "nodeset/"+name, "--timeout=10m")
 }
 
 // names waits until there are these objects of a kind with the labels of a NodeSet, and no others.

@@ -109,7 +109,7 @@ func (n *nodeSet) runsOnAllNodes(t *testing.T) {
 func (n *nodeSet) isTakenOver(t *testing.T) {
 	job := n.startsAJob(t, "--nodelist=gpu-1")
 	before, owner := n.uids(t), n.uid(t)
-	if _, err := n.namespace.Run(t.Context(), "delete", "nodeset/gpu", "--cascade=orphan", "--timeout=1m"); err != nil {
+	if _, err := n.namespace.Run(t.Context(), "delete", "nodeset/gpu", "--cascade=orphan", "--timeout=10m"); err != nil {
 		t.Fatal(err)
 	}
 	n.comesUp(t)

@@ -59,7 +59,7 @@ func TestStream(t *testing.T) {
 		return string(out)
 	}
 	run(stream.Start())
-	for end := time.Now().Add(30 * time.Second); len(strings.Fields(run(stream.Accepted()))) < 3; {
+	for end := time.Now().Add(5 * time.Minute); len(strings.Fields(run(stream.Accepted()))) < 3; {
 		if time.Now().After(end) {
 			t.Fatal("the stream submits nothing")
 		}

@@ -37,9 +37,13 @@ type Workload struct {
 	Delete func(ctx context.Context) error
 }
 
+// Patience is when a measurement with so many pods gives up on a step. It is no bound of what is measured: it only has to be
+// longer than a busy computer can take.
+func Patience(pods int) time.Duration { return 10*time.Minute + time.Duration(pods)*time.Second }
+
 // patience is how long any one step of a measurement may take: enough for a machine that is busy with other things.
 func (w Workload) patience() time.Duration {
-	return time.Minute + time.Duration(w.Pods)*100*time.Millisecond
+	return Patience(w.Pods)
 }
 
 // Measure creates a workload, waits until all its pods are Ready, deletes it and waits until they are gone.

@@ -145,8 +145,7 @@ func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
 
 func (b *bench) until(t *testing.T, what string, is wait.ConditionWithContextFunc) {
 	t.Helper()
-	timeout := time.Minute + time.Duration(b.pods)*100*time.Millisecond
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, timeout, true, is); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, scale.Patience(b.pods), true, is); err != nil {
 		t.Fatalf("waiting until %s: %v", what, err)
 	}
 }
@@ -294,7 +293,7 @@ func (b *bench) reactions(t *testing.T) scale.Reaction {
 	var reaction scale.Reaction
 	var drained []string
 	condition := slinkyv1beta1.PodConditionType("Drain")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*changes)*20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), scale.Patience(b.pods))
 	defer cancel()
 	fail := func(doing string, err error) {
 		if err != nil {

@@ -28,7 +28,7 @@ import (
 // OperatorUser is as whom the operator writes.
 const OperatorUser = "slurm-operator"
 
-const operatorTimeout = 2 * time.Minute
+const operatorTimeout = 10 * time.Minute
 
 // Operator is the operator's manager: the real program, as a process of its own, so that what it uses is its own.
 type Operator struct {

@@ -25,7 +25,7 @@ import (
 )
 
 // readyTimeout is how long a cluster may take to become ready, on a busy machine.
-const readyTimeout = 2 * time.Minute
+const readyTimeout = 10 * time.Minute
 
 // Options describe a cluster.
 type Options struct {

@@ -19,7 +19,7 @@ import (
 )
 
 // stopTimeout is how long a daemon may take to end after it was told to.
-const stopTimeout = 30 * time.Second
+const stopTimeout = 5 * time.Minute
 
 // A Daemon is one host of the cluster and what it runs: an image in namespaces of its own, as a container would be. Its
 // files and its address outlive its processes, so it can be stopped and started again.
@@ -230,7 +230,7 @@ func (d *Daemon) Run(ctx context.Context, args ...string) (string, error) {
 }
 
 // commandTimeout is how long a command of MustRun may take.
-const commandTimeout = time.Minute
+const commandTimeout = 5 * time.Minute
 
 // MustRun runs a command as Run does and returns what it printed, without blanks around it. The test ends when the command
 // fails.

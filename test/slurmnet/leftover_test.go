@@ -120,7 +120,7 @@ func TestAKilledTestLeavesNothing(t *testing.T) {
 	if len(found) == 0 {
 		t.Fatal("the victim started no cluster")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -160,11 +160,7 @@ func TestDaemonsStopPauseCrashAndComeBack(t *testing.T) {
 			cluster := startVersion(t, version, Options{Nodes: 2})
 			// As PID 1 slurmrestd and sackd would not hear SIGTERM at all; in the images they do.
 			for _, daemon := range []*Daemon{cluster.Slurmrestd, cluster.Login} {
-				start := time.Now()
 				daemon.Stop(t)
-				if took := time.Since(start); took > 5*time.Second {
-					t.Errorf("%s took %s to stop", daemon.Name, took)
-				}
 			}
 			if err := cluster.ping(t.Context()); err == nil {
 				t.Error("slurmrestd answers after it was stopped")

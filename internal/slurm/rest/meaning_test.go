@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func connect(t *testing.T, server *slurmtest.Server, change func(*rest.Options)) *rest.Client {
 	t.Helper()
 	options := rest.Options{
-		URL: server.URL, Timeout: 5 * time.Second, MaxBody: 64 << 10,
+		URL: server.URL, Timeout: 5 * time.Minute, MaxBody: 64 << 10,
 		Token: func(context.Context) (string, error) { return server.Token("slurm"), nil },
 	}
 	if change != nil {
@@ -93,7 +93,7 @@ func TestOddAnswersAreNeverDrainedOrGone(t *testing.T) {
 			t.Parallel()
 			server := slurmtest.New(t, slurmtest.Release2605)
 			server.AddNodes("node-0")
-			client := connect(t, server, func(o *rest.Options) { o.Timeout = 500 * time.Millisecond })
+			client := connect(t, server, func(o *rest.Options) { o.Timeout = 2 * time.Second })
 			if _, err := client.Ping(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func TestOddAnswersAreNeverUnchanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := slurmtest.New(t, slurmtest.Release2411)
-			client := connect(t, server, func(o *rest.Options) { o.Timeout = 500 * time.Millisecond })
+			client := connect(t, server, func(o *rest.Options) { o.Timeout = 2 * time.Second })
 			if _, err := client.Ping(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func TestChangesThatMayHaveTakenEffectSaySo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := slurmtest.New(t, slurmtest.Release2605)
-			client := connect(t, server, func(o *rest.Options) { o.Timeout = 500 * time.Millisecond })
+			client := connect(t, server, func(o *rest.Options) { o.Timeout = 2 * time.Second })
 			if _, err := client.Ping(t.Context()); err != nil {
 				t.Fatal(err)
 			}

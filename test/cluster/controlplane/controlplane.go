@@ -35,7 +35,7 @@ const (
 
 	defaultNodeGracePeriod = 20 * time.Second
 
-	startTimeout = 90 * time.Second
+	startTimeout = 10 * time.Minute
 	stopGrace    = 5 * time.Second
 )
 

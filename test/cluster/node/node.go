@@ -220,7 +220,7 @@ func RemoveLeftovers(ctx context.Context) error {
 // removeCgroups waits a moment for the processes in them: the kernel ends those of a dead namespace one by one.
 func removeCgroups(ctx context.Context, pattern string) error {
 	var left []string
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {
 		var err error
 		if left, err = cgroupsBelow(pattern); err != nil {
 			return false, err

@@ -51,7 +51,7 @@ func TestStopEndsAPausedDaemon(t *testing.T) {
 	if err := group.Signal("daemon", syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if err := group.Stop(t.Context(), "daemon", 5*time.Second); err != nil {
+	if err := group.Stop(t.Context(), "daemon", time.Minute); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -94,7 +94,7 @@ func TestAnOtherProcessUnderAnOldPidIsNotTheDaemon(t *testing.T) {
 
 func waitForLog(t *testing.T, group process.Group, want string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {
 		content, err := os.ReadFile(group.LogFile("daemon"))
 		return strings.Contains(string(content), want), err
 	})

@@ -300,7 +300,7 @@ func (w *world) acceptEverything(t *testing.T) (stop func()) {
 // endTrial waits for a trial and ends it with a report.
 func (w *world) endTrial(t *testing.T, report trial.Report) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
 		pod := w.runningTrial(ctx)
 		return pod != nil && w.finish(ctx, pod, report) == nil, nil
 	})
@@ -353,7 +353,7 @@ func (w *world) createPod(t *testing.T, name, address string, template corev1.Po
 // hasEvent waits for an event.
 func (w *world) hasEvent(t *testing.T, kind, reason, text string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 15*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
 		events := &eventsv1.EventList{}
 		if err := w.List(ctx, events); err != nil {
 			return false, err
@@ -459,12 +459,13 @@ func TestSessionOutlivesTheAccounting(t *testing.T) {
 	})
 }
 
-// I4: no reconcile waits for Slurm, whatever slurmrestd does.
+// I4: no reconcile waits for Slurm, whatever slurmrestd does. Requests to Slurm never time out here: a reconcile that waited
+// for one would be cancelled each time, and the test would give up.
 func TestSlurmThatHangsHoldsUpNothing(t *testing.T) {
 	world := newWorld(t)
+	world.slurmTimeout.Store(int64(24 * time.Hour))
 	controller := world.readyController(t)
 	world.slurm.Inject(slurmtest.Fault{Respond: slurmtest.Hang})
-	started := time.Now()
 	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
 	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
 	live := &corev1.ConfigMap{}
@@ -476,7 +477,4 @@ func TestSlurmThatHangsHoldsUpNothing(t *testing.T) {
 	})
 	world.create(t, newToken("frank"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": make([]byte, 32)}})
 	world.eventually(t, "frank-jwt-frank", &corev1.Secret{}, func() error { return nil })
-	if took := time.Since(started); took > 15*time.Second {
-		t.Errorf("it took %s", took)
-	}
 }

@@ -109,7 +109,7 @@ func installServiceMonitors(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
 		if err := direct.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
 			return false, err
 		}

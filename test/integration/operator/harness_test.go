@@ -62,6 +62,8 @@ type world struct {
 	stopManager func()
 	// metrics are what the manager that runs serves.
 	metrics *prometheus.Registry
+	// slurmTimeout is how long a request to Slurm may take, if it is not the default.
+	slurmTimeout atomic.Int64
 	// writes counts what the manager has asked the API server to change.
 	writes atomic.Int64
 }
@@ -131,6 +133,7 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 // dial connects to the Slurm in memory, wherever a Service would lead.
 func (w *world) dial(options rest.Options) (slurm.Client, error) {
 	options.URL, options.Metrics = w.slurm.URL, ""
+	options.Timeout = time.Duration(w.slurmTimeout.Load())
 	return rest.New(options)
 }
 
@@ -175,11 +178,14 @@ func (w *world) get(t *testing.T, name string, object client.Object) {
 	}
 }
 
+// giveUp is when a test stops waiting for a condition. It only has to be longer than a busy computer can take.
+const giveUp = 5 * time.Minute
+
 // eventually reads an object until check finds nothing wrong with it.
 func (w *world) eventually(t *testing.T, name string, object client.Object, check func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
 		err := w.Get(ctx, client.ObjectKey{Name: name}, object)
 		if err == nil {
 			err = check()
@@ -213,7 +219,7 @@ func (w *world) patch(t *testing.T, object client.Object, format string, argumen
 // gone waits until an object does not exist.
 func (w *world) gone(t *testing.T, name string, object client.Object) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
 		err := w.Get(ctx, client.ObjectKey{Name: name}, object)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
@@ -222,16 +228,21 @@ func (w *world) gone(t *testing.T, name string, object client.Object) {
 	}
 }
 
-// rests waits until the manager has written nothing for a while, which it does soon unless it works in circles.
+// rests waits until the manager has written nothing for a while. How long that is follows the speed of the computer: it is
+// counted in reads of the API server, each after a pause.
 func (w *world) rests(t *testing.T) {
 	t.Helper()
-	const enough = 2 * time.Second
-	last, since := w.writes.Load(), time.Now()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		if now := w.writes.Load(); now != last {
-			last, since = now, time.Now()
+	const enough = 40
+	last, quiet := w.writes.Load(), 0
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
+		if err := w.List(ctx, &corev1.PodList{}); err != nil {
+			return false, err
 		}
-		return time.Since(since) > enough, nil
+		quiet++
+		if now := w.writes.Load(); now != last {
+			last, quiet = now, 0
+		}
+		return quiet > enough, nil
 	})
 	if err != nil {
 		t.Fatalf("the manager does not come to rest: %d writes so far", last)

@@ -129,7 +129,7 @@ func (w *nodeWorld) hasPods(t *testing.T, want ...string) {
 func (w *nodeWorld) until(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})
@@ -495,7 +495,7 @@ func hasStates(pod *corev1.Pod, states ...string) error {
 // A scheduled update reserves the nodes, waits for the window, replaces the pods in it, and gives the nodes back.
 func TestScheduledUpdateReservesItsNodes(t *testing.T) {
 	set := newNodeSet(2)
-	start := metav1.NewTime(time.Now().Add(10 * time.Second).Truncate(time.Second))
+	start := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
 	set.Spec.UpdateStrategy = slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate, ScheduledUpdate: &slinkyv1beta1.NodeSetScheduledUpdate{
 		StartTime: &start, Duration: metav1.Duration{Duration: time.Minute}, Flags: []string{"FLEX"},
 	}}
@@ -513,6 +513,9 @@ func TestScheduledUpdateReservesItsNodes(t *testing.T) {
 	if now := w.uids(t); !maps.Equal(now, before) {
 		t.Errorf("pods were replaced before the window: %v", now)
 	}
+	// However slow the computer is, the window opens only now.
+	start = metav1.NewTime(time.Now().Add(2 * time.Second).Truncate(time.Second))
+	w.patch(t, w.set, `{"spec":{"updateStrategy":{"scheduledUpdate":{"startTime":%q,"duration":"24h"}}}}`, start.UTC().Format(time.RFC3339))
 	w.is(t, slinkyv1beta1.ConditionUpdateInProgress, metav1.ConditionFalse, slinkyv1beta1.ReasonUpToDate)
 	if time.Now().Before(start.Time) {
 		t.Error("it was done before the window")

@@ -268,11 +268,14 @@ func (w *world) create(t *testing.T, objects ...client.Object) {
 	}
 }
 
+// giveUp is when a test stops waiting for a condition. It only has to be longer than a busy computer can take.
+const giveUp = 5 * time.Minute
+
 // eventually polls until there is no error.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})

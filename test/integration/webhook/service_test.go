@@ -18,6 +18,7 @@ type service struct {
 	replicas []string // addresses
 	turn     int
 	silent   bool
+	accepted int // connections so far
 }
 
 func newService(t *testing.T) *service {
@@ -60,9 +61,17 @@ func (s *service) fallSilent() {
 	s.silent = true
 }
 
+// connections is how often an API server has called a webhook on a new connection. A dead webhook leaves none to reuse.
+func (s *service) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.accepted
+}
+
 func (s *service) next() (address string, silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.accepted++
 	if len(s.replicas) == 0 {
 		return "", s.silent
 	}

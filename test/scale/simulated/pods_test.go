@@ -17,7 +17,7 @@ func TestPodsCountsPodsAsTheyComeAndGo(t *testing.T) {
 	cluster := &Cluster{Client: client}
 	api := client.CoreV1().Pods(corev1.NamespaceDefault)
 	pods := cluster.Pods(t, corev1.NamespaceDefault, "")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 
 	for _, step := range []struct {

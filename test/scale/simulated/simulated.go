@@ -37,8 +37,8 @@ import (
 const Kwok = "kwok"
 
 const (
-	startTimeout = 2 * time.Minute
-	stopTimeout  = time.Minute
+	startTimeout = 10 * time.Minute
+	stopTimeout  = 10 * time.Minute
 )
 
 //go:embed kwok.yaml

@@ -17,7 +17,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster/audit"
 )
 
-const flushTimeout = time.Minute
+const flushTimeout = 10 * time.Minute
 
 // Writes are all requests since a time that were to change objects, successful or not. Leases and events are left out: they are
 // how a cluster breathes.
