@@ -4,18 +4,25 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 export CGO_ENABLED ?= 0
-# Of this checkout alone: golangci-lint keeps findings with the path of the file, and would report them in another checkout
-# under a path that no exclusion matches.
-export GOLANGCI_LINT_CACHE ?= $(CURDIR)/bin/lint-cache
+# The same flags for every build, here and in hack/binaries, so that a package is compiled once for the operator, the tests, the
+# linters and the tools. Their modules also agree on the versions of what they share: see hack/align-modules.
+export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
+# Outside of the checkout, so that a new clone in the same place has it, but not shared with other checkouts: golangci-lint keeps
+# findings with the path of the file, and would report them in another checkout under a path that no exclusion matches.
+export GOLANGCI_LINT_CACHE ?= $(or $(SLURM_OPERATOR_CACHE),$(HOME)/.cache/slurm-operator)/lint$(CURDIR)
 NODES ?= 3
 CYCLES ?= 20
 HOURS ?= 1
 PODS ?= 1000,5000
 INPUTS ?= 100000
+# The packages that are fuzzed (all that have a target), and those that are tested with the race detector.
+FUZZ ?=
+RACE ?= ./...
 # The sequences of the model test, the first of them, and the only one if SEED is given.
 N ?= 10000
 FROM ?= 1
 SEED ?= 0
+SCALE ?= .
 SCALE_FLAGS ?= -docs=baseline
 # The Slurm versions that tests run on, and which end-to-end tests.
 SLURM ?= 26.05,24.11
@@ -30,12 +37,13 @@ HELMTOOL := go tool -modfile=hack/tools/helm/go.mod
 TAGS := integration,slurm,cluster,e2e,scale,mutation,soak
 # What each test says is kept too, for the proof that every requirement has one that passed.
 RECORDS := $(shell mkdir -p bin/tests)bin/tests
-TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-empty-pkg --format pkgname --
+# The linters vet. No test has less than two hours: how long a test takes is not what fails it.
+TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-empty-pkg --format pkgname -- -vet=off -timeout 2h
 # What the end-to-end tests sum up is in the record of them alone.
 TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
-.PHONY: help deps build binaries images sbom generate charts verify lint test test-integration test-charts test-slurm \
+.PHONY: help deps build binaries images sbom generate charts verify lint test test-race test-integration test-charts test-slurm \
     fuzz test-model test-mutations bench-slurm test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator $(DEVCLUSTER)
 
@@ -80,15 +88,19 @@ verify: ## Prove that everything generated is current
 
 lint: ## Run the linters
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags $(TAGS)
-	shellcheck hack/fuzz hack/generate.sh hack/install-packages hack/verify-generated hack/with-cluster .ci/run
+	hack/align-modules --check
+	shellcheck hack/align-modules hack/fuzz hack/generate.sh hack/install-packages hack/verify-generated hack/with-cluster .ci/run
 
 ##@ Test
 test: ## Run the unit tests
-	CGO_ENABLED=1 $(TEST) -race ./...
-	go -C hack/tools test ./...
+	$(TEST) ./...
+	go -C hack/tools test -vet=off ./...
+
+test-race: ## Run the unit tests, or those of the packages RACE, with the race detector
+	$(patsubst --,--raw-command -- env CGO_ENABLED=1 go test -json,$(TEST)) -race $(RACE)
 
 test-integration: ## Run the tests that need an API server
-	$(TEST) -tags integration -count=1 -timeout 30m ./test/integration/...
+	$(TEST) -tags integration -count=1 ./test/integration/...
 
 test-charts: ## Test the Helm charts, without a cluster
 	$(HELMTOOL) helm-unittest --strict charts/slurm-operator charts/slurm
@@ -96,10 +108,10 @@ test-charts: ## Test the Helm charts, without a cluster
 
 # One package at a time: the kernel gives the number of a namespace that has gone to the next one, whoever makes it.
 test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
-	$(TEST) -tags slurm -count=1 -p 1 -timeout 30m ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker
+	$(TEST) -tags slurm -count=1 -p 1 ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker
 
-fuzz: ## Fuzz every target with INPUTS (100000) inputs
-	hack/fuzz $(INPUTS)
+fuzz: ## Fuzz every target, or those of the packages FUZZ, with INPUTS (100000) inputs
+	hack/fuzz $(INPUTS) $(FUZZ)
 
 PLAN := ./internal/controller/nodeset/plan
 test-model: ## Let N (10000) random sequences happen to a NodeSet, from FROM (1) on; SEED repeats one
@@ -112,21 +124,21 @@ bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and
 	go test -tags slurm -run '^$$' -bench Mirror -benchtime 1x -timeout 2h ./internal/slurm/bench -args -nodes=5000,16000
 
 test-e2e: ## Run the core of the end-to-end tests, or E2E, on the cluster of KUBECONFIG or on one of our own (root)
-	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 60m -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) -kills=$(KILLS) -failovers=$(FAILOVERS)
+	hack/with-cluster $(TEST) -tags e2e -count=1 -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) -kills=$(KILLS) -failovers=$(FAILOVERS)
 	@$(TOTALS)
 
 test-e2e-full: ## Run every end-to-end test, and compare the roles with what was used of them (root)
-	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 3h ./test/e2e/... -args -slurm=$(SLURM) -kills=$(KILLS) -failovers=$(FAILOVERS) -roles
+	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 12h ./test/e2e/... -args -slurm=$(SLURM) -kills=$(KILLS) -failovers=$(FAILOVERS) -roles
 	@$(TOTALS)
 
 soak: ## Let everything happen at random for HOURS (1), and draw what the operator uses into bin/soak.html (root)
 	hack/with-cluster $(TEST) -tags e2e,soak -count=1 -timeout 0 -run '^TestSoak$$' ./test/e2e -args -slurm=$(SLURM) -soak=$(HOURS)h -kills=1 -failovers=1
 
 test-cluster: $(DEVCLUSTER) ## Prove our own cluster: its faults, and CYCLES (20) times up and down (root)
-	$(TEST) -tags cluster -count=1 -timeout 60m ./test/cluster -args -devcluster=$(CURDIR)/$(DEVCLUSTER) -cycles=$(CYCLES)
+	$(TEST) -tags cluster -count=1 ./test/cluster -args -devcluster=$(CURDIR)/$(DEVCLUSTER) -cycles=$(CYCLES)
 
 test-scale: ## Measure PODS (1000,5000) simulated pods and write the figures into docs/scale.md
-	$(TEST) -tags scale -count=1 -v -timeout 3h ./test/scale -args -pods=$(PODS) $(SCALE_FLAGS)
+	$(TEST) -tags scale -count=1 -v -timeout 12h -run '$(SCALE)' ./test/scale -args -pods=$(PODS) $(SCALE_FLAGS)
 
 verify-requirements: ## Prove that the tests of every requirement and invariant passed in the runs recorded here
 	go run ./hack/requirements docs/requirements.md $(RECORDS)
