@@ -33,7 +33,7 @@ func TestOperatorIsNotRoot(t *testing.T) {
 		}
 		_, user, _ := strings.Cut(stage, "\nUSER ")
 		user, _, _ = strings.Cut(user, "\n")
-		for _, id := range strings.Split(user, ":") {
+		for id := range strings.SplitSeq(user, ":") {
 			if number, err := strconv.Atoi(id); err != nil || number <= 0 {
 				t.Errorf("the image on %s runs as %q", base, user)
 			}

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,7 +122,7 @@ func TestContentsAreReadOnceForEachVersion(t *testing.T) {
 	cached.secret = version("3", "own")
 	read("own", 2)
 	for i := range maxContents + 10 {
-		reader.remember(contents{name: client.ObjectKey{Name: fmt.Sprint(i)}})
+		reader.remember(contents{name: client.ObjectKey{Name: strconv.Itoa(i)}})
 	}
 	if len(reader.read) > maxContents {
 		t.Errorf("%d are kept", len(reader.read))

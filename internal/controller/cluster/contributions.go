@@ -123,4 +123,3 @@ func leftOutMessage(sets []leftOut) string {
 	return fmt.Sprintf("without what these NodeSets ask for: %s. Correct spec.partition.config, or the GRES in spec.gres and spec.extraConf, of the NodeSet; "+
 		"what it had in force before stays in force", strings.Join(texts, "; "))
 }
-

@@ -132,9 +132,16 @@ func progress(scope *scope, wanted candidate) plan {
 		return plan{candidate: wanted, stage: begin, endTrial: run != nil}
 	}
 	report, done := reportOf(run)
-	switch {
-	case !done:
+	if !done {
 		return plan{candidate: wanted, stage: trying, detail: status.PodTrouble([]corev1.Pod{*run})}
+	}
+	return conclude(scope, wanted, report)
+}
+
+// conclude is what follows from the report of a finished validation run.
+func conclude(scope *scope, wanted candidate, report trial.Report) plan {
+	run := scope.trial
+	switch {
 	case report.Outcome == trial.Accepted && (len(report.LeftOut) > 0 || report.AllLeftOut):
 		if run.Annotations[annotationInForce] != scope.hashInForce() {
 			return plan{candidate: wanted, stage: begin, endTrial: true} // what was accepted is not what this would make
