@@ -91,13 +91,25 @@ func (w *world) cached(t *testing.T, options cache.Options) (counts map[string]i
 	if !kept.WaitForCacheSync(ctx) { // which waits for the start
 		t.Fatal("the cache does not start")
 	}
+	counts = countContents(t, kept)
+	heap = heapInUse() - before
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	return counts, heap
+}
+
+// countContents counts the objects that are cached with what is in them.
+func countContents(t *testing.T, kept cache.Cache) map[string]int {
+	t.Helper()
 	pods, secrets, configMaps := &corev1.PodList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}
 	for _, list := range []client.ObjectList{pods, secrets, configMaps} {
-		if err := kept.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := kept.List(t.Context(), list, client.UnsafeDisableDeepCopy); err != nil {
 			t.Fatal(err)
 		}
 	}
-	counts = map[string]int{}
+	counts := map[string]int{}
 	for i := range pods.Items {
 		counts["Pod"] += min(len(pods.Items[i].Spec.Containers), 1)
 	}
@@ -107,13 +119,7 @@ func (w *world) cached(t *testing.T, options cache.Options) (counts map[string]i
 	for i := range configMaps.Items {
 		counts["ConfigMap"] += min(len(configMaps.Items[i].Data), 1)
 	}
-	pods, secrets, configMaps = nil, nil, nil
-	heap = heapInUse() - before
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	return counts, heap
+	return counts
 }
 
 func heapInUse() int64 {

@@ -74,7 +74,7 @@ func TestUnreadablePartitionHoldsUpOnlyItsNodeSet(t *testing.T) {
 	// A typo in a partition that is in force: what is in force stays, and jobs with it.
 	world.patch(t, gpu, `{"spec":{"partition":{"config":"MaxTime"}}}`)
 	world.leavesOut(t, "NodeSet gpu", "spec.partition.config", `"MaxTime"`, "write Key=Value")
-	world.hasEvent(t, corev1.EventTypeWarning, slinkyv1beta1.ReasonNodeSetLeftOut, "NodeSet gpu")
+	world.warns(t, slinkyv1beta1.ReasonNodeSetLeftOut, "NodeSet gpu")
 	world.create(t, withPartition("cpu", ""))
 	world.inForce(t, []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "PartitionName=cpu Nodes=cpu"})
 	// A new one with a typo: it has no partition yet.
@@ -108,7 +108,7 @@ func TestRefusedPartitionHoldsUpOnlyItsNodeSet(t *testing.T) {
 	refusal := trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5", LeftOut: []trial.LeftOut{{NodeSet: "gpu", Detail: "slurm.conf line 30: Bad value soon for MaxTime"}}}
 	world.endTrial(t, refusal)
 	world.leavesOut(t, "NodeSet gpu", "spec.partition.config", "Bad value soon for MaxTime")
-	world.hasEvent(t, corev1.EventTypeWarning, slinkyv1beta1.ReasonNodeSetLeftOut, "Bad value soon")
+	world.warns(t, slinkyv1beta1.ReasonNodeSetLeftOut, "Bad value soon")
 	world.rests(t)
 	world.inForce(t, []string{"PartitionName=gpu Nodes=gpu MaxTime=60"}, "soon")
 

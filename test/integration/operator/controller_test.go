@@ -145,7 +145,7 @@ func TestRefusedConfigurationIsHeldBack(t *testing.T) {
 			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonRefused),
 			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonRefused))
 	})
-	world.hasEvent(t, corev1.EventTypeWarning, slinkyv1beta1.ReasonRefused, "slurm.conf line 21")
+	world.warns(t, slinkyv1beta1.ReasonRefused, "slurm.conf line 21")
 	live, now := &corev1.ConfigMap{}, &appsv1.StatefulSet{}
 	world.get(t, "slurm-config", live)
 	world.get(t, "slurm-controller", now)
@@ -350,8 +350,8 @@ func (w *world) createPod(t *testing.T, name, address string, template corev1.Po
 	}
 }
 
-// hasEvent waits for an event.
-func (w *world) hasEvent(t *testing.T, kind, reason, text string) {
+// warns waits for a warning event.
+func (w *world) warns(t *testing.T, reason, text string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
 		events := &eventsv1.EventList{}
@@ -359,11 +359,11 @@ func (w *world) hasEvent(t *testing.T, kind, reason, text string) {
 			return false, err
 		}
 		return slices.ContainsFunc(events.Items, func(event eventsv1.Event) bool {
-			return event.Type == kind && event.Reason == reason && strings.Contains(event.Note, text)
+			return event.Type == corev1.EventTypeWarning && event.Reason == reason && strings.Contains(event.Note, text)
 		}), nil
 	})
 	if err != nil {
-		t.Errorf("there is no %s event %s with %q: %v", kind, reason, text, err)
+		t.Errorf("there is no warning %s with %q: %v", reason, text, err)
 	}
 }
 

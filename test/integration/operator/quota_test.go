@@ -136,7 +136,7 @@ func TestQuotaThatRefusesAPodIsNamed(t *testing.T) {
 		}
 		return nil
 	})
-	world.hasEvent(t, corev1.EventTypeWarning, slinkyv1beta1.ReasonQuotaExceeded, "tight")
+	world.warns(t, slinkyv1beta1.ReasonQuotaExceeded, "tight")
 	world.setLimit(t, quota, corev1.ResourceList{})
 	// The next change of anything tries again at once, and time does too.
 	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)

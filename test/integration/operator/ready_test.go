@@ -5,6 +5,7 @@ package operator_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -60,9 +61,7 @@ func TestNoSecretInObjectsOrMetrics(t *testing.T) {
 	for _, name := range []string{"slurm-auth-slurm", "slurm-auth-jwt"} {
 		secret := &corev1.Secret{}
 		world.get(t, name, secret)
-		for key, value := range secret.Data {
-			secrets[key] = value
-		}
+		maps.Copy(secrets, secret.Data)
 	}
 	if len(secrets["slurm.key"]) != 1024 || len(secrets["jwt_hs256.key"]) != 32 {
 		t.Fatalf("%d secrets", len(secrets))
