@@ -129,7 +129,7 @@ func (s *Snapshot) occupation(pod *Pod) string {
 	load := s.load(pod)
 	what := fmt.Sprintf("%s runs job %d", pod.Node, load.Job)
 	switch jobs := load.Jobs(); {
-	case jobs == 0:
+	case jobs == 0 || load.Job == 0: // in a large queue it is found out later which jobs
 		return pod.Node + " has something allocated"
 	case jobs > 1:
 		what = fmt.Sprintf("%s runs %d jobs", pod.Node, jobs)

@@ -104,6 +104,9 @@ func TestReleaseSaysWhichJobsAreInTheWay(t *testing.T) {
 		"several jobs": {many(busy(0, time.Hour), func(s *plan.Snapshot) {
 			s.Slurm.Loads["gpu-0"] = slurm.Load{Running: 2, Completing: 1, Job: 7, Until: epoch.Add(time.Hour)}
 		}), "gpu-0 runs 3 jobs until 2026-03-01 13:00 UTC"},
+		"jobs of a large queue that are not known yet": {func(s *plan.Snapshot) {
+			s.Slurm.Loads["gpu-0"] = slurm.Load{Running: 1, Unlimited: true}
+		}, "gpu-0 has something allocated"},
 		"no known job": {record(0, func(n *slurm.Node) { n.AllocatedCPUs = 1 }), "gpu-0 has something allocated"},
 	} {
 		t.Run(name, func(t *testing.T) {
