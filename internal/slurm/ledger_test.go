@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -146,17 +147,25 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after string
 		afterNodes    bool // and not before them
+		counts        bool
 	}{
-		"suspended before": {before: "RUNNING", after: "SUSPENDED"},
-		"resumed before":   {before: "SUSPENDED", after: "RUNNING"},
-		"resumed after":    {before: "SUSPENDED", after: "RUNNING", afterNodes: true},
+		"suspended before":          {before: "RUNNING", after: "SUSPENDED"},
+		"resumed before":            {before: "SUSPENDED", after: "RUNNING"},
+		"resumed after":             {before: "SUSPENDED", after: "RUNNING", afterNodes: true},
+		"suspended before, counted": {before: "RUNNING", after: "SUSPENDED", counts: true},
+		"resumed after, counted":    {before: "SUSPENDED", after: "RUNNING", afterNodes: true, counts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cluster := newScripted("a")
+				var reader Reader = cluster
+				waiting := 1500
+				if test.counts {
+					reader, waiting = counted{cluster}, 15_000
+				}
 				cluster.nodes["a"] = Node{Name: "a", State: StateMixed, Flags: FlagDrain, AllocatedCPUs: 1}
-				cluster.jobs = append(queued(10, 1500), Job{ID: 7, States: []string{"RUNNING"}, Nodes: "a"})
-				mirror := NewMirror(cluster, MirrorOptions{}) // it does not run, so that it reads no details after the polls
+				cluster.jobs = append(queued(10, waiting), Job{ID: 7, States: []string{"RUNNING"}, Nodes: "a"})
+				mirror := NewMirror(reader, MirrorOptions{}) // it does not run, so that it reads no details after the polls
 				if poll := mirror.poll(t.Context(), true); poll.Err != nil {
 					t.Fatal(poll.Err)
 				}
@@ -166,9 +175,9 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 				happened := false
 				change := func() {
 					cluster.afterStates, cluster.afterNodes, happened = nil, nil, true
-					cluster.jobs[1500].States = []string{test.after}
+					cluster.jobs[waiting].States = []string{test.after}
 				}
-				cluster.jobs[1500].States, cluster.nodes["a"], cluster.nodesAt = []string{test.before}, drained("a"), time.Now().Unix()
+				cluster.jobs[waiting].States, cluster.nodes["a"], cluster.nodesAt = []string{test.before}, drained("a"), time.Now().Unix()
 				if cluster.afterStates = change; test.afterNodes {
 					cluster.afterStates, cluster.afterNodes = nil, change
 				}
@@ -240,6 +249,62 @@ func TestLargeQueueLosesNoNodesWhenJobsFail(t *testing.T) {
 		take(t, changes)
 		if node, _ := mirror.Snapshot().Node("a"); node.State != StateDown {
 			t.Errorf("node is %s", node.State)
+		}
+	})
+}
+
+// A counted cluster also counts its jobs, as slurmctld's metrics do.
+type counted struct{ *scripted }
+
+func (c counted) JobCensus(context.Context) (JobCensus, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked["census"]++
+	if c.afterStates != nil {
+		defer c.afterStates()
+	}
+	census := JobCensus{Jobs: len(c.jobs)}
+	for i := range c.jobs {
+		switch job := &c.jobs[i]; {
+		case job.Completing():
+			census.Completing++
+		case job.Pending():
+			census.Pending++
+		case job.Running():
+			census.Running++
+		case job.Holds():
+			census.Hidden++
+		}
+	}
+	return census, c.err
+}
+
+func TestHugeQueueIsOnlyCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a", "busy")
+		cluster.nodes["a"], cluster.nodes["busy"] = drained("a"), Node{Name: "busy", State: StateAllocated, Flags: FlagDrain}
+		cluster.jobs = append(queued(10, 100_000), Job{ID: 7, States: []string{"RUNNING"}, Nodes: "busy"})
+		mirror := runMirror(t, counted{cluster})
+		snapshot, vacancy := refreshed(t, mirror, "a")
+		if vacancy != Drained || snapshot.Pending != 100_000 || snapshot.Running != 1 || snapshot.Loads["busy"].Running != 1 {
+			t.Errorf("node is %s: %+v", vacancy, snapshot.Queue)
+		}
+		if _, vacancy = refreshed(t, mirror, "busy"); vacancy != Occupied {
+			t.Errorf("a busy node is %s", vacancy)
+		}
+		cluster.set(func() {
+			if cluster.asked["states"]+cluster.asked["jobs"]+cluster.asked["job"] > 0 {
+				t.Errorf("requests were %v", cluster.asked)
+			}
+			cluster.jobs[100_000] = Job{ID: 7, States: []string{"SUSPENDED"}, Nodes: "a"}
+		})
+		if _, vacancy = refreshed(t, mirror, "a"); vacancy != Occupied {
+			t.Errorf("the node of a suspended job is %s", vacancy)
+		}
+		cluster.set(func() { cluster.jobs[100_000] = Job{ID: 7, States: []string{"CANCELLED", "COMPLETING"}, Nodes: "a"} })
+		time.Sleep(time.Minute)
+		if _, vacancy = refreshed(t, mirror, "gone"); vacancy != Uncertain {
+			t.Errorf("a node that Slurm does not have is %s while some job is cleaned up", vacancy)
 		}
 	})
 }

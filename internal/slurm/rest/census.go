@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,20 +20,60 @@ const maxCensus = 16 << 20
 // Census counts the nodes of each partition by state, as slurmctld itself tells in its metrics from 26.05 on, if they are
 // switched on. They are cheap, and show what slurmctld does to nodes by itself. It fails when Options has no Metrics.
 func (c *Client) Census(ctx context.Context) (map[string]int64, error) {
+	return c.measure(ctx, "census", "partitions", func(name string) bool {
+		// free memory changes with every ping
+		return strings.HasPrefix(name, "slurm_partition_nodes_") && !strings.Contains(name, "_mem_free")
+	})
+}
+
+// JobCensus counts the jobs by state, from the same source. It costs slurmctld milliseconds, however many jobs there are.
+func (c *Client) JobCensus(ctx context.Context) (slurm.JobCensus, error) {
+	counts, err := c.measure(ctx, "job-census", "jobs", func(name string) bool {
+		return name == "slurm_jobs" || strings.HasPrefix(name, "slurm_jobs_")
+	})
+	if err != nil {
+		return slurm.JobCensus{}, err
+	}
+	for _, name := range slices.Concat([]string{"", "_completing", "_stageout"}, baseStates) {
+		if _, ok := counts["slurm_jobs"+name]; !ok {
+			return slurm.JobCensus{}, malformed("job-census", fmt.Errorf("slurm_jobs%s is missing", name))
+		}
+	}
+	// What has none of the states that we know is hidden too.
+	hidden := counts["slurm_jobs"] + counts["slurm_jobs_suspended"] + counts["slurm_jobs_stageout"]
+	for _, state := range baseStates {
+		hidden -= counts["slurm_jobs"+state]
+	}
+	return slurm.JobCensus{
+		Jobs: int(counts["slurm_jobs"]), Pending: int(counts["slurm_jobs_pending"]), Running: int(counts["slurm_jobs_running"]),
+		Completing: int(counts["slurm_jobs_completing"]), Hidden: int(hidden),
+	}, nil
+}
+
+// baseStates are the metrics of jobs of which each job is in one.
+var baseStates = []string{
+	"_pending", "_running", "_suspended", "_completed", "_cancelled", "_failed", "_timeout", "_node_failed", "_preempted", "_bootfail",
+	"_deadline", "_outofmemory",
+}
+
+// measure reads those of slurmctld's metrics that are wanted.
+func (c *Client) measure(ctx context.Context, call, path string, wanted func(name string) bool) (map[string]int64, error) {
 	if c.options.Metrics == "" {
-		return nil, &slurm.Error{Kind: slurm.Unsupported, Op: "census", Err: errors.New("no URL of slurmctld's metrics is known")}
+		return nil, &slurm.Error{Kind: slurm.Unsupported, Op: call, Err: errors.New("no URL of slurmctld's metrics is known")}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	start := time.Now()
-	census, received, err := c.census(ctx)
-	c.observe("census", start, outcome{bytes: received}, err)
-	return census, err
+	counts, received, err := c.metrics(ctx, call, path, wanted)
+	c.observe(call, start, outcome{bytes: received}, err)
+	return counts, err
 }
 
-func (c *Client) census(ctx context.Context) (census map[string]int64, received int64, err error) {
-	failure := &slurm.Error{Op: "census"}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.options.Metrics, "/")+"/metrics/partitions", nil)
+func (c *Client) metrics(
+	ctx context.Context, call, path string, wanted func(name string) bool,
+) (counts map[string]int64, received int64, err error) {
+	failure := &slurm.Error{Op: call}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.options.Metrics, "/")+"/metrics/"+path, nil)
 	if err != nil {
 		failure.Kind, failure.Err = slurm.Rejected, err
 		return nil, 0, failure
@@ -48,21 +89,21 @@ func (c *Client) census(ctx context.Context) (census map[string]int64, received 
 		return nil, 0, failure
 	}
 	body := &boundedReader{reader: response.Body, left: maxCensus}
-	census, err = parseCensus(bufio.NewScanner(body))
+	counts, err = parseCensus(bufio.NewScanner(body), wanted)
 	if err != nil {
 		failure.Kind, failure.Err = readKind(ctx, err), err
 		return nil, maxCensus - body.left, failure
 	}
-	return census, maxCensus - body.left, nil
+	return counts, maxCensus - body.left, nil
 }
 
 // parseCensus reads lines such as slurm_partition_nodes_drain{partition="all"} 1.
-func parseCensus(lines *bufio.Scanner) (map[string]int64, error) {
+func parseCensus(lines *bufio.Scanner, wanted func(name string) bool) (map[string]int64, error) {
 	census := map[string]int64{}
 	for lines.Scan() {
 		name, value, found := strings.Cut(lines.Text(), " ")
-		if !found || !strings.HasPrefix(name, "slurm_partition_nodes_") || strings.Contains(name, "_mem_free") {
-			continue // free memory changes with every ping
+		if !found || !wanted(name) {
+			continue
 		}
 		count, err := strconv.ParseFloat(value, 64)
 		if err != nil {

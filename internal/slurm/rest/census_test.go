@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"testing"
@@ -37,5 +38,34 @@ func TestCensusIsNotThereForAll(t *testing.T) {
 	with := connect(t, server, func(o *rest.Options) { o.Metrics = server.URL })
 	if _, err := with.Census(t.Context()); err == nil {
 		t.Error("24.11 has no metrics")
+	}
+}
+
+func TestJobCensus(t *testing.T) {
+	server := slurmtest.New(t, slurmtest.Release2605)
+	server.AddNodes("node-0")
+	client := connect(t, server, func(o *rest.Options) { o.Metrics = server.URL })
+	var first int64
+	for range 3 {
+		id, err := client.SubmitJob(t.Context(), slurm.JobRequest{Script: "sleep 100", Nodes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = cmp.Or(first, id)
+	}
+	want := slurm.JobCensus{Jobs: 3, Pending: 1, Running: 2}
+	if census, err := client.JobCensus(t.Context()); err != nil || census != want {
+		t.Errorf("census is %+v, want %+v: %v", census, want, err)
+	}
+	server.SuspendJob(first)
+	if census, err := client.JobCensus(t.Context()); err != nil || census.Hidden != 1 {
+		t.Errorf("census is %+v with a suspended job: %v", census, err)
+	}
+	// Metrics that are switched off, or not all there, prove nothing.
+	for _, body := range []string{"", "slurm_jobs 5\n"} {
+		server.Inject(slurmtest.Fault{Times: 1, Respond: slurmtest.Answer(200, body)})
+		if census, err := client.JobCensus(t.Context()); !errors.Is(err, slurm.Malformed) {
+			t.Errorf("census of %q is %+v: %v", body, census, err)
+		}
 	}
 }

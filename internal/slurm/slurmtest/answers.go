@@ -293,6 +293,31 @@ func (s *Server) listReservations(w http.ResponseWriter, r *http.Request) {
 	s.sendList(w, object{"reservations": list, "last_update": set(s.clock().Unix())}, nil)
 }
 
+// jobMetrics counts jobs as slurmctld does.
+func (s *Server) jobMetrics(w http.ResponseWriter) {
+	counts := map[string]int{"": 0, "_completing": 0, "_stageout": 0}
+	for _, state := range []string{
+		"pending", "running", "suspended", "completed", "cancelled", "failed", "timeout", "node_failed", "preempted", "bootfail", "deadline", "outofmemory",
+	} {
+		counts["_"+state] = 0
+	}
+	for _, job := range s.jobs {
+		state := "_" + strings.ToLower(job.base)
+		if job.base == "NODE_FAIL" {
+			state = "_node_failed"
+		}
+		number := len(job.names())
+		counts[""] += number
+		counts[state] += number
+		if !job.completing.IsZero() {
+			counts["_completing"]++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(w, "slurm_jobs%s %d\n", name, counts[name])
+	}
+}
+
 // metrics counts nodes as slurmctld does, by some of the states. The free memory is never the same.
 func (s *Server) metrics(w http.ResponseWriter) {
 	counts := map[string]int{"idle": 0, "alloc": 0, "mixed": 0, "down": 0, "drain": 0, "no_resp": 0, "cg": 0}

@@ -190,8 +190,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.advance()
-	if r.URL.Path == "/metrics/partitions" && !s.old() && !s.down {
-		s.metrics(w)
+	if metrics, ok := strings.CutPrefix(r.URL.Path, "/metrics/"); ok && !s.old() && !s.down {
+		switch metrics {
+		case "partitions":
+			s.metrics(w)
+		case "jobs":
+			s.jobMetrics(w)
+		}
 		return
 	}
 	if !ok || !slices.Contains(s.apis, api) {
