@@ -79,25 +79,25 @@ func TestRealSlurm(t *testing.T) {
 	}
 }
 
-// With slurmctld's metrics a mirror sees what slurmctld does by itself, also when it does not list nodes without a sign.
-func TestMirrorSeesASilentNode(t *testing.T) {
-	t.Parallel()
-	cluster := slurmnet.Start(t, slurmnet.Options{Version: "26.05", Nodes: 2, ExtraConf: "SlurmdTimeout=10"})
-	address, err := cluster.Run(t.Context(), "getent", "hosts", "slurmctld")
-	must(t, err)
-	client, err := rest.New(rest.Options{
-		URL: cluster.URL, Metrics: "http://" + strings.Fields(address)[0] + ":6817", Token: always(cluster.Token("root")),
-	})
-	must(t, err)
-	t.Cleanup(client.Close)
+// newMirror runs a mirror until the test ends that does not list nodes without a sign.
+func newMirror(t *testing.T, client slurm.Reader) *slurm.Mirror {
+	t.Helper()
 	mirror := slurm.NewMirror(client, slurm.MirrorOptions{
 		Fast: 100 * time.Millisecond, Slow: 500 * time.Millisecond, Noise: 1, MaxQuiet: time.Hour,
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { mirror.Run(ctx, func(slurm.Poll) {}) })
-	defer running.Wait()
-	defer stop()
+	t.Cleanup(func() { stop(); running.Wait() })
+	return mirror
+}
+
+// With slurmctld's metrics a mirror sees what slurmctld does by itself, also when it does not list nodes without a sign.
+func TestMirrorSeesASilentNode(t *testing.T) {
+	t.Parallel()
+	cluster := slurmnet.Start(t, slurmnet.Options{Version: "26.05", Nodes: 2, ExtraConf: "SlurmdTimeout=10"})
+	client := connectMetrics(t, cluster)
+	mirror := newMirror(t, client)
 	responding := func() error {
 		if snapshot := mirror.Snapshot(); snapshot != nil {
 			if node, ok := snapshot.Node("node-1"); ok && node.Responding() {
@@ -173,4 +173,43 @@ func TestNothingIsHiddenFromTheSlurmUser(t *testing.T) {
 			}
 		})
 	}
+}
+
+// connectMetrics makes a client that also reads slurmctld's metrics.
+func connectMetrics(t *testing.T, cluster *slurmnet.Cluster) *rest.Client {
+	t.Helper()
+	address, err := cluster.Run(t.Context(), "getent", "hosts", "slurmctld")
+	must(t, err)
+	client, err := rest.New(rest.Options{
+		URL: cluster.URL, Metrics: "http://" + strings.Fields(address)[0] + ":6817", Token: always(cluster.Token("root")),
+	})
+	must(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+// The metrics are counted when they are asked for: a job that is suspended shows at once.
+func TestJobCensusShowsSuspendedJobsAtOnce(t *testing.T) {
+	t.Parallel()
+	target := realSlurm{slurmnet.Start(t, slurmnet.Options{Version: "26.05", Nodes: 1}), "26.05"}
+	c := cluster{target, connectMetrics(t, target.Cluster)}
+	id := c.submit(t, "node-0", "sleep 1000")
+	for range 10 {
+		c.suspend(t, id)
+		if census, err := c.JobCensus(t.Context()); err != nil || census != (slurm.JobCensus{Jobs: 1, Hidden: 1}) {
+			t.Fatalf("census is %+v with a suspended job: %v", census, err)
+		}
+		c.resume(t, id)
+		if census, err := c.JobCensus(t.Context()); err != nil || census != (slurm.JobCensus{Jobs: 1, Running: 1}) {
+			t.Fatalf("census is %+v with a running job: %v", census, err)
+		}
+	}
+	must(t, c.CancelJob(t.Context(), id))
+	eventually(t, "no job to hold the node", func() error {
+		census, err := c.JobCensus(t.Context())
+		if err == nil && census != (slurm.JobCensus{Jobs: 1}) {
+			err = fmt.Errorf("census is %+v", census)
+		}
+		return err
+	})
 }

@@ -1,0 +1,73 @@
+//go:build slurm
+
+package contract
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/hack/images"
+	"github.com/slurm-operator/slurm-operator/internal/jwt"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/test/slurmnet"
+)
+
+// The clocks of pods may differ by a minute and more. Tokens have to work nevertheless, and slurmctld must not seem to have started
+// at another time than it did. Slurm's own daemons refuse each other with clocks so far apart, so nodes are of no interest here.
+func TestClockSkew(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			started := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1})
+			key, err := os.ReadFile(started.Slurmctld.Path("/etc/slurm/jwt_hs256.key"))
+			must(t, err)
+			for _, skew := range []string{"+90s", "-90s"} {
+				t.Run(skew, func(t *testing.T) { testSkew(t, started, key, skew) })
+			}
+		})
+	}
+}
+
+func testSkew(t *testing.T, started *slurmnet.Cluster, key []byte, skew string) {
+	t.Helper()
+	difference, err := time.ParseDuration(skew)
+	must(t, err)
+	started.Slurmctld.Stop(t)
+	began := time.Now()
+	startSkewed(t, started.Slurmctld, skew)
+	token, err := jwt.Sign(key, "slurm", time.Now(), 10*time.Minute)
+	must(t, err)
+	target := realSlurm{Cluster: started}
+	c := cluster{target, connect(t, target, always(token.Text))}
+	var diag slurm.Diag
+	eventually(t, "slurmctld to take the token", func() error {
+		diag, err = c.Diag(t.Context())
+		return err
+	})
+	answered := time.Now()
+	if is := diag.Now.Sub(answered); (is - difference).Abs() > 5*time.Second {
+		t.Fatalf("slurmctld's clock is off by %s, want %s: the test proves nothing", is, difference)
+	}
+	mirror := newMirror(t, c)
+	snapshot, err := mirror.Refresh(t.Context())
+	must(t, err)
+	if since := snapshot.ControllerSince; since.Before(began.Add(-2*time.Second)) || since.After(answered.Add(2*time.Second)) {
+		t.Errorf("slurmctld seems to have started at %s, and did between %s and %s", since, began, answered)
+	}
+}
+
+// startSkewed starts a daemon with a clock that is off.
+func startSkewed(t *testing.T, daemon *slurmnet.Daemon, skew string) {
+	t.Helper()
+	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+	if err != nil || len(libraries) != 1 {
+		t.Fatalf("libfaketime is not installed, see hack/install-packages: %v", libraries)
+	}
+	library, err := os.ReadFile(libraries[0])
+	must(t, err)
+	daemon.Write(t, "/usr/lib/libfaketimeMT.so.1", string(library))
+	daemon.StartWith(t, "env", "LD_PRELOAD=/usr/lib/libfaketimeMT.so.1", "FAKETIME="+skew, "FAKETIME_DONT_FAKE_MONOTONIC=1",
+		"/usr/sbin/slurmctld", "-D")
+}
