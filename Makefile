@@ -44,7 +44,7 @@ TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
 .PHONY: help deps build binaries images sbom generate charts verify lint test test-race test-integration test-charts test-slurm \
-    fuzz test-model test-mutations bench-slurm test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
+    fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator $(DEVCLUSTER)
 
 ##@ General
@@ -122,6 +122,9 @@ test-mutations: ## Break the plan for NodeSets on purpose, and show which tests 
 
 bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and 16,000 nodes (root)
 	go test -tags slurm -run '^$$' -bench Mirror -benchtime 1x -timeout 2h ./internal/slurm/bench -args -nodes=5000,16000
+
+bench-queue: ## Measure a decision against a real slurmctld with 100,000 pending and 20,000 running jobs (root)
+	go test -tags slurm -run '^$$' -bench Queue -benchtime 1x -timeout 2h ./internal/slurm/bench -args -pending=100000 -running=20000
 
 test-e2e: ## Run the core of the end-to-end tests, or E2E, on the cluster of KUBECONFIG or on one of our own (root)
 	hack/with-cluster $(TEST) -tags e2e -count=1 -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) -kills=$(KILLS) -failovers=$(FAILOVERS)

@@ -36,6 +36,8 @@ type Options struct {
 	// CloudNodes is the number of nodes cloud-0, cloud-1, … that Slurm knows but nobody runs. They cost nothing, so there
 	// can be thousands.
 	CloudNodes int
+	// NodeConf is what the nodes that run say of themselves, such as "CPUs=1000"; empty for what they are.
+	NodeConf string
 	// Accounting adds slurmdbd and MariaDB.
 	Accounting bool
 	// ExtraConf is added to the end of slurm.conf.
@@ -138,9 +140,12 @@ func (c *Cluster) define(ctx context.Context, logs string, opts Options) error {
 	if err := errors.Join(failures[:]...); err != nil {
 		return err
 	}
+	slurmd := []string{"/usr/sbin/slurmd", "-D", "-b", "-Z", "--conf-server", "slurmctld:6817"}
+	if opts.NodeConf != "" {
+		slurmd = append(slurmd, "--conf", opts.NodeConf)
+	}
 	for i := range opts.Nodes {
-		node, err := add(fmt.Sprintf("node-%d", i), images.Slurm("slurmd", opts.Version),
-			"/usr/sbin/slurmd", "-D", "-b", "-Z", "--conf-server", "slurmctld:6817")
+		node, err := add(fmt.Sprintf("node-%d", i), images.Slurm("slurmd", opts.Version), slurmd...)
 		if err != nil {
 			return err
 		}

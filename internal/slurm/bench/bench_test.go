@@ -38,6 +38,7 @@ type traffic struct {
 	mu    sync.Mutex
 	bytes map[string]int64
 	calls map[string]int
+	spent map[string]time.Duration
 }
 
 func (c *traffic) ObserveRequest(observation slurm.Observation) {
@@ -45,6 +46,7 @@ func (c *traffic) ObserveRequest(observation slurm.Observation) {
 	defer c.mu.Unlock()
 	c.bytes[observation.Call] += observation.Received
 	c.calls[observation.Call+" "+observation.Result]++
+	c.spent[observation.Call+" "+observation.Result] += observation.Duration
 }
 
 // reset forgets what was counted and returns it.
@@ -57,8 +59,19 @@ func (c *traffic) reset() (total int64, calls string) {
 	for _, call := range slices.Sorted(maps.Keys(c.calls)) {
 		calls += fmt.Sprintf("%s ×%d, ", call, c.calls[call])
 	}
-	c.bytes, c.calls = map[string]int64{}, map[string]int{}
+	c.bytes, c.calls, c.spent = map[string]int64{}, map[string]int{}, map[string]time.Duration{}
 	return total, strings.TrimSuffix(calls, ", ")
+}
+
+// times is how long the calls took, on average, since the last reset.
+func (c *traffic) times() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for _, call := range slices.Sorted(maps.Keys(c.calls)) {
+		all = append(all, fmt.Sprintf("%s %s", call, (c.spent[call]/time.Duration(c.calls[call])).Round(time.Millisecond)))
+	}
+	return strings.Join(all, ", ")
 }
 
 // dial makes clients of a cluster.

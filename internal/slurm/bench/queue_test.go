@@ -1,0 +1,305 @@
+//go:build slurm
+
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+	"github.com/slurm-operator/slurm-operator/test/slurmnet"
+)
+
+var (
+	pendingJobs = flag.Int("pending", 100_000, "how many jobs wait")
+	runningJobs = flag.Int("running", 20_000, "how many jobs run")
+	suspended   = flag.Int("suspended", 0, "how many of the running jobs are suspended: their states can only be read for up to some 20,000 jobs")
+	arrays      = flag.Bool("arrays", false, "make the jobs that wait as tasks of an array, where only their states are measured")
+	listed      = flag.Bool("listed", false, "measure also a decision with the list of all jobs, for which slurmrestd needs 250 kB of memory a job")
+)
+
+const (
+	queueNodes = 20   // that really run
+	cloudNodes = 5000 // that Slurm only knows
+)
+
+// BenchmarkQueue measures a decision against a real slurmctld with a long queue. The jobs that run are allocations without
+// processes, on nodes that say they have as many CPUs as it takes: for slurmctld and slurmrestd they are jobs like all others.
+func BenchmarkQueue(b *testing.B) {
+	perNode := *runningJobs/queueNodes + 1
+	cluster := slurmnet.Start(b, slurmnet.Options{
+		Version: *version, Nodes: queueNodes, CloudNodes: cloudNodes, NodeConf: fmt.Sprintf("CPUs=%d", perNode),
+		ExtraConf: fmt.Sprintf("MaxJobCount=%d\nSlurmdParameters=config_overrides\nSelectTypeParameters=CR_CPU\nMinJobAge=300\n"+
+			"SchedulerParameters=default_queue_depth=1,bf_max_job_test=1,sched_interval=600\nSlurmctldTimeout=300", *pendingJobs+*runningJobs+1000),
+	})
+	began := time.Now()
+	fillQueue(b, cluster, "job/allocate", *runningJobs, false)
+	b.Logf("%d jobs run after %s", *runningJobs, time.Since(began).Round(time.Second))
+	began = time.Now()
+	fillQueue(b, cluster, "job/submit", *pendingJobs, true)
+	b.Logf("%d jobs wait after another %s", *pendingJobs, time.Since(began).Round(time.Second))
+	suspendSome(b, cluster)
+	http.DefaultClient.CloseIdleConnections()
+	b.ResetTimer()
+	measureDecision(b, cluster, "", slurm.MirrorOptions{})
+	if *listed {
+		measureDecision(b, cluster, "listed-", slurm.MirrorOptions{MaxListedJobs: 1 << 30})
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// fillQueue makes jobs.
+func fillQueue(b *testing.B, cluster *slurmnet.Cluster, path string, count int, hold bool) {
+	b.Helper()
+	description := map[string]any{
+		"name": "bench", "tasks": 1, "cpus_per_task": 1, "time_limit": map[string]any{"set": true, "number": 600}, "hold": hold,
+		"current_working_directory": "/tmp", "environment": []string{"PATH=/bin"},
+	}
+	request := map[string]any{"job": description}
+	if path == "job/submit" {
+		description["script"] = "#!/bin/sh\nsleep 600\n"
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var left atomic.Int64
+	left.Store(int64(count))
+	var workers sync.WaitGroup
+	token := cluster.Token("root")
+	for range 8 {
+		workers.Go(func() {
+			for left.Add(-1) >= 0 {
+				// slurmctld answers nothing while it saves a long queue, and the job may be there nevertheless.
+				for attempt := 1; ; attempt++ {
+					err := post(b.Context(), cluster.URL+"/slurm/v0.0.42/"+path, token, body)
+					if err == nil {
+						break
+					}
+					if attempt == 5 {
+						b.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if b.Failed() {
+		b.FailNow()
+	}
+}
+
+func post(ctx context.Context, url, token string, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-SLURM-USER-TOKEN", token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("HTTP %d: %s", response.StatusCode, answer)
+	}
+	return err
+}
+
+// suspendSome suspends the first jobs that run.
+func suspendSome(b *testing.B, cluster *slurmnet.Cluster) {
+	b.Helper()
+	for id := range *suspended {
+		if _, err := cluster.Run(b.Context(), "scontrol", "suspend", strconv.Itoa(id+1)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkJobStates measures what the states of jobs cost slurmrestd and slurmctld, in CPU time, so that it can be told from what
+// else the machine does. The jobs are the tasks of arrays, which are quickly made.
+func BenchmarkJobStates(b *testing.B) {
+	cluster := slurmnet.Start(b, slurmnet.Options{
+		Version: *version, Nodes: 1, ExtraConf: fmt.Sprintf("MaxJobCount=%d\nMaxArraySize=%d", *pendingJobs+1000, *pendingJobs+1),
+	})
+	if !*arrays {
+		fillQueue(b, cluster, "job/submit", *pendingJobs, true)
+	} else if _, err := cluster.Run(b.Context(), "sbatch", "--hold", fmt.Sprintf("--array=1-%d", *pendingJobs), "--wrap=true"); err != nil {
+		b.Fatal(err)
+	}
+	client := dial(b, cluster, nil)
+	slow, err := rest.New(rest.Options{
+		URL: cluster.URL, Timeout: 10 * time.Minute, Token: func(context.Context) (string, error) { return cluster.Token("slurm"), nil },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(slow.Close)
+	_, _ = client.Ping(b.Context()) // it connects
+	b.ResetTimer()
+	for b.Loop() {
+		ours, restd, ctld := cpuTime(), daemonTime(b, cluster.Slurmrestd), daemonTime(b, cluster.Slurmctld)
+		began, count := time.Now(), 0
+		received, err := slow.JobStates(b.Context(), func(slurm.JobState) error { count++; return nil })
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(count), "jobs")
+		b.ReportMetric(float64(received)/1e6, "MB")
+		b.ReportMetric(time.Since(began).Seconds()*1e3, "ms")
+		b.ReportMetric((cpuTime()-ours).Seconds()*1e3, "cpu-ms")
+		b.ReportMetric((daemonTime(b, cluster.Slurmrestd)-restd).Seconds()*1e3, "slurmrestd-cpu-ms")
+		b.ReportMetric((daemonTime(b, cluster.Slurmctld)-ctld).Seconds()*1e3, "slurmctld-cpu-ms")
+	}
+}
+
+// daemonTime is what the processes of a daemon have used.
+func daemonTime(b *testing.B, daemon *slurmnet.Daemon) time.Duration {
+	b.Helper()
+	ticks := 0
+	for line := range strings.Lines(daemon.MustRun(b, "sh", "-c", "cat /proc/[0-9]*/stat")) {
+		fields := strings.Fields(line)
+		if len(fields) < 15 || !strings.Contains(fields[1], "slurm") {
+			continue
+		}
+		for _, field := range fields[13:15] {
+			count, _ := strconv.Atoi(field) // the kernel's own numbers
+			ticks += count
+		}
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// decisions is how many decisions are measured, each after a pause.
+const decisions = 5
+
+// measureDecision measures the first decision of a mirror that has just started, and some later ones.
+func measureDecision(b *testing.B, cluster *slurmnet.Cluster, prefix string, options slurm.MirrorOptions) {
+	b.Helper()
+	var requests traffic
+	requests.reset()
+	resetPeaks(b, cluster)
+	before := heap()
+	mirror, stop := runLenient(b, dialMetrics(b, cluster, &requests), options)
+	defer stop()
+	for i := range decisions {
+		requests.reset()
+		began := time.Now()
+		snapshot, err := mirror.Refresh(b.Context())
+		took, times := time.Since(began), requests.times()
+		received, calls := requests.reset()
+		b.Logf("%sdecision %d: %s, %.1f MB: %s (on average %s): %v", prefix, i+1, took.Round(time.Millisecond), float64(received)/1e6, calls, times, err)
+		if i == 0 {
+			b.ReportMetric(took.Seconds()*1e3, prefix+"first-ms")
+		}
+		if err != nil {
+			b.ReportMetric(1, prefix+"failed")
+			break
+		}
+		if i == decisions-1 {
+			b.ReportMetric(took.Seconds()*1e3, prefix+"decision-ms")
+			b.ReportMetric(float64(received)/1e6, prefix+"decision-MB")
+			b.Logf("%d pending, %d running, %d loads, partial %t", snapshot.Pending, snapshot.Running, len(snapshot.Loads), snapshot.Partial)
+		}
+		time.Sleep(10 * time.Second)
+	}
+	b.ReportMetric(float64(heap()-before)/1e6, prefix+"heap-MB")
+	b.ReportMetric(peak(b, "/proc/self/status")/1e3, prefix+"peak-MB")
+	b.ReportMetric(slurmrestdPeak(b, cluster)/1e3, prefix+"slurmrestd-peak-MB")
+	runtime.KeepAlive(mirror)
+}
+
+// dialMetrics makes a client that also reads slurmctld's metrics, where it has some.
+func dialMetrics(b *testing.B, cluster *slurmnet.Cluster, observer slurm.Observer) *rest.Client {
+	b.Helper()
+	address, err := cluster.Run(b.Context(), "getent", "hosts", "slurmctld")
+	if err != nil {
+		b.Fatal(err)
+	}
+	client, err := rest.New(rest.Options{
+		URL: cluster.URL, Metrics: "http://" + strings.Fields(address)[0] + ":6817", Observer: observer,
+		Token: func(context.Context) (string, error) { return cluster.Token("slurm"), nil },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(client.Close)
+	return client
+}
+
+// runLenient runs a mirror that may fail.
+func runLenient(b *testing.B, client slurm.Reader, options slurm.MirrorOptions) (mirror *slurm.Mirror, stop func()) {
+	b.Helper()
+	mirror = slurm.NewMirror(client, options)
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	running.Go(func() { mirror.Run(ctx, func(slurm.Poll) {}) })
+	return mirror, func() { cancel(); running.Wait() }
+}
+
+// resetPeaks starts slurmrestd again and forgets the peak of this process.
+func resetPeaks(b *testing.B, cluster *slurmnet.Cluster) {
+	b.Helper()
+	cluster.Slurmrestd.Kill(b)
+	cluster.Slurmrestd.Start(b)
+	client := dial(b, cluster, nil)
+	cluster.WaitFor(b, "slurmrestd", func(ctx context.Context) error {
+		_, err := client.Ping(ctx)
+		return err
+	})
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// slurmrestdPeak is the most memory that slurmrestd has had, in kB.
+func slurmrestdPeak(b *testing.B, cluster *slurmnet.Cluster) float64 {
+	b.Helper()
+	most := 0.0
+	for pid := range strings.FieldsSeq(cluster.Slurmrestd.MustRun(b, "sh", "-c", "grep -l slurmrestd /proc/[0-9]*/comm | cut -d/ -f3")) {
+		most = max(most, highWater(b, cluster.Slurmrestd.MustRun(b, "cat", "/proc/"+pid+"/status")))
+	}
+	return most
+}
+
+// peak is the most memory that a process has had, in kB.
+func peak(b *testing.B, file string) float64 {
+	b.Helper()
+	status, err := os.ReadFile(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return highWater(b, string(status))
+}
+
+func highWater(b *testing.B, status string) float64 {
+	b.Helper()
+	_, rest, found := strings.Cut(status, "VmHWM:")
+	if !found {
+		return 0
+	}
+	kilobytes, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return kilobytes
+}
