@@ -55,9 +55,9 @@ type holder struct {
 // placed reports whether the details are known.
 func (h *holder) placed() bool { return h.job.ID != 0 }
 
-// shownJobStates are the states of jobs that hold nodes and show in the records of these. STOPPED is not SUSPENDED: it keeps its
-// CPUs.
-var shownJobStates = []string{"RUNNING", "COMPLETING", "CONFIGURING", "POWER_UP_NODE", "RESIZING", "SIGNALING", "STOPPED"}
+// shownJobStates are the states of jobs that hold nodes and were seen to show in the records of these. STOPPED is not SUSPENDED: it
+// keeps its CPUs. Of others, such as CONFIGURING and SIGNALING, that is likely, but was not tried.
+var shownJobStates = []string{"RUNNING", "COMPLETING", "STOPPED"}
 
 // shows reports whether a job that holds nodes shows in their records.
 func shows(states []string) bool {

@@ -110,6 +110,7 @@ func TestLargeQueueJobsBecomeKnown(t *testing.T) {
 func TestLargeQueueHiddenJobsOccupyTheirNodes(t *testing.T) {
 	for name, states := range map[string][]string{
 		"suspended": {"SUSPENDED"}, "not understood": {"RUNNING", "LEVITATING"}, "new base state": {"DREAMING"}, "staging out": {"COMPLETED", "STAGE_OUT"},
+		"configuring": {"RUNNING", "CONFIGURING"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

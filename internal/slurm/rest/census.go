@@ -34,15 +34,17 @@ func (c *Client) JobCensus(ctx context.Context) (slurm.JobCensus, error) {
 	if err != nil {
 		return slurm.JobCensus{}, err
 	}
-	for _, name := range slices.Concat([]string{"", "_completing", "_stageout"}, baseStates) {
+	for _, name := range slices.Concat([]string{"", "_completing"}, baseStates, hiddenStates) {
 		if _, ok := counts["slurm_jobs"+name]; !ok {
 			return slurm.JobCensus{}, malformed("job-census", fmt.Errorf("slurm_jobs%s is missing", name))
 		}
 	}
-	// What has none of the states that we know is hidden too.
-	hidden := counts["slurm_jobs"] + counts["slurm_jobs_suspended"] + counts["slurm_jobs_stageout"]
+	hidden := counts["slurm_jobs"] // what has none of the states that we know is hidden too
 	for _, state := range baseStates {
 		hidden -= counts["slurm_jobs"+state]
+	}
+	for _, state := range hiddenStates {
+		hidden += counts["slurm_jobs"+state]
 	}
 	return slurm.JobCensus{
 		Jobs: int(counts["slurm_jobs"]), Pending: int(counts["slurm_jobs_pending"]), Running: int(counts["slurm_jobs_running"]),
@@ -55,6 +57,9 @@ var baseStates = []string{
 	"_pending", "_running", "_suspended", "_completed", "_cancelled", "_failed", "_timeout", "_node_failed", "_preempted", "_bootfail",
 	"_deadline", "_outofmemory",
 }
+
+// hiddenStates are the metrics of jobs that may hold nodes without showing in the records of these.
+var hiddenStates = []string{"_suspended", "_stageout", "_configuring", "_powerup_node", "_resizing", "_signaling", "_expediting"}
 
 // measure reads those of slurmctld's metrics that are wanted.
 func (c *Client) measure(ctx context.Context, call, path string, wanted func(name string) bool) (map[string]int64, error) {

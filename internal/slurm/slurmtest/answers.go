@@ -295,8 +295,9 @@ func (s *Server) listReservations(w http.ResponseWriter, r *http.Request) {
 
 // jobMetrics counts jobs as slurmctld does.
 func (s *Server) jobMetrics(w http.ResponseWriter) {
-	counts := map[string]int{"": 0, "_completing": 0, "_stageout": 0}
+	counts := map[string]int{"": 0}
 	for _, state := range []string{
+		"completing", "stageout", "configuring", "powerup_node", "resizing", "signaling", "expediting",
 		"pending", "running", "suspended", "completed", "cancelled", "failed", "timeout", "node_failed", "preempted", "bootfail", "deadline", "outofmemory",
 	} {
 		counts["_"+state] = 0
