@@ -172,7 +172,7 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				moment := time.Now()
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				happened := false
 				change := func() {
 					cluster.afterStates, cluster.afterNodes, happened = nil, nil, true

@@ -22,7 +22,7 @@ func (r *Reconciler) observeJobs(ctx context.Context, scope *scope) error {
 	defer cancel()
 	snapshot, err := session.Mirror.Refresh(refresh)
 	if err != nil {
-		return nil //nolint:nilerr // nothing is known, and everything waits; the session reports why
+		return nil // nothing is known, and everything waits; the session reports why
 	}
 	scope.queue = queueOf(ctx, session, scope, snapshot)
 	return nil

@@ -57,27 +57,7 @@ func testJobStates(t *testing.T, c cluster) {
 		Name: "array", Script: "#!/bin/sh\nsleep 1000", Nodes: 1, RequiredNodes: []string{"node-0"}, TimeLimit: 10 * time.Minute, Array: "0-9",
 	})
 	must(t, err)
-	// Both CPUs of the node get a task; the others wait under the number of the array.
-	var running []slurm.JobState
-	eventually(t, "two tasks to run", func() error {
-		running = nil
-		waiting := 0
-		for _, state := range c.states(t) {
-			number, err := state.Number()
-			switch job := (slurm.Job{States: state.States}); {
-			case err != nil:
-				return err
-			case job.Running():
-				running = append(running, state)
-			case job.Pending() && number == array:
-				waiting++
-			}
-		}
-		if len(running) < 1 || len(running)+waiting != 10 {
-			return fmt.Errorf("%+v run, %d wait", running, waiting)
-		}
-		return nil
-	})
+	running := c.runningTasks(t, array, 10)
 	for _, state := range running {
 		id, _ := state.Number()
 		job, err := c.Job(t.Context(), id)
@@ -104,6 +84,32 @@ func testJobStates(t *testing.T, c cluster) {
 		t.Errorf("a job that does not exist: %v", err)
 	}
 	c.waitIdle(t)
+}
+
+// runningTasks waits until a task of an array runs. The others wait under the number of the array.
+func (c cluster) runningTasks(t *testing.T, array int64, tasks int) []slurm.JobState {
+	t.Helper()
+	var running []slurm.JobState
+	eventually(t, "tasks to run", func() error {
+		running = nil
+		waiting := 0
+		for _, state := range c.states(t) {
+			number, err := state.Number()
+			switch job := (slurm.Job{States: state.States}); {
+			case err != nil:
+				return err
+			case job.Running():
+				running = append(running, state)
+			case job.Pending() && number == array:
+				waiting++
+			}
+		}
+		if len(running) == 0 || len(running)+waiting != tasks {
+			return fmt.Errorf("%+v run, %d wait", running, waiting)
+		}
+		return nil
+	})
+	return running
 }
 
 // states are the states of all jobs.
