@@ -69,24 +69,15 @@ func (n *nodeSet) letsIdlePodsBeEvicted(t *testing.T) {
 // What a person or Slurm says about a node outlives everything that the operator does to it.
 func (n *nodeSet) leavesForeignStatesAlone(t *testing.T) {
 	n.says(t, "update", "nodename=gpu-2", "state=fail", "reason=XID 79")
-	machine := n.machineOf(t, "gpu-2")
-	n.namespace.MustRun(t, "cordon", machine)
-	defer n.namespace.MustRun(t, "uncordon", machine)
-	n.namespace.Eventually(t, time.Minute, "the operator to have followed the cordon", func(ctx context.Context) error {
-		return conditionIs(ctx, n.namespace, "nodeset/gpu", "Ready", "True")
-	})
+	// Once gpu-0 is drained for the second cordon, the operator has also seen the first one.
+	failing, other := n.machineOf(t, "gpu-2"), n.machineOf(t, "gpu-0")
+	n.namespace.MustRun(t, "cordon", failing)
+	n.namespace.MustRun(t, "cordon", other)
+	defer n.namespace.MustRun(t, "uncordon", failing, other)
+	n.drainIs(t, "gpu-0", "slurm-operator: Kubernetes node "+other+" is cordoned")
 	n.stateIs(t, "gpu-2", "FAIL", "XID 79")
-	n.namespace.MustRun(t, "uncordon", machine)
-	before := n.uids(t)
-	n.patch(t, "nodeset/gpu", map[string]any{"extraConf": "Weight=9"})
-	n.namespace.Eventually(t, 3*time.Minute, "all pods to be new", func(ctx context.Context) error {
-		for name, uid := range n.uids(t) {
-			if before[name] == uid {
-				return fmt.Errorf("%s is still the old one", name)
-			}
-		}
-		return conditionIs(ctx, n.namespace, "nodeset/gpu", "UpdateInProgress", "False|UpToDate")
-	})
+	n.namespace.MustRun(t, "uncordon", failing, other)
+	n.replacesAllPods(t, "Weight=9")
 	n.stateIs(t, "gpu-2", "FAIL", "XID 79")
 	n.says(t, "update", "nodename=gpu-2", "state=resume")
 	n.isWhole(t)

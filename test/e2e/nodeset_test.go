@@ -237,8 +237,19 @@ func (n *nodeSet) leavesAnAdminsDrainAlone(t *testing.T) {
 	if _, err := n.login(t.Context(), "scontrol", "update", "nodename=gpu-2", "state=drain", "reason=bad disk"); err != nil {
 		t.Fatal(err)
 	}
+	n.replacesAllPods(t, "Weight=8")
+	n.drainIs(t, "gpu-2", "bad disk")
+	if _, err := n.login(t.Context(), "scontrol", "update", "nodename=gpu-2", "state=resume"); err != nil {
+		t.Fatal(err)
+	}
+	n.isWhole(t)
+}
+
+// replacesAllPods changes what pods are made from, and waits until all of them are new.
+func (n *nodeSet) replacesAllPods(t *testing.T, extraConf string) {
+	t.Helper()
 	before := n.uids(t)
-	n.patch(t, "nodeset/gpu", map[string]any{"extraConf": "Weight=8"})
+	n.patch(t, "nodeset/gpu", map[string]any{"extraConf": extraConf})
 	n.namespace.Eventually(t, 3*time.Minute, "all pods to be new", func(ctx context.Context) error {
 		for name, uid := range n.uids(t) {
 			if before[name] == uid {
@@ -247,11 +258,6 @@ func (n *nodeSet) leavesAnAdminsDrainAlone(t *testing.T) {
 		}
 		return conditionIs(ctx, n.namespace, "nodeset/gpu", "UpdateInProgress", "False|UpToDate")
 	})
-	n.drainIs(t, "gpu-2", "bad disk")
-	if _, err := n.login(t.Context(), "scontrol", "update", "nodename=gpu-2", "state=resume"); err != nil {
-		t.Fatal(err)
-	}
-	n.isWhole(t)
 }
 
 func (n *nodeSet) protectsJobsFromEviction(t *testing.T) {

@@ -34,7 +34,7 @@ type node struct {
 	opened int
 	// stale says that somebody else lifted a drain of ours, and that its reason is still there.
 	stale bool
-	// foreign is when a person or Slurm itself closed it; zero when nobody did.
+	// foreign is when a person or Slurm itself closed it; zero when none of them did.
 	foreign int
 }
 
@@ -90,7 +90,7 @@ func (w *world) register(pod *object) {
 	known.pod, known.forgotten, known.opened = pod.UID, false, w.count
 	known.State, known.Flags = slurm.StateIdle, known.Flags&^slurm.FlagNotResponding
 	if !known.Closed() {
-		known.foreign = 0 // ReturnToService=2 ends DOWN, whoever set it
+		known.foreign = 0 // ReturnToService=2 ends DOWN, no matter who set it
 	}
 	if name == pod.Node && !w.chance(10) { // or the operator stops before it writes that down
 		w.write(pod, func(next *object) { next.Registered = true })
@@ -159,7 +159,7 @@ func (w *world) closed(name, reason string) {
 	known.Reason, known.ReasonAt, known.foreign, known.stale = reason, w.now.Truncate(time.Second), w.count, false
 }
 
-// undrain opens a node, whoever closed it.
+// undrain opens a node, no matter who closed it.
 func (w *world) undrain(name string) {
 	w.pass(time.Second)
 	w.note("slurm: an administrator resumes %s", name)

@@ -60,7 +60,7 @@ var mutations = map[string]mutation{
 	"more are drained for others when there is no budget": {"update.go", "return drained, len(drained)", "return candidates, len(drained)"},
 	"a cordoned pod is updated":                           {"update.go", "case pod.Cordoned:", "case false:"},
 	"states of others are overwritten":                    {"drain.go", "pod.Terminating || record.HeldByOthers() {", "pod.Terminating {"},
-	"FAIL is nobody's":                                    {slurmNode, "return n.Closed() && !n.DrainedByUs()", "return n.Draining() && !n.DrainedByUs()"},
+	"FAIL is no foreign state":                            {slurmNode, "return n.Closed() && !n.DrainedByUs()", "return n.Draining() && !n.DrainedByUs()"},
 	"FAIL is lifted with a drain of ours":                 {slurmNode, "return n.Draining() && IsOurReason(n.Reason) && !n.Flags.Has(FlagFail)", "return n.Draining() && IsOurReason(n.Reason)"},
 	"a node that is failing takes jobs":                   {slurmNode, "return n.Flags.HasAny(FlagDrain|FlagFail) || n.State == StateDown", "return n.Flags.HasAny(FlagDrain) || n.State == StateDown"},
 	"a reason that outlived its drain stays":              {"drain.go", `Why: "its drain was lifted"}, slurm.IsOurReason(record.Reason)`, `Why: "its drain was lifted"}, false`},
