@@ -32,8 +32,8 @@ KILLS ?= 10
 FAILOVERS ?= 3
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-TOOL := go tool -modfile=hack/tools/go.mod
-HELMTOOL := go tool -modfile=hack/tools/helm/go.mod
+TOOL := hack/tool hack/tools
+HELMTOOL := hack/tool hack/tools/helm
 TAGS := integration,slurm,cluster,e2e,scale,mutation,soak
 # What each test says is kept too, for the proof that every requirement has one that passed.
 RECORDS := $(shell mkdir -p bin/tests)bin/tests
@@ -89,7 +89,7 @@ verify: ## Prove that everything generated is current
 lint: ## Run the linters
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags $(TAGS)
 	hack/align-modules --check
-	shellcheck hack/align-modules hack/fuzz hack/generate.sh hack/install-packages hack/verify-generated hack/with-cluster .ci/run
+	shellcheck hack/align-modules hack/fuzz hack/generate.sh hack/install-packages hack/tool hack/verify-generated hack/with-cluster .ci/run
 
 ##@ Test
 test: ## Run the unit tests

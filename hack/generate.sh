@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 module=github.com/slurm-operator/slurm-operator
 
-tool() { go tool -modfile=hack/tools/go.mod "$@"; }
+tool() { hack/tool hack/tools "$@"; }
 
 # external lists the apply-configurations of Kubernetes' own types that the API embeds.
 external() {
