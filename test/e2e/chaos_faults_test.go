@@ -67,6 +67,7 @@ var faults = map[string]fault{
 	"a machine is drained with kubectl":        drainedByKubectl,
 	"an administrator marks a node as failing": markedAsFailing,
 	"slurmctld loses the record of a node":     recordLost,
+	"a quota allows no more pods":              quotaExhausted,
 	"slurmrestd stands still": func(t *testing.T, day *day) func() error {
 		t.Helper()
 		day.signal(t, "deployment/slurm-restapi", "slurmrestd", "STOP")
@@ -135,7 +136,8 @@ type disaster struct {
 
 // disasters are those that cost jobs, or whatever Slurm did in the seconds before, which no operator can help. They cost no others.
 var disasters = map[string]disaster{
-	"a kubelet is away": kubeletAway,
+	"a kubelet is away":          kubeletAway,
+	"slurmctld's clock is wrong": clockSkewed,
 	"slurmctld is killed three times": {strike: func(t *testing.T, day *day, _ string) func() error {
 		t.Helper()
 		for range 3 {

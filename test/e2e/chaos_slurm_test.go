@@ -7,6 +7,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,9 +20,11 @@ var (
 	queued = flag.Int("queued", 0, "how many jobs wait in the queue all through TestChaos")
 )
 
-// drainedByKubectl drains a machine with kubectl, which evicts pods again and again until none is left, in the middle of a chore.
+// drainedByKubectl drains a Kubernetes node with kubectl, which evicts pods again and again until none is left, during a scale-in.
 func drainedByKubectl(t *testing.T, day *day) func() error {
 	t.Helper()
+	day.replicas = wanted - 2
+	day.scale(t, day.replicas)
 	ctx, stop := context.WithCancel(t.Context())
 	drained := make(chan struct{})
 	go func() {
@@ -90,6 +94,102 @@ var kubeletAway = disaster{strike: func(t *testing.T, day *day, pod string) func
 	day.namespace.Eventually(t, 2*time.Minute, "the machine to be back", func(ctx context.Context) error { return day.machineIs(ctx, "True") })
 	return mended
 }}
+
+// quotaExhausted lets Kubernetes refuse every new pod of the namespace during a rolling update, which deletes pods, and a scale-out.
+func quotaExhausted(t *testing.T, day *day) func() error {
+	t.Helper()
+	day.namespace.MustRun(t, "create", "quota", "exhausted", "--hard=pods=0")
+	day.namespace.Eventually(t, time.Minute, "the quota to be in force", func(ctx context.Context) error {
+		out, err := day.namespace.Run(ctx, "get", "quota/exhausted", "--output=jsonpath={.status.hard.pods}")
+		if err == nil && out != "0" {
+			err = fmt.Errorf("it allows %q", out)
+		}
+		return err
+	})
+	day.patch(t, "nodeset/gpu", map[string]any{"extraConf": fmt.Sprintf("Weight=%d", 1000+day.chores)})
+	day.replicas = wanted + 2
+	day.scale(t, day.replicas)
+	return func() error {
+		_, err := day.namespace.Run(t.Context(), "delete", "quota/exhausted")
+		return err
+	}
+}
+
+// allowsSkew keeps Slurm's own daemons talking to each other when their clocks differ by more than a minute.
+const allowsSkew = "AuthInfo=ttl=600"
+
+// clockSkewed runs slurmctld with a clock that is ahead of the operator's, then with one that is behind, and changes the number of nodes each
+// time.
+var clockSkewed = disaster{strike: func(t *testing.T, day *day, _ string) func() error {
+	t.Helper()
+	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+	if err != nil || len(libraries) != 1 {
+		t.Fatalf("libfaketime is not installed, see hack/install-packages: %v", libraries)
+	}
+	for _, skew := range []time.Duration{90 * time.Second, -90 * time.Second} {
+		day.slurmctldRuns(t, skew, []any{
+			map[string]any{"name": "LD_PRELOAD", "value": "/faketime/" + filepath.Base(libraries[0])},
+			map[string]any{"name": "FAKETIME", "value": fmt.Sprintf("%+ds", int(skew.Seconds()))},
+			map[string]any{"name": "FAKETIME_DONT_FAKE_MONOTONIC", "value": "1"},
+		}, filepath.Dir(libraries[0]))
+		for _, replicas := range []int{wanted + 2, wanted - 2, wanted} {
+			day.replicas = replicas
+			day.scale(t, replicas)
+			day.isWell(t, 2*time.Minute)
+		}
+	}
+	day.slurmctldRuns(t, 0, nil, filepath.Dir(libraries[0]))
+	return mended
+}}
+
+// slurmctldRuns starts slurmctld with environment variables and waits until its clock is off by as much as they say.
+func (d *day) slurmctldRuns(t *testing.T, skew time.Duration, variables []any, libraries string) {
+	t.Helper()
+	d.patch(t, "controller.slinky.slurm.net/slurm", map[string]any{
+		"slurmctld": map[string]any{"env": variables, "volumeMounts": []any{map[string]any{"name": "faketime", "mountPath": "/faketime"}}},
+		"template": map[string]any{"spec": map[string]any{"volumes": []any{
+			map[string]any{"name": "faketime", "hostPath": map[string]any{"path": libraries}},
+		}}},
+	})
+	at := regexp.MustCompile(`sdiag output at .* \((\d+)\)`)
+	d.namespace.Eventually(t, 3*time.Minute, fmt.Sprintf("a clock of slurmctld that is off by %s", skew), func(ctx context.Context) error {
+		out, err := d.login(ctx, "sdiag")
+		if err != nil {
+			return err
+		}
+		match := at.FindStringSubmatch(out)
+		if match == nil {
+			return fmt.Errorf("sdiag says %q", out)
+		}
+		seconds, err := strconv.ParseInt(match[1], 10, 64)
+		if is := time.Until(time.Unix(seconds, 0)); err == nil && (is-skew).Abs() > 15*time.Second {
+			err = fmt.Errorf("it is off by %s", is)
+		}
+		return err
+	})
+	d.isWell(t, 2*time.Minute)
+}
+
+// startsAJobOnTheHostNetwork starts a job on a NodeSet with hostNetwork, and returns what proves at the end of the day that it still runs. A
+// slurmd that is not found under the name of its pod would be released after the registrationTimeout.
+func (d *day) startsAJobOnTheHostNetwork(t *testing.T) func(*testing.T) {
+	t.Helper()
+	elsewhere := "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: " +
+		"[{matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, values: [" + d.spare + "]}]}]}}}"
+	d.applyNodeSet(t, "bare", "replicas: 1", "registrationTimeout: 20s",
+		"template: {spec: {hostNetwork: true, dnsPolicy: ClusterFirstWithHostNet, "+elsewhere+"}}")
+	d.nodeShows(t, "bare-0", "State=IDLE")
+	job := d.startsAJob(t, "--nodelist=bare-0", "--job-name=all-day")
+	started := d.savesTheStart(t, job)
+	return func(t *testing.T) {
+		t.Helper()
+		if err := d.jobIs(t.Context(), job, "JobState=RUNNING", "Restarts=0", started); err != nil {
+			t.Error(err)
+		}
+		d.endsTheJob(t, job)
+		d.deleteNodeSet(t, "bare")
+	}
+}
 
 // queues fills the queue with jobs that wait for somebody to release them, each of them a record of its own.
 func (d *day) queues(t *testing.T, jobs int) {

@@ -32,11 +32,13 @@ func TestChaos(t *testing.T) {
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			day := &day{
-				nodeSet: startNodeSet(t, operator, version), machines: own, replicas: wanted,
+				nodeSet:  startNodeSet(t, operator, version, allowsSkew),
+				machines: own, replicas: wanted,
 				random: rand.New(rand.NewPCG(*chaosSeed, 0)),
 			}
 			day.begins(t, ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 6, 1, 4, 5}})
 			day.queues(t, *queued)
+			onHostNetwork := day.startsAJobOnTheHostNetwork(t)
 			t.Run("the operator is killed", day.theOperatorIsKilled)
 			t.Run("the leader is killed", day.theLeaderIsKilled)
 			for _, name := range shuffled(day, faults) {
@@ -45,6 +47,7 @@ func TestChaos(t *testing.T) {
 			for _, name := range shuffled(day, disasters) {
 				t.Run(name, func(t *testing.T) { day.survives(t, name, disasters[name]) })
 			}
+			onHostNetwork(t)
 			day.ends(t)
 		})
 	}
@@ -158,9 +161,9 @@ func (d *day) survives(t *testing.T, name string, disaster disaster) {
 	d.command(t, d.books.jobs.Resume()...)
 }
 
-// queue is the jobs in the queue but those that only fill it.
+// queue is the jobs in the queue but those that only fill it, and the one that runs all day.
 func (d *day) queue(ctx context.Context) (string, error) {
-	return d.login(ctx, "sh", "-c", `squeue --noheader --format="%j %i %P %T %M %R" | grep -v "^waiting " || true`)
+	return d.login(ctx, "sh", "-c", `squeue --noheader --format="%j %i %P %T %M %R" | grep -v -e "^waiting " -e "^all-day " || true`)
 }
 
 // command runs a command where a user would.

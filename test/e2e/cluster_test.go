@@ -65,15 +65,15 @@ func startCluster(t *testing.T, operator kube.Namespace, version string) *slurmC
 	return cluster
 }
 
-// startServices starts all of a cluster but its nodes, in a namespace whose name begins as said.
-func startServices(t *testing.T, operator kube.Namespace, name, version string) *slurmCluster {
+// startServices starts all of a cluster but its nodes, in a namespace whose name begins as said, with further lines of slurm.conf.
+func startServices(t *testing.T, operator kube.Namespace, name, version string, extraConf ...string) *slurmCluster {
 	t.Helper()
 	private, authorized := sshKeyPair(t)
 	cluster := &slurmCluster{
 		namespace: kube.NewNamespace(t, name+"-"+strings.ReplaceAll(version, ".", "-")), operator: operator, version: version,
 		password: "canary-" + rand.Text(), sshKey: private,
 	}
-	values := settings{smokeSettings: smokeSettings{Version: version}, AuthorizedKey: authorized}
+	values := settings{smokeSettings: smokeSettings{Version: version}, AuthorizedKey: authorized, ExtraConf: extraConf}
 	cluster.namespace.CreateSecret(t, "mariadb", map[string][]byte{"password": []byte(cluster.password)})
 	cluster.namespace.ApplyTemplates(t, manifests, "cluster/database.yaml", values)
 	started := time.Now()

@@ -50,7 +50,7 @@ type nodeSet struct {
 }
 
 // startNodeSet starts a cluster whose services leave a machine alone, and then its nodes.
-func startNodeSet(t *testing.T, operator kube.Namespace, version string) *nodeSet {
+func startNodeSet(t *testing.T, operator kube.Namespace, version string, extraConf ...string) *nodeSet {
 	t.Helper()
 	machines, err := operator.Run(t.Context(), "get", "nodes", "--output=jsonpath={.items[*].metadata.name}")
 	if err != nil {
@@ -65,7 +65,7 @@ func startNodeSet(t *testing.T, operator kube.Namespace, version string) *nodeSe
 	}
 	kubectl("cordon")
 	defer kubectl("uncordon")
-	set.slurmCluster = startServices(t, operator, "nodeset", version)
+	set.slurmCluster = startServices(t, operator, "nodeset", version, extraConf...)
 	kubectl("uncordon")
 	set.comesUp(t)
 	set.isWhole(t) // its partition is live some seconds later

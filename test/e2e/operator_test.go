@@ -22,6 +22,8 @@ type settings struct {
 	smokeSettings
 	// AuthorizedKey may log in as root.
 	AuthorizedKey string
+	// ExtraConf are further lines of slurm.conf.
+	ExtraConf []string
 	// ConfServer is where slurmd finds slurmctld.
 	ConfServer string
 	// Nodes is how many slurmds there are, and Node where they run; empty for anywhere.

@@ -37,7 +37,7 @@ func TestSoak(t *testing.T) {
 	operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values", "--set=metrics.secure=false", "--wait", "--timeout=10m")
 	version, _, _ := strings.Cut(*slurmVersions, ",")
 	day := &day{
-		nodeSet: startNodeSet(t, operator, version), machines: own, replicas: wanted,
+		nodeSet: startNodeSet(t, operator, version, allowsSkew), machines: own, replicas: wanted,
 		random: rand.New(rand.NewPCG(*chaosSeed, 1)),
 	}
 	day.begins(t, ledger.Stream{Name: "soak", Partition: "gpu", Lengths: []int{2, 9, 1, 4, 7}})
