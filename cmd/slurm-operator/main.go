@@ -4,12 +4,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,9 +35,8 @@ func main() {
 	}
 }
 
-// connect finds the API server, and lets controller-runtime log as JSON.
+// connect finds the API server.
 func connect() (*rest.Config, error) {
-	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)))
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the API server (is KUBECONFIG set, or does this run in a pod?): %w", err)

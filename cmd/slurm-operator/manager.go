@@ -17,6 +17,10 @@ func managerCommand() *cobra.Command {
 		Short: "Runs the controllers",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			var err error
+			if options.SlurmLog, err = options.StartLogging(command.Context(), command.ErrOrStderr()); err != nil {
+				return err
+			}
 			config, err := connect()
 			if err != nil {
 				return err
@@ -33,6 +37,7 @@ func managerCommand() *cobra.Command {
 	flags.StringVar(&options.ClusterDomain, "cluster-domain", options.ClusterDomain, "the DNS domain of the Kubernetes cluster, in which slurmd pods find each other by their bare names; none when empty")
 	flags.IntVar(&options.Workers, "workers", options.Workers, "how many objects of each kind are reconciled at the same time")
 	flags.StringToIntVar(&options.WorkersByKind, "workers-by-kind", nil, "how many of some kinds, such as NodeSet=16,Controller=8, which then do not follow --workers")
+	options.SlurmClient.AddFlags(flags)
 	flags.BoolVar(&options.LeaderElection, "leader-elect", options.LeaderElection, "let only one of several replicas act")
 	flags.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "where the lease of the leader lies; the pod's own namespace by default")
 	return command

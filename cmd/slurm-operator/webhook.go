@@ -20,6 +20,9 @@ func webhookCommand() *cobra.Command {
 		Short: "Reviews objects before they are stored",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if _, err := options.StartLogging(command.Context(), command.ErrOrStderr()); err != nil {
+				return err
+			}
 			config, err := connect()
 			if err != nil {
 				return err

@@ -24,6 +24,7 @@ import (
 
 	"github.com/slurm-operator/slurm-operator/internal/applied"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
 // An Applier writes children. It may be shared by all controllers.
@@ -67,12 +68,12 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtim
 		return err
 	}
 	id, asked := key{kind.GroupKind(), name}, runtime.DeepCopyJSON(configuration.Object)
+	var was map[string]any
 	if found {
-		is, err := settable(live)
-		if err != nil {
+		if was, err = settable(live); err != nil {
 			return err
 		}
-		if a.memory.Settled(id, asked, is) {
+		if a.memory.Settled(id, asked, was) {
 			return nil
 		}
 	}
@@ -88,6 +89,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtim
 		return err
 	}
 	a.memory.Remember(id, asked, is)
+	trace.Applied(ctx, kind.Kind, name.Name, !found, trace.Fields(was, is))
 	return nil
 }
 
@@ -122,7 +124,7 @@ func (a *Applier) Touch(ctx context.Context, pod client.Object, annotation, valu
 	if err != nil {
 		return err
 	}
-	if err := a.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+	if err := a.client.Patch(trace.Quietly(ctx), pod, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("touching pod %s: %w", pod.GetName(), err)
 	}
 	return nil
@@ -131,6 +133,7 @@ func (a *Applier) Touch(ctx context.Context, pod client.Object, annotation, valu
 // Replace deletes a pod, this one and no later one of its name, so that its StatefulSet makes another.
 func (a *Applier) Replace(ctx context.Context, pod client.Object) error {
 	uid := pod.GetUID()
+	ctx = trace.Because(ctx, "PodOutdated", "the pod template has changed")
 	if err := a.client.Delete(ctx, pod, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("replacing pod %s: %w", pod.GetName(), err)
 	}

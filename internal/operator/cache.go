@@ -20,6 +20,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/process"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
 // The operator watches Pods, Secrets and ConfigMaps of whole namespaces, or of all: specs refer to Secrets and ConfigMaps of any name and
@@ -102,7 +103,7 @@ type contents struct {
 // maxContents bounds how many objects the operator keeps the contents of. More referenced objects than that only cost more requests.
 const maxContents = 1000
 
-// newClient makes the manager's client: one that reads from the cache, and live what the cache leaves out.
+// newClient makes the manager's client: one that reads from the cache, and live what the cache leaves out, and logs what it changes.
 func newClient(config *rest.Config, options client.Options) (client.Client, error) {
 	cached, err := client.New(config, options)
 	if err != nil {
@@ -113,7 +114,7 @@ func newClient(config *rest.Config, options client.Options) (client.Client, erro
 	if err != nil {
 		return nil, err
 	}
-	return &referenceReader{Client: cached, live: live}, nil
+	return trace.Kubernetes(&referenceReader{Client: cached, live: live}), nil
 }
 
 // Get reads an object, with its contents.

@@ -24,6 +24,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/metrics"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/internal/status"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
 // addControllers adds all controllers to the manager.
@@ -39,6 +40,7 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 	if err != nil {
 		return err
 	}
+	options.Mirror.Backoff = options.SlurmClient.Backoff
 	pool := slurm.NewPool(options.Mirror)
 	if err := manager.Add(closer{pool}); err != nil {
 		return err
@@ -69,7 +71,11 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{}, Images: options.Images,
 		},
 		slurmclient.Name: &slurmclient.Reconciler{
-			Client: reader, Status: writer(slurmclient.Name), Clock: clock.RealClock{}, Pool: pool, Requests: requests, Dial: options.Dial,
+			Client: reader, Status: writer(slurmclient.Name), Clock: clock.RealClock{}, Pool: pool,
+			Requests: func(cluster slurm.Key) slurm.Observer {
+				return trace.Requests(options.SlurmLog, cluster, requests.For(cluster))
+			},
+			Forget: requests.Forget, Dial: options.Dial,
 		},
 		loginset.Name: &loginset.Reconciler{
 			Client: reader, Children: children, Status: writer(loginset.Name), Clock: clock.RealClock{}, Images: options.Images,
@@ -85,8 +91,11 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 
 // withDefaults fills in what tests replace.
 func (o Options) withDefaults() Options {
-	if o.Dial == nil {
-		o.Dial = func(options rest.Options) (slurm.Client, error) { return rest.New(options) }
+	if timeout := o.SlurmClient.Timeout; o.Dial == nil {
+		o.Dial = func(options rest.Options) (slurm.Client, error) {
+			options.Timeout = timeout
+			return rest.New(options)
+		}
 	}
 	if o.Agent == nil {
 		o.Agent = cluster.AskAgent

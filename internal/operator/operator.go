@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -46,8 +47,11 @@ type Options struct {
 	Images naming.Images
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string
-	// Mirror says how often Slurm is asked.
-	Mirror slurm.MirrorOptions
+	// SlurmClient says how requests to Slurm are repeated, and Mirror how often Slurm is asked.
+	SlurmClient SlurmClient
+	Mirror      slurm.MirrorOptions
+	// SlurmLog takes a line for each request to slurmrestd; it may be zero.
+	SlurmLog logr.Logger
 	// Dial makes a client for slurmrestd; nil for the real one. Agent asks the agent beside slurmctld; nil for the real one.
 	Dial  func(slurmrest.Options) (slurm.Client, error)
 	Agent func(ctx context.Context, address string) (cluster.AgentState, error)

@@ -11,6 +11,7 @@ import (
 
 // Settings are what an administrator can choose about either.
 type Settings struct {
+	Logging
 	// MetricsAddress is where metrics are served; "0" serves none.
 	MetricsAddress string
 	// MetricsInsecure serves metrics over plain HTTP to everybody, instead of over HTTPS to whoever may read them.
@@ -23,6 +24,7 @@ type Settings struct {
 
 // AddFlags adds a flag for each setting.
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
+	s.Logging.AddFlags(flags)
 	flags.StringVar(&s.MetricsAddress, "metrics-bind-address", ":8080", "where metrics are served; 0 serves none")
 	flags.BoolVar(&s.MetricsInsecure, "metrics-insecure", false, "serve metrics over plain HTTP to everybody, instead of over HTTPS to whoever may get /metrics")
 	flags.StringVar(&s.HealthAddress, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served")

@@ -1,10 +1,12 @@
-// Package retry says how soon a controller tries again what has failed.
+// Package retry says how soon a controller tries again what has failed, and how it logs.
 package retry
 
 import (
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -13,10 +15,18 @@ import (
 // all through an outage of the API server would stay as it is for as long again.
 const longest = 30 * time.Second
 
-// Options make a controller try again after a pause that doubles with each failure, up to longest.
-func Options() controller.Options {
+// Options make a controller of a resource type try again after a pause that doubles with each failure, up to longest. Its lines in the log
+// name it and the object that it reconciles, and nothing else: the line says what was done to which other object.
+func Options(name, kind string) controller.Options {
+	logger := ctrl.Log.WithValues("controller", name)
 	return controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longest),
+		LogConstructor: func(request *reconcile.Request) logr.Logger {
+			if request == nil {
+				return logger
+			}
+			return logger.WithValues(kind, request.String())
+		},
 	}
 }
 

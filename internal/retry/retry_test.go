@@ -7,7 +7,7 @@ import (
 )
 
 func TestPausesDoubleUpToTheLongest(t *testing.T) {
-	limiter, object := Options().RateLimiter, reconcile.Request{}
+	limiter, object := Options("nodeset", "NodeSet").RateLimiter, reconcile.Request{}
 	last := limiter.When(object)
 	for range 100 {
 		pause := limiter.When(object)

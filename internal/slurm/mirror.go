@@ -32,6 +32,8 @@ type MirrorOptions struct {
 	// MaxListedJobs is for how many jobs the mirror reads the list of all jobs. With more of them it reads their states, and
 	// the details of only some jobs; see ledger. Negative is never.
 	MaxListedJobs int
+	// Backoff is how long to wait between attempts after failures; DefaultBackoff when zero.
+	Backoff Backoff
 }
 
 // withDefaults fills in what is not set.
@@ -44,6 +46,9 @@ func (o MirrorOptions) withDefaults() MirrorOptions {
 	set(&o.Fast, time.Second)
 	set(&o.Slow, 10*time.Second)
 	set(&o.MaxQuiet, 30*time.Minute)
+	set(&o.Backoff.First, DefaultBackoff.First)
+	set(&o.Backoff.MaxOutage, DefaultBackoff.MaxOutage)
+	set(&o.Backoff.MaxRefusal, DefaultBackoff.MaxRefusal)
 	if o.Noise == 0 {
 		o.Noise = 4 << 10
 	}
@@ -225,7 +230,7 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 		wait := max(m.interval()-m.took, 0)
 		if last.Err != nil {
 			failures++
-			wait = backoff(failures, last.Err)
+			wait = m.options.Backoff.after(failures, last.Err)
 		} else {
 			failures = 0
 		}

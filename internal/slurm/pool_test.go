@@ -132,11 +132,11 @@ func TestOneStuckClusterDoesNotStopOthers(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	for failures := 1; failures < 100; failures++ {
-		outage, refusal := backoff(failures, Unreachable), backoff(failures, Unauthorized)
-		if outage < firstBackoff/2 || outage > maxOutage || refusal < firstBackoff/2 || refusal > maxRefusal {
+		outage, refusal := DefaultBackoff.after(failures, Unreachable), DefaultBackoff.after(failures, Unauthorized)
+		if outage < DefaultBackoff.First/2 || outage > DefaultBackoff.MaxOutage || refusal < DefaultBackoff.First/2 || refusal > DefaultBackoff.MaxRefusal {
 			t.Errorf("after %d failures: %s, %s", failures, outage, refusal)
 		}
-		if failures > 10 && (outage < maxOutage/2 || refusal < maxRefusal/2) {
+		if failures > 10 && (outage < DefaultBackoff.MaxOutage/2 || refusal < DefaultBackoff.MaxRefusal/2) {
 			t.Errorf("after %d failures only %s, %s", failures, outage, refusal)
 		}
 	}

@@ -13,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/slurm-operator/slurm-operator/internal/applied"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
 // A Writer writes the status of objects, as one field owner.
@@ -61,8 +63,33 @@ func (w *Writer) Write(ctx context.Context, object client.Object, conditions *Co
 		return err
 	}
 	w.memory.Remember(object.GetUID(), asked, live["status"])
+	w.log(ctx, configuration.GetKind(), object.GetName(), conditions)
 	w.recordEvents(object, conditions)
 	return nil
+}
+
+// log logs the conditions that changed. What else is in a status follows jobs, and is bookkeeping.
+func (w *Writer) log(ctx context.Context, kind, name string, conditions *Conditions) {
+	changed := conditions.changed()
+	if len(changed) == 0 {
+		trace.Debug(ctx).Info("updated status of "+kind, "name", name)
+		return
+	}
+	texts := make([]string, len(changed))
+	for i, condition := range changed {
+		texts[i] = fmt.Sprintf("%s=%s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+	}
+	log.FromContext(ctx).Info("updated status of "+kind, "name", name, "conditions", texts)
+}
+
+// Record records an event about a decision. The note of a second event with the same reason, action and related object is lost if it follows
+// within six minutes: Kubernetes takes it for the same.
+func (w *Writer) Record(object, related client.Object, reason, action, note string) {
+	if related == nil {
+		w.recorder.Eventf(object, nil, corev1.EventTypeNormal, reason, action, "%s", note) // a nil client.Object is no nil runtime.Object
+		return
+	}
+	w.recorder.Eventf(object, related, corev1.EventTypeNormal, reason, action, "%s", note)
 }
 
 func (w *Writer) recordEvents(object client.Object, conditions *Conditions) {

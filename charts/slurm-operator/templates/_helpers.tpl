@@ -76,6 +76,10 @@ topologySpreadConstraints:
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+volumes:
+  - name: log-levels
+    configMap:
+      name: {{ include "slurm-operator.fullname" $context }}-log-levels
 {{- end -}}
 
 {{/* The security context of every container. */}}
@@ -86,8 +90,10 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* Arguments of both components about what they serve besides their work. */}}
-{{- define "slurm-operator.metrics" -}}
+{{/* Arguments of both components about what they log, and what they serve besides their work. */}}
+{{- define "slurm-operator.arguments" -}}
+- --log-format={{ .Values.log.format }}
+- --log-levels=/etc/slurm-operator/log-levels
 - --health-probe-bind-address=:8081
 - --metrics-bind-address={{ .Values.metrics.enabled | ternary ":8080" "0" }}
 - --metrics-insecure={{ not .Values.metrics.secure }}
@@ -128,6 +134,10 @@ securityContext:
 resources:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+volumeMounts:
+  - name: log-levels
+    mountPath: /etc/slurm-operator/log-levels
+    readOnly: true
 {{- end -}}
 
 {{/*

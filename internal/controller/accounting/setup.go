@@ -25,7 +25,7 @@ const Name = "accounting"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options()).
+		WithOptions(retry.Options(Name, "Accounting")).
 		For(&slinkyv1beta1.Accounting{}).
 		Owns(&appsv1.StatefulSet{}).
 		Owns(&corev1.Service{}).

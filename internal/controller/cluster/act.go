@@ -11,6 +11,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/keys"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
 // act carries out a plan: Services, configuration, workload.
@@ -83,7 +84,7 @@ func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 		if !key.wanted {
 			continue
 		}
-		if err := r.Children.CreateOnce(ctx, key.generate()); err != nil {
+		if err := r.Children.CreateOnce(trace.Because(ctx, "KeyMissing", "the spec names no key, so one is generated"), key.generate()); err != nil {
 			return err
 		}
 	}
@@ -93,18 +94,21 @@ func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 // moveConfiguration takes a configuration one step further.
 func (r *Reconciler) moveConfiguration(ctx context.Context, scope *scope, plan *plan) error {
 	controller := scope.controller
+	ctx = trace.With(ctx, "configuration", plan.candidate.hash)
 	if plan.stage == promote {
+		ctx := trace.Because(ctx, "ConfigurationAccepted", "slurmctld gets this configuration")
 		if err := r.promote(ctx, scope, plan); err != nil {
 			return err
 		}
 	}
 	if plan.endTrial {
-		if err := r.Children.Delete(ctx, controller, scope.trial); err != nil {
+		if err := r.Children.Delete(trace.Because(ctx, "ValidationDone", "the validation run has ended or is outdated"), controller, scope.trial); err != nil {
 			return err
 		}
 	}
 	switch plan.stage {
 	case begin:
+		ctx = trace.Because(ctx, "ConfigurationChanged", "a throwaway slurmctld validates this configuration first")
 		files, err := candidateConfigMap(scope, plan.candidate)
 		if err != nil {
 			return err
@@ -118,6 +122,7 @@ func (r *Reconciler) moveConfiguration(ctx context.Context, scope *scope, plan *
 		}
 		return r.Children.Apply(ctx, controller, pod, &corev1.Pod{})
 	case promote, settled:
+		ctx = trace.Because(ctx, "ValidationDone", "the candidate is no longer needed")
 		return r.Children.Delete(ctx, controller, named(&corev1.ConfigMap{}, controller.Namespace, naming.Candidate(controller.Name)))
 	case notBuilt, trying, refused, unheld:
 	}

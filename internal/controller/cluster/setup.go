@@ -31,7 +31,7 @@ const Name = "controller"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options()).
+		WithOptions(retry.Options(Name, "Controller")).
 		For(&slinkyv1beta1.Controller{}).
 		Owns(&appsv1.StatefulSet{}).
 		Owns(&corev1.Service{}).

@@ -22,6 +22,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
 // A step is a part of what a plan asks for.
@@ -110,6 +111,7 @@ func (r *Reconciler) finish(ctx context.Context, scope *scope) error {
 	r.expectations.forget(scope.set.UID)
 	r.witnesses.forget(scope.set.UID)
 	r.reservations.forget(scope.set.UID)
+	r.announceRest(scope)
 	r.Metrics.forget(scope.set)
 	return r.patchFinalizer(ctx, scope.set, controllerutil.RemoveFinalizer)
 }
@@ -151,20 +153,27 @@ func (r *Reconciler) drain(ctx context.Context, scope *scope, next *plan.Plan) e
 // updateNodes carries out all actions of a kind, with one request for each reason. What was seen of the nodes before a request
 // proves nothing any more if the request succeeded, or if it may have opened them.
 func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, next *plan.Plan, kind plan.Kind, update func(why string) slurm.NodeUpdate) error {
-	byReason := map[string][]string{}
+	byReason := map[string][]plan.Action{}
 	for _, action := range next.Of(kind) {
-		byReason[action.Why] = append(byReason[action.Why], action.Node)
-		r.Metrics.did(action)
+		byReason[action.Why] = append(byReason[action.Why], action)
 	}
 	var failures []error
 	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
-		nodes := byReason[reason]
-		answered, err := scope.session.UpdateNodes(ctx, nodes, update(reason))
+		actions := byReason[reason]
+		nodes := make([]string, len(actions))
+		for i := range actions {
+			nodes[i] = actions[i].Node
+		}
+		answered, err := scope.session.UpdateNodes(trace.Because(ctx, actions[0].Cause, reason), nodes, update(reason))
 		if err == nil || kind == plan.Undrain {
 			r.witnesses.acknowledged(scope, nodes, answered)
 		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("making Slurm %s %d nodes: %w", kind, len(nodes), err))
+			continue
+		}
+		for _, action := range actions {
+			r.done(scope, action, action.Pod.Name, action.Node)
 		}
 	}
 	return errors.Join(failures...)
@@ -203,6 +212,7 @@ func (r *Reconciler) delete(ctx context.Context, scope *scope, action plan.Actio
 		return fmt.Errorf("deleting pod %s: %w: %s", action.Pod.Name, errHeld, hold.Why)
 	}
 	pod := scope.byName[action.Pod.Name]
+	ctx = trace.Because(trace.With(ctx, "slurmNode", action.Node), action.Cause, action.Why)
 	if err := r.settleClaims(ctx, scope, pod, action.WithClaims); err != nil {
 		return err
 	}
@@ -213,6 +223,7 @@ func (r *Reconciler) delete(ctx context.Context, scope *scope, action plan.Actio
 		return errors.Join(fmt.Errorf("deleting pod %s: %w", pod.Name, err), r.settleClaims(ctx, scope, pod, false))
 	default:
 		r.Metrics.deleted(scope, action)
+		r.done(scope, action, action.Pod.Name, action.Node)
 	}
 	r.expectations.expectDeleted(scope.set.UID, pod.UID, latest.Now)
 	return nil
@@ -227,8 +238,11 @@ func (r *Reconciler) prune(ctx context.Context, scope *scope, next *plan.Plan) e
 	if len(nodes) == 0 {
 		return nil
 	}
-	if err := scope.session.DeleteNodes(ctx, nodes); err != nil {
+	if err := scope.session.DeleteNodes(trace.Because(ctx, plan.NoPod, "their pods are gone"), nodes); err != nil {
 		return fmt.Errorf("removing the records of %d nodes from Slurm: %w", len(nodes), err)
+	}
+	for _, action := range next.Of(plan.Prune) {
+		r.done(scope, action, "", action.Node)
 	}
 	return nil
 }

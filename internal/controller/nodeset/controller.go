@@ -42,6 +42,7 @@ type Reconciler struct {
 	witnesses    witnesses
 	reservations reservations
 	names        names
+	decisions    decisions
 }
 
 // Reconcile takes one NodeSet a step further.
@@ -65,7 +66,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		scope.refusal = &refusal
 		return retry.After(child.RetryRefusal, r.report(ctx, scope, &next, nil))
 	}
-	return retry.After(pause(scope, &next), errors.Join(err, r.report(ctx, scope, &next, err)))
+	err = errors.Join(err, r.report(ctx, scope, &next, err))
+	return retry.After(pause(scope, &next), err)
 }
 
 // decide makes a plan, and when it lacks nothing but a newer look at Slurm, looks and makes another one.
@@ -111,7 +113,7 @@ func pause(scope *scope, next *plan.Plan) time.Duration {
 		return time.Second
 	}
 	wake := next.Wake
-	for _, moment := range []time.Time{windowEdge(scope, next), placeAgain(scope)} {
+	for _, moment := range []time.Time{windowEdge(scope, next), placeAgain(scope), scope.tellMore} {
 		if wake.IsZero() || (!moment.IsZero() && moment.Before(wake)) {
 			wake = moment
 		}

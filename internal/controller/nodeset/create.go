@@ -14,6 +14,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
 // create creates pods, each after its PVCs.
@@ -28,9 +29,10 @@ func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan) 
 		if isDaemonSet(scope.set) {
 			identity = worker.OnNode(scope.set, scope.nodes[missing.Machine])
 		}
+		ctx := trace.Because(trace.With(ctx, "slurmNode", identity.SlurmName), additions[index].Cause, additions[index].Why)
 		err := r.createOne(ctx, scope, identity)
 		if err == nil {
-			r.Metrics.did(additions[index])
+			r.done(scope, additions[index], identity.Pod, identity.SlurmName)
 		}
 		return err
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
 // protectPods writes onto the pods whether they may be evicted, and until when their jobs run. It does not depend on anything
@@ -98,7 +99,7 @@ func (r *Reconciler) patchMetadata(ctx context.Context, set *slinkyv1beta1.NodeS
 
 func (r *Reconciler) patchConditions(ctx context.Context, set *slinkyv1beta1.NodeSet, pod *corev1.Pod, patch []byte) error {
 	written := podOnly(pod)
-	if err := r.Client.Status().Patch(ctx, written, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(naming.ManagedBy)); err != nil {
+	if err := r.Client.Status().Patch(trace.Quietly(ctx), written, client.RawPatch(types.StrategicMergePatchType, patch), client.FieldOwner(naming.ManagedBy)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the conditions of pod %s: %w", pod.Name, err))
 	}
 	r.expectations.expectWritten(set.UID, written)

@@ -43,9 +43,8 @@ func (m *Metrics) did(action plan.Action) {
 	m.actions.WithLabelValues(string(action.Kind), string(action.Cause)).Inc()
 }
 
-// deleted counts a deleted pod, and how long its node had been drained.
+// deleted notes how long the node of a deleted pod had been drained.
 func (m *Metrics) deleted(scope *scope, action plan.Action) {
-	m.did(action)
 	if since, drained := scope.snapshot.DrainedSince[action.Node]; drained {
 		m.drains.Observe(scope.now.Sub(since).Seconds())
 	}

@@ -48,6 +48,8 @@ type scope struct {
 	refusal *status.Verdict
 	// again says that something was overtaken by events, and is to be decided anew.
 	again bool
+	// tellMore is when there are more decisions to tell of; zero for never.
+	tellMore time.Time
 	// unreserved is why there is no reservation for a scheduled update.
 	unreserved string
 	// placement is how the nodes stand in Slurm's topology; nil when nobody looked.

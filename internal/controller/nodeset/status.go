@@ -34,6 +34,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 	is.CollisionCount, is.OrdinalToNode = scope.revision.collisions, pinned(scope)
 	is.Conditions = conditions.Configuration()
 	r.Metrics.waiting(set, next)
+	scope.tellMore = r.announce(scope, next)
 	return r.Status.Write(ctx, set, conditions, is)
 }
 

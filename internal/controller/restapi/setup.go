@@ -27,7 +27,7 @@ const Name = "restapi"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options()).
+		WithOptions(retry.Options(Name, "RestApi")).
 		For(&slinkyv1beta1.RestApi{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).

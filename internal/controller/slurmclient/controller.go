@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
@@ -21,9 +22,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
-	"github.com/slurm-operator/slurm-operator/internal/slurm/metrics"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/internal/status"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
 // A Reconciler reconciles the sessions of Controllers.
@@ -32,8 +33,9 @@ type Reconciler struct {
 	Status *status.Writer
 	Clock  clock.PassiveClock
 	Pool   *slurm.Pool
-	// Requests counts requests to Slurm.
-	Requests *metrics.Requests
+	// Requests returns what observes the requests to a cluster, and Forget drops what it has counted for one that is deleted.
+	Requests func(slurm.Key) slurm.Observer
+	Forget   func(slurm.Key)
 	// Dial makes a client for slurmrestd.
 	Dial func(rest.Options) (slurm.Client, error)
 }
@@ -58,14 +60,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	key := slurm.Key{Namespace: request.Namespace, Name: request.Name}
 	scope, err := r.observe(ctx, request, key)
 	if apierrors.IsNotFound(err) {
-		r.Pool.Remove(key)
-		r.Requests.Forget(key)
+		r.closeSession(ctx, key, "the Controller is deleted")
+		r.Forget(key)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.act(scope, key); err != nil {
+	if err := r.act(ctx, scope, key); err != nil {
 		return ctrl.Result{}, err
 	}
 	return retry.After(countInterval, r.report(ctx, scope))
@@ -97,27 +99,39 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slur
 }
 
 // act makes, replaces or ends the session.
-func (r *Reconciler) act(scope *scope, key slurm.Key) error {
+func (r *Reconciler) act(ctx context.Context, scope *scope, key slurm.Key) error {
 	if scope.awaited && scope.controller.DeletionTimestamp == nil {
 		return nil // slurmctld runs on with its keys, and so does the session
 	}
 	endpoint, ok := decide(scope)
 	if !ok {
-		r.Pool.Remove(key)
+		r.closeSession(ctx, key, "there is no RestApi, no key for tokens, or the Controller is being deleted")
 		scope.session = nil
 		return nil
 	}
+	before := scope.session
 	err := r.Pool.Set(key, slurm.Settings{Identity: endpoint.identity(scope.jwtKey), Dial: func() (slurm.Client, error) {
-		return r.Dial(rest.Options{
-			URL: endpoint.url, Metrics: endpoint.metrics, Token: tokens(scope.jwtKey, r.Clock), Observer: r.Requests.For(key),
+		client, err := r.Dial(rest.Options{
+			URL: endpoint.url, Metrics: endpoint.metrics, Token: tokens(scope.jwtKey, r.Clock), Observer: r.Requests(key),
 		})
+		return trace.Slurm(client), err
 	}})
 	if err != nil {
 		return err
 	}
-	scope.session, _ = r.Pool.Get(key)
+	if scope.session, _ = r.Pool.Get(key); scope.session != before {
+		log.FromContext(ctx).Info("opened Slurm session", "url", endpoint.url)
+	}
 	if scope.session != nil && endpoint.ready && !scope.session.Status().Reachable {
 		scope.session.Mirror.Retry()
 	}
 	return nil
+}
+
+// closeSession ends the session of a cluster, if there is one.
+func (r *Reconciler) closeSession(ctx context.Context, key slurm.Key, why string) {
+	if _, open := r.Pool.Get(key); open {
+		r.Pool.Remove(key)
+		log.FromContext(ctx).Info("closed Slurm session", "why", why)
+	}
 }

@@ -31,7 +31,7 @@ const Name = "slurmclient"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options()).
+		WithOptions(retry.Options(Name, "Controller")).
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, configurationApplied))).
 		Watches(&slinkyv1beta1.RestApi{}, index.RestAPIsByController.Referenced()).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting), builder.WithPredicates(predicate.GenerationChangedPredicate{})).

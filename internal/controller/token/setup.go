@@ -20,7 +20,7 @@ const Name = "token"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options()).
+		WithOptions(retry.Options(Name, "Token")).
 		For(&slinkyv1beta1.Token{}).
 		Owns(&corev1.Secret{}).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.TokensBySecret)).

@@ -1,0 +1,197 @@
+package nodeset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
+)
+
+// eventInterval is the least time between two events of a NodeSet about the same decision, however many pods it concerns.
+const eventInterval = time.Minute
+
+// A decision is what is done to pods or Slurm nodes, and the cause.
+type decision struct {
+	kind  plan.Kind
+	cause plan.Cause
+}
+
+// decisions gathers what was done for NodeSets until an event tells of it. The zero value is empty.
+type decisions struct {
+	mu    sync.Mutex
+	bySet map[types.UID]map[decision]*deeds
+}
+
+// deeds are the pods, or Slurm nodes, that no event has told of yet, and when the last event told of others.
+type deeds struct {
+	pods, nodes []string
+	told        time.Time
+}
+
+// did notes that an action was carried out for a pod.
+func (d *decisions) did(set types.UID, action plan.Action, pod, node string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.bySet == nil {
+		d.bySet = map[types.UID]map[decision]*deeds{}
+	}
+	if d.bySet[set] == nil {
+		d.bySet[set] = map[decision]*deeds{}
+	}
+	about := decision{action.Kind, action.Cause}
+	if d.bySet[set][about] == nil {
+		d.bySet[set][about] = &deeds{}
+	}
+	done := d.bySet[set][about]
+	done.nodes = append(done.nodes, node)
+	if pod != "" {
+		done.pods = append(done.pods, pod)
+	}
+}
+
+// An announcement is an event about a decision.
+type announcement struct {
+	decision
+	pods, nodes []string
+}
+
+// due takes what is to be told of a set now, and returns when there is more; zero for never.
+func (d *decisions) due(set types.UID, now time.Time) (due []announcement, next time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for about, done := range d.bySet[set] {
+		ready := done.told.Add(eventInterval)
+		switch {
+		case len(done.nodes) == 0 && !ready.After(now):
+			delete(d.bySet[set], about)
+		case len(done.nodes) == 0:
+		case ready.After(now):
+			if next.IsZero() || ready.Before(next) {
+				next = ready
+			}
+		default:
+			due = append(due, announcement{about, done.pods, done.nodes})
+			*done = deeds{told: now}
+		}
+	}
+	slices.SortFunc(due, func(a, b announcement) int {
+		return cmp.Or(cmp.Compare(order[a.kind], order[b.kind]), cmp.Compare(a.cause, b.cause))
+	})
+	return due, next
+}
+
+// forget drops what is known of a set that is gone.
+func (d *decisions) forget(set types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.bySet, set)
+}
+
+// order is that of the events of one reconcile.
+var order = map[plan.Kind]int{plan.Undrain: 0, plan.Drain: 1, plan.Delete: 2, plan.Prune: 3, plan.Create: 4}
+
+// eventReasons are the reasons of events.
+var eventReasons = map[plan.Kind]string{
+	plan.Undrain: "UndrainedNodes", plan.Drain: "DrainedNodes", plan.Delete: "DeletedPods", plan.Prune: "DeletedNodes", plan.Create: "CreatedPods",
+}
+
+// done notes that an action was carried out.
+func (r *Reconciler) done(scope *scope, action plan.Action, pod, node string) {
+	r.Metrics.did(action)
+	if action.Kind != plan.ClearReason { // which concerns nobody but Slurm
+		r.decisions.did(scope.set.UID, action, pod, node)
+	}
+}
+
+// announce records events about what was decided, and returns when there is more to tell.
+func (r *Reconciler) announce(scope *scope, next *plan.Plan) time.Time {
+	due, more := r.decisions.due(scope.set.UID, scope.now)
+	r.record(scope, next, due)
+	return more
+}
+
+// announceRest records what is left to tell of a set that is about to be gone.
+func (r *Reconciler) announceRest(scope *scope) {
+	due, _ := r.decisions.due(scope.set.UID, scope.now.Add(eventInterval))
+	r.record(scope, &plan.Plan{}, due)
+	r.decisions.forget(scope.set.UID)
+}
+
+// record records an event for each decision, with one of its pods as the related object.
+func (r *Reconciler) record(scope *scope, next *plan.Plan, due []announcement) {
+	for _, made := range due {
+		var related client.Object
+		if len(made.pods) > 0 {
+			related = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: scope.set.Namespace, Name: made.pods[0]}}
+		}
+		r.Status.Record(scope.set, related, eventReasons[made.kind], string(made.cause), made.note(next))
+	}
+}
+
+// note says what was decided, for whom, and what it still waits for.
+func (a announcement) note(next *plan.Plan) string {
+	var text string
+	switch a.kind {
+	case plan.Drain:
+		text = fmt.Sprintf("drained %s %s: %s", plural(len(a.nodes), "Slurm node"), purposes[a.cause], trace.Hosts(a.nodes))
+		text += waitingForJobs(waitsFor(next, a.cause))
+	case plan.Undrain:
+		text = fmt.Sprintf("undrained %s: %s; they take jobs again", plural(len(a.nodes), "Slurm node"), trace.Hosts(a.nodes))
+	case plan.Delete:
+		text = fmt.Sprintf("deleted %s %s: %s", plural(len(a.pods), "pod"), purposes[a.cause], trace.Hosts(a.pods))
+	case plan.Prune:
+		text = fmt.Sprintf("deleted %s without a pod from Slurm: %s", plural(len(a.nodes), "node"), trace.Hosts(a.nodes))
+	case plan.Create:
+		text = fmt.Sprintf("created %s: %s", plural(len(a.pods), "pod"), trace.Hosts(a.pods))
+	case plan.ClearReason:
+	}
+	return text
+}
+
+// purposes say what something is done for.
+var purposes = map[plan.Cause]string{
+	plan.ScaleIn: "for scale-in", plan.Updating: "for an update", plan.Deletion: "because the NodeSet is being deleted",
+	plan.PodCordon: "because the pod is cordoned", plan.Machinery: "because of the Kubernetes node",
+	plan.Ended: "that exited", plan.Lost: "whose Slurm node record was lost",
+}
+
+// waitingForJobs says how many nodes wait for jobs, and until when at the latest; empty when none does.
+func waitingForJobs(waits []plan.Wait) string {
+	busy, open, until := 0, false, time.Time{}
+	for _, wait := range waits {
+		if wait.Hold.Kind != plan.Jobs {
+			continue
+		}
+		busy++
+		open = open || wait.Hold.Until.IsZero()
+		if wait.Hold.Until.After(until) {
+			until = wait.Hold.Until
+		}
+	}
+	switch {
+	case busy == 0:
+		return ""
+	case open:
+		return fmt.Sprintf("; %d of them with jobs, some of which have no time limit", busy)
+	default:
+		return fmt.Sprintf("; %d of them with jobs, the last until %s", busy, until.UTC().Format("2006-01-02 15:04 MST"))
+	}
+}
+
+// plural is a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}

@@ -1,0 +1,117 @@
+package trace
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/slurm-operator/slurm-operator/internal/hostlist"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// Slurm returns a client that logs what it changes in Slurm.
+func Slurm(next slurm.Client) slurm.Client { return slurmClient{next} }
+
+type slurmClient struct{ slurm.Client }
+
+// Close releases the connections of the client, if it has any.
+func (s slurmClient) Close() {
+	if closer, ok := s.Client.(interface{ Close() }); ok {
+		closer.Close()
+	}
+}
+
+// UpdateNodes changes Slurm nodes, and logs it.
+func (s slurmClient) UpdateNodes(ctx context.Context, names []string, update slurm.NodeUpdate) error {
+	err := s.Client.UpdateNodes(ctx, names, update)
+	if err == nil {
+		log.FromContext(ctx).Info(verb(update)+" Slurm nodes", append([]any{"nodes", Hosts(names)}, changes(update)...)...)
+	}
+	return err
+}
+
+// verb says what an update does to nodes.
+func verb(update slurm.NodeUpdate) string {
+	switch update.State {
+	case slurm.Drain:
+		return "drained"
+	case slurm.Undrain:
+		return "undrained"
+	case slurm.Resume, slurm.Down, slurm.Fail:
+		return "set state " + string(update.State) + " of"
+	default:
+		return "updated"
+	}
+}
+
+// changes are the fields that an update sets.
+func changes(update slurm.NodeUpdate) []any {
+	var values []any
+	if update.Reason != "" {
+		values = append(values, "reason", update.Reason)
+	}
+	if update.Comment != nil {
+		values = append(values, "comment", *update.Comment)
+	}
+	if update.Features != nil {
+		values = append(values, "features", strings.Join(*update.Features, ","))
+	}
+	if update.Topology != nil {
+		values = append(values, "topology", *update.Topology)
+	}
+	return values
+}
+
+// DeleteNodes removes the records of Slurm nodes, and logs it.
+func (s slurmClient) DeleteNodes(ctx context.Context, names []string) error {
+	err := s.Client.DeleteNodes(ctx, names)
+	if err == nil {
+		log.FromContext(ctx).Info("deleted Slurm nodes", "nodes", Hosts(names))
+	}
+	return err
+}
+
+// CreateReservation creates a reservation, and logs it.
+func (s slurmClient) CreateReservation(ctx context.Context, reservation slurm.Reservation) error {
+	err := s.Client.CreateReservation(ctx, reservation)
+	if err == nil {
+		log.FromContext(ctx).Info("created Slurm reservation", "name", reservation.Name, "nodes", reservation.Nodes, "start", reservation.Start, "end", reservation.End)
+	}
+	return err
+}
+
+// DeleteReservation deletes a reservation, and logs it.
+func (s slurmClient) DeleteReservation(ctx context.Context, name string) error {
+	err := s.Client.DeleteReservation(ctx, name)
+	if err == nil {
+		log.FromContext(ctx).Info("deleted Slurm reservation", "name", name)
+	}
+	return err
+}
+
+// Hosts are names of Slurm nodes as Slurm writes them, such as gpu-[0-3].
+func Hosts(names []string) string {
+	list, err := hostlist.Compress(names)
+	if err != nil {
+		return strings.Join(names, ",")
+	}
+	return list
+}
+
+// Requests returns an observer that logs each request to a cluster at level debug, before it passes it on.
+func Requests(logger logr.Logger, cluster slurm.Key, next slurm.Observer) slurm.Observer {
+	return requests{logger.WithValues("cluster", cluster.String()).V(debug), next}
+}
+
+type requests struct {
+	logger logr.Logger
+	next   slurm.Observer
+}
+
+// ObserveRequest logs a request.
+func (r requests) ObserveRequest(request slurm.Observation) {
+	r.logger.Info("Slurm request", "call", request.Call, "result", request.Result, "duration", request.Duration.String(), "bytes", request.Received)
+	r.next.ObserveRequest(request)
+}
