@@ -6,6 +6,9 @@ const (
 	// ConditionReady is True when the object does what its spec says, for the latest generation. It is False while
 	// something is still being done; its reason and message are the answer to "and if not, why".
 	ConditionReady = "Ready"
+	// ConditionAvailable is True when the object serves its users now, even if it is not as its spec says: a slurmctld whose
+	// changed configuration was refused is available and not ready.
+	ConditionAvailable = "Available"
 	// ConditionProgressing is True while the operator is working towards the spec.
 	ConditionProgressing = "Progressing"
 	// ConditionDegraded is True when something is wrong that does not mend by itself soon; its message names the next
@@ -37,6 +40,10 @@ const (
 const (
 	// ReasonAsExpected says that all is as the spec says.
 	ReasonAsExpected = "AsExpected"
+	// ReasonServing says that the object serves its users.
+	ReasonServing = "Serving"
+	// ReasonNotServing says that it does not; the message of Ready says why.
+	ReasonNotServing = "NotServing"
 	// ReasonReconciling says that the operator is at work and nothing is wrong.
 	ReasonReconciling = "Reconciling"
 	// ReasonReconcileError says that an attempt failed and is being repeated.
@@ -124,6 +131,8 @@ const (
 const (
 	// ReasonScalingOut says that pods are being created.
 	ReasonScalingOut = "ScalingOut"
+	// ReasonScalingIn says that pods are being deleted.
+	ReasonScalingIn = "ScalingIn"
 	// ReasonDraining says that pods are to go and their Slurm nodes still have jobs.
 	ReasonDraining = "Draining"
 	// ReasonWaitingForSlurm says that pods are to go, or to be replaced, and Slurm cannot be asked whether they have jobs.

@@ -10,10 +10,13 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories={slurm},shortName={slurmctld,cluster,clusters}
 // +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.clusterName`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.slurmVersion`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.total`
-// +kubebuilder:printcolumn:name="Jobs",type=integer,JSONPath=`.status.jobs.running`
+// +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.jobs.running`
+// +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.jobs.pending`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`

@@ -11,16 +11,18 @@ import (
 // +kubebuilder:resource:categories={slurm},shortName={nss,slurmd}
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`
-// +kubebuilder:printcolumn:name="Replicas",type=integer,priority=1,JSONPath=`.status.replicas`
-// +kubebuilder:printcolumn:name="Updated",type=integer,priority=1,JSONPath=`.status.updatedReplicas`
-// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Up",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`
 // +kubebuilder:printcolumn:name="Idle",type=integer,JSONPath=`.status.slurmIdle`
 // +kubebuilder:printcolumn:name="Alloc",type=integer,JSONPath=`.status.slurmAllocated`
 // +kubebuilder:printcolumn:name="Down",type=integer,JSONPath=`.status.slurmDown`
 // +kubebuilder:printcolumn:name="Drain",type=integer,JSONPath=`.status.slurmDrain`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,priority=1,JSONPath=`.status.replicas`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 52",fieldPath=".metadata",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 52 characters, because pods and Slurm nodes are named <name>-<ordinal>; choose a shorter or plainer name"
 // +kubebuilder:validation:XValidation:rule="!self.spec.partition.enabled || !(self.metadata.name in ['all', 'default'])",fieldPath=".spec.partition.enabled",message="spec.partition.enabled makes a partition of the NodeSet's name, but Slurm gives the names 'all' and 'default' a meaning of their own; name the NodeSet otherwise, or define the partition in the Controller's extraConf"

@@ -75,21 +75,27 @@ func (c *Conditions) Set(kind string, is metav1.ConditionStatus, reason, format 
 	c.after = append(c.after, condition)
 }
 
-// Summarize says the three conditions that follow from a verdict.
+// Summarize sets the three conditions that follow from a verdict. The message is said once, by Ready.
 func (c *Conditions) Summarize(verdict Verdict) {
-	truth := func(is bool) metav1.ConditionStatus {
-		if is {
-			return metav1.ConditionTrue
-		}
-		return metav1.ConditionFalse
+	c.Set(slinkyv1beta1.ConditionReady, truth(verdict.outcome == well), verdict.Reason, "%s", verdict.Message)
+	c.Set(slinkyv1beta1.ConditionProgressing, truth(verdict.outcome == working), verdict.Reason, "")
+	c.Set(slinkyv1beta1.ConditionDegraded, truth(verdict.outcome == broken), verdict.Reason, "")
+}
+
+// Available says whether the object serves its users now, whether or not it is as the spec says.
+func (c *Conditions) Available(is bool, format string, arguments ...any) {
+	reason := slinkyv1beta1.ReasonNotServing
+	if is {
+		reason = slinkyv1beta1.ReasonServing
 	}
-	for kind, is := range map[string]bool{
-		slinkyv1beta1.ConditionReady:       verdict.outcome == well,
-		slinkyv1beta1.ConditionProgressing: verdict.outcome == working,
-		slinkyv1beta1.ConditionDegraded:    verdict.outcome == broken,
-	} {
-		c.Set(kind, truth(is), verdict.Reason, "%s", verdict.Message)
+	c.Set(slinkyv1beta1.ConditionAvailable, truth(is), reason, format, arguments...)
+}
+
+func truth(is bool) metav1.ConditionStatus {
+	if is {
+		return metav1.ConditionTrue
 	}
+	return metav1.ConditionFalse
 }
 
 // Configuration is the conditions in the form that server-side apply takes, sorted by type.
@@ -104,18 +110,34 @@ func (c *Conditions) Configuration() []applymetav1.ConditionApplyConfiguration {
 	return configuration
 }
 
-// changed are the conditions that say something else than before. The three that follow from one verdict count as one.
+// changed are the conditions that say something else than before. The three that follow from one verdict count as one, and so do those
+// that say the same.
 func (c *Conditions) changed() []metav1.Condition {
 	var changed []metav1.Condition
-	for _, condition := range c.after {
+	told := map[string]bool{}
+	for _, condition := range c.sorted() {
 		if condition.Type == slinkyv1beta1.ConditionProgressing || condition.Type == slinkyv1beta1.ConditionDegraded {
 			continue
 		}
-		if old := find(c.before, condition.Type); old == nil || old.Status != condition.Status || old.Reason != condition.Reason {
+		if old := find(c.before, condition.Type); (old == nil || old.Status != condition.Status || old.Reason != condition.Reason) && !told[condition.Message] {
 			changed = append(changed, condition)
+			told[condition.Message] = true
 		}
 	}
 	return changed
+}
+
+// sorted are the conditions in the order in which people read them: Ready first.
+func (c *Conditions) sorted() []metav1.Condition {
+	return slices.SortedStableFunc(slices.Values(c.after), func(a, b metav1.Condition) int {
+		switch slinkyv1beta1.ConditionReady {
+		case a.Type:
+			return -1
+		case b.Type:
+			return 1
+		}
+		return cmp.Compare(a.Type, b.Type)
+	})
 }
 
 // degraded tells whether the verdict was that something is broken.

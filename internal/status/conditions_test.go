@@ -1,4 +1,4 @@
-package status_test
+package status
 
 import (
 	"strings"
@@ -8,26 +8,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
 func TestVerdictsBecomeThreeConditions(t *testing.T) {
 	tests := map[string]struct {
-		verdict                      status.Verdict
+		verdict                      Verdict
 		ready, progressing, degraded metav1.ConditionStatus
 	}{
-		"well":    {status.Well("fine"), metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionFalse},
-		"working": {status.Working("Because", "soon"), metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse},
-		"broken":  {status.Broken("Because", "mend it"), metav1.ConditionFalse, metav1.ConditionFalse, metav1.ConditionTrue},
+		"well":    {Well("fine"), metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionFalse},
+		"working": {Working("Because", "soon"), metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse},
+		"broken":  {Broken("Because", "mend it"), metav1.ConditionFalse, metav1.ConditionFalse, metav1.ConditionTrue},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			conditions := status.NewConditions(7, nil, metav1.Now())
+			conditions := NewConditions(7, nil, metav1.Now())
 			conditions.Summarize(test.verdict)
 			got := map[string]metav1.ConditionStatus{}
 			for _, condition := range conditions.Configuration() {
 				got[*condition.Type] = *condition.Status
-				if *condition.Reason != test.verdict.Reason || *condition.Message != test.verdict.Message || *condition.ObservedGeneration != 7 {
+				message := ""
+				if *condition.Type == slinkyv1beta1.ConditionReady {
+					message = test.verdict.Message
+				}
+				if *condition.Reason != test.verdict.Reason || *condition.Message != message || *condition.ObservedGeneration != 7 {
 					t.Errorf("%s says %s, %q, for generation %d", *condition.Type, *condition.Reason, *condition.Message, *condition.ObservedGeneration)
 				}
 			}
@@ -45,7 +48,7 @@ func TestTransitionTimeIsOfTheStatusAlone(t *testing.T) {
 		{Type: "Same", Status: metav1.ConditionTrue, Reason: "Old", LastTransitionTime: before},
 		{Type: "Other", Status: metav1.ConditionFalse, LastTransitionTime: before},
 	}
-	conditions := status.NewConditions(1, old, now)
+	conditions := NewConditions(1, old, now)
 	conditions.Set("Same", metav1.ConditionTrue, "New", "another message")
 	conditions.Set("Other", metav1.ConditionTrue, "New", "%s", strings.Repeat("long ", 1000))
 	for _, condition := range conditions.Configuration() {
@@ -59,5 +62,22 @@ func TestTransitionTimeIsOfTheStatusAlone(t *testing.T) {
 		if len(*condition.Message) > 2048 {
 			t.Errorf("the message has %d bytes", len(*condition.Message))
 		}
+	}
+}
+
+// Events are recorded for changed conditions, and the same sentence is said once.
+func TestOneSentenceIsOneEvent(t *testing.T) {
+	before := []metav1.Condition{
+		{Type: slinkyv1beta1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonServing, Message: "3 of 3"},
+		{Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected},
+		{Type: slinkyv1beta1.ConditionScaledIn, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonNoExcess},
+	}
+	conditions := NewConditions(1, before, metav1.Now())
+	conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining, "waiting for gpu-1")
+	conditions.Summarize(Working(slinkyv1beta1.ReasonDraining, "waiting for gpu-1"))
+	conditions.Available(true, "2 of 3")
+	changed := conditions.changed()
+	if len(changed) != 1 || changed[0].Type != slinkyv1beta1.ConditionReady {
+		t.Errorf("changed are %+v", changed)
 	}
 }

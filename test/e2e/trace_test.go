@@ -110,7 +110,7 @@ func (s *story) refusesATypo(t *testing.T) {
 	before := s.extraConf(t)
 	s.setExtraConf(t, before+"\nSchedulerTpye=sched/backfill")
 	s.logs(t, "created Pod", "cause=ConfigurationChanged", "configuration=")
-	s.logs(t, "updated status of Controller", "conditions=", "Refused", "SchedulerTpye")
+	s.logs(t, "updated status of Controller", "conditions=", "Refused", "spec.extraConf line 3: SchedulerTpye")
 	s.setExtraConf(t, before)
 	s.configurationIs(t, "True|Applied")
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
@@ -23,6 +25,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	configuration := configurationCondition(scope, plan)
 	conditions.Set(slinkyv1beta1.ConditionConfigurationApplied, configuration.is, configuration.reason, "%s", configuration.message)
 	conditions.Summarize(verdict(scope, plan, configuration, failure))
+	serves(scope, conditions)
 	is := applyv1beta1.ControllerStatus().
 		WithObservedGeneration(controller.Generation).
 		WithClusterName(naming.ClusterName(controller))
@@ -78,7 +81,7 @@ func configurationCondition(scope *scope, plan plan) fact {
 		}
 		return no(slinkyv1beta1.ReasonTrying, "%s", message)
 	case refused:
-		return no(slinkyv1beta1.ReasonRefused, "slurmctld refuses configuration %s: %s%s", hash, plan.detail, last)
+		return no(slinkyv1beta1.ReasonRefused, "slurmctld refuses configuration %s: %s%s", hash, inExtraConf(plan.detail, scope.controller.Spec.ExtraConf), last)
 	case unheld:
 		return no(slinkyv1beta1.ReasonTrialFailed, "configuration %s could not be tried: %s; it is tried again every minute%s", hash, plan.detail, last)
 	case promote, settled:
@@ -91,6 +94,20 @@ func configurationCondition(scope *scope, plan plan) fact {
 		return no(slinkyv1beta1.ReasonNodeSetLeftOut, "slurmctld runs with configuration %s %s", hash, leftOutMessage(plan.candidate.leftOut))
 	}
 	return fact{metav1.ConditionTrue, slinkyv1beta1.ReasonApplied, message}
+}
+
+// refusedLine is how a validation run names the line of slurm.conf that slurmctld refuses.
+var refusedLine = regexp.MustCompile(`(?m)^slurm\.conf line \d+: (.*)$`)
+
+// inExtraConf names a refused line by its number in spec.extraConf, if it comes from there: nobody sees the lines of slurm.conf.
+func inExtraConf(detail, extraConf string) string {
+	return refusedLine.ReplaceAllStringFunc(detail, func(place string) string {
+		text := refusedLine.FindStringSubmatch(place)[1]
+		if line, found := slurmconf.Locate(extraConf, text); found {
+			return fmt.Sprintf("spec.extraConf line %d: %s", line, text)
+		}
+		return place
+	})
 }
 
 // verdict is how the cluster does, all in all: the first thing that is wrong, or is not yet right.
@@ -121,6 +138,19 @@ func verdict(scope *scope, plan plan, configuration fact, failure error) status.
 		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "slurmctld works, and %d of its backups do not run yet", missingPods(scope))
 	}
 	return status.Well("slurmctld works")
+}
+
+// serves says whether slurmctld answers. One that runs elsewhere is known only through slurmrestd.
+func serves(scope *scope, conditions *status.Conditions) {
+	switch {
+	case !scope.controller.Spec.External && readyPods(scope) > 0:
+		conditions.Available(true, "slurmctld answers")
+	case !scope.controller.Spec.External:
+		conditions.Available(false, "no slurmctld is ready")
+	default:
+		reachable := meta.IsStatusConditionTrue(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+		conditions.Available(reachable, "slurmctld runs elsewhere; see SlurmReachable")
+	}
 }
 
 // readyPods counts the slurmctlds that work. Of several, only the active one is ready.

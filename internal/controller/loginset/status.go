@@ -97,6 +97,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, verdict status.Ve
 	if scope.deployment != nil {
 		pods = scope.deployment.Status
 	}
+	conditions.Available(pods.ReadyReplicas > 0, "%d of %d pods are ready", pods.ReadyReplicas, *set.Spec.Replicas)
 	is := applyv1beta1.LoginSetStatus().
 		WithObservedGeneration(set.Generation).
 		WithReplicas(pods.Replicas).

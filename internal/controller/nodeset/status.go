@@ -21,6 +21,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 	set, counts := scope.set, count(scope, next)
 	conditions := status.NewConditions(set.Generation, set.Status.Conditions, metav1.NewTime(scope.now))
 	conditions.Summarize(judge(scope, next, counts, failure))
+	conditions.Available(counts.available > 0 || counts.desired == 0, "%d of %d pods are ready", counts.available, counts.desired)
 	reachable(scope, conditions)
 	scaledIn(next, conditions)
 	updating(scope, next, conditions)
@@ -89,6 +90,7 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 	for _, verdict := range []func() (status.Verdict, bool){
 		func() (status.Verdict, bool) { return obstacle(scope, failure) },
 		func() (status.Verdict, bool) { return leaving(scope, next) },
+		func() (status.Verdict, bool) { return scalingIn(counts) },
 		func() (status.Verdict, bool) { return awaiting(scope, counts) },
 		func() (status.Verdict, bool) { return coming(scope, next, counts) },
 	} {
@@ -102,9 +104,9 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 	case counts.down > 0:
 		return status.Broken(slinkyv1beta1.ReasonNodesDown, "%d Slurm nodes are down although their pods run; see sinfo -R for the reasons", counts.down)
 	case counts.desired == 0:
-		return status.Well("there are to be no pods")
+		return status.Well("the NodeSet is scaled to zero")
 	default:
-		return status.Well("%d nodes: %d idle, %d allocated, %d drained", counts.desired, counts.idle, counts.allocated, counts.drain)
+		return status.Well("%s: %d idle, %d allocated, %d drained", plural(int(counts.desired), "Slurm node"), counts.idle, counts.allocated, counts.drain)
 	}
 }
 
@@ -143,6 +145,12 @@ func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
 		return status.Working(slinkyv1beta1.ReasonDraining, "%s", waiting(scaleIn)), true
 	}
 	return status.Verdict{}, false
+}
+
+// scalingIn is about pods that are being deleted, and which are in none of the other numbers.
+func scalingIn(counts counts) (status.Verdict, bool) {
+	excess := counts.pods - counts.desired
+	return status.Working(slinkyv1beta1.ReasonScalingIn, "%s being deleted", plural(int(excess), "pod")), excess > 0
 }
 
 // awaiting is about pods that cannot be made yet.

@@ -38,9 +38,9 @@ func TestJudge(t *testing.T) {
 		edit func(*scope, *plan.Plan)
 		want status.Verdict
 	}{
-		"all is well": {func(*scope, *plan.Plan) {}, status.Well("2 nodes: 2 idle, 0 allocated, 0 drained")},
+		"all is well": {func(*scope, *plan.Plan) {}, status.Well("2 Slurm nodes: 2 idle, 0 allocated, 0 drained")},
 		"no pods are wanted": {
-			func(is *scope, next *plan.Plan) { is.pods, is.snapshot.Pods, next.Desired = nil, nil, 0 }, status.Well("there are to be no pods"),
+			func(is *scope, next *plan.Plan) { is.pods, is.snapshot.Pods, next.Desired = nil, nil, 0 }, status.Well("the NodeSet is scaled to zero"),
 		},
 		"nobody can make pods": {
 			func(is *scope, _ *plan.Plan) {

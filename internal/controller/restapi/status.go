@@ -25,14 +25,15 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	}
 	conditions := status.NewConditions(restAPI.Generation, restAPI.Status.Conditions, metav1.NewTime(scope.now))
 	conditions.Summarize(verdict)
-	is := applyv1beta1.RestApiStatus().WithObservedGeneration(restAPI.Generation).
-		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Slurmrestd, restAPI.Name)).String())
-	is.Conditions = conditions.Configuration()
 	var exist, ready int32
 	if scope.deployment != nil {
 		exist, ready = scope.deployment.Status.Replicas, scope.deployment.Status.ReadyReplicas
 	}
-	is.WithReplicas(exist).WithReady(fmt.Sprintf("%d/%d", ready, replicas(restAPI)))
+	conditions.Available(ready > 0, "%d of %d pods are ready", ready, replicas(restAPI))
+	is := applyv1beta1.RestApiStatus().WithObservedGeneration(restAPI.Generation).
+		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Slurmrestd, restAPI.Name)).String()).
+		WithReplicas(exist).WithReady(fmt.Sprintf("%d/%d", ready, replicas(restAPI)))
+	is.Conditions = conditions.Configuration()
 	return r.Status.Write(ctx, restAPI, conditions, is)
 }
 

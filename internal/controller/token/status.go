@@ -16,6 +16,11 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	}
 	conditions := status.NewConditions(scope.token.Generation, scope.token.Status.Conditions, metav1.NewTime(scope.now))
 	conditions.Summarize(plan.verdict)
+	if valid := plan.token != nil && scope.now.Before(plan.token.Expires) && failure == nil; valid {
+		conditions.Available(true, "the Secret holds a valid token")
+	} else {
+		conditions.Available(false, "the Secret holds no valid token")
+	}
 	is := applyv1beta1.TokenStatus().WithObservedGeneration(scope.token.Generation)
 	is.Conditions = conditions.Configuration()
 	if plan.token != nil && failure == nil {

@@ -96,7 +96,7 @@ func TestQuotaThatRefusesSlurmctldIsNamed(t *testing.T) {
 		if err := condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonQuotaExceeded); err != nil {
 			return err
 		}
-		message := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionDegraded).Message
+		message := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionReady).Message
 		for _, text := range []string{"failed quota: compute", "limits.cpu for: slurmctld", "set the resources"} {
 			if !strings.Contains(message, text) {
 				return fmt.Errorf("the message is %q", message)
