@@ -122,6 +122,9 @@ func Trial(controller, hash string) string { return controller + "-trial-" + has
 // Accounting names the workload of an Accounting, its Service and its Secret.
 func Accounting(accounting string) string { return accounting + "-accounting" }
 
+// AccountingPod names the pod of an Accounting.
+func AccountingPod(accounting string) string { return Accounting(accounting) + "-0" }
+
 // RestAPI names the workload of a RestApi, its Service and its ConfigMap.
 func RestAPI(restAPI string) string { return restAPI + "-restapi" }
 

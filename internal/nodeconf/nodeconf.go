@@ -10,8 +10,6 @@
 package nodeconf
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/invalid"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
@@ -34,7 +33,7 @@ type Node struct {
 	Gres []Gres
 }
 
-// Of is what the nodes of a NodeSet register as. Its errors are for the user to read: they name the field of the spec.
+// Of is what the nodes of a NodeSet register as. Its error is an *invalid.Field.
 func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
 	bare := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: Container}}}}
 	merged, err := podtemplate.Merge(bare, nodeSet.Spec.Template, podtemplate.Part{Container: Container, Fragment: nodeSet.Spec.Slurmd})
@@ -43,11 +42,11 @@ func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
 	}
 	at := slices.IndexFunc(merged.Spec.Containers, func(container corev1.Container) bool { return container.Name == Container })
 	if at < 0 {
-		return Node{}, errors.New("spec.template.spec.containers: it removes the container slurmd; leave it there")
+		return Node{}, invalid.New("spec.template.spec.containers", "it removes the container slurmd; leave it there")
 	}
 	extra, err := slurmconf.ParseNode(nodeSet.Spec.ExtraConf)
 	if err != nil {
-		return Node{}, fmt.Errorf("spec.extraConf: %w", err)
+		return Node{}, invalid.New("spec.extraConf", "%w", err)
 	}
 	given := granted(merged.Spec.Containers[at].Resources)
 	devices := requested(given, nodeSet.Spec.Gres)
@@ -110,7 +109,7 @@ func lay(extra, own []slurmconf.Pair, devices []Gres) (Node, error) {
 	for _, pair := range extra {
 		for _, key := range identity {
 			if strings.EqualFold(pair.Key, key) {
-				return Node{}, fmt.Errorf("spec.extraConf: %s is the pod's own; remove it", pair.Key)
+				return Node{}, invalid.New("spec.extraConf", "%s is the pod's own; remove it", pair.Key)
 			}
 		}
 		switch canonical(pair.Key) {

@@ -7,7 +7,6 @@ package podtemplate
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/invalid"
 )
 
 // A Part says which of the operator's containers a user's fragment is merged onto.
@@ -35,7 +35,7 @@ func Merge(own corev1.PodTemplateSpec, template slinkyv1beta1.PodTemplate, parts
 		}
 	}
 	if err := patch(&merged.Spec, template.Spec.Raw); err != nil {
-		return corev1.PodTemplateSpec{}, fmt.Errorf("merging spec.template.spec: %w", err)
+		return corev1.PodTemplateSpec{}, invalid.New("spec.template.spec", "%w", err)
 	}
 	merged.Labels = make(map[string]string, len(own.Labels)+len(template.Metadata.Labels))
 	for key, value := range template.Metadata.Labels {
@@ -58,7 +58,7 @@ func mergeContainer(spec *corev1.PodSpec, part Part) error {
 				continue
 			}
 			if err := patch(&containers[i], part.Fragment.Raw); err != nil {
-				return fmt.Errorf("merging spec.%s: %w", part.Container, err)
+				return invalid.New("spec."+part.Container, "%w", err)
 			}
 			containers[i].Name = part.Container
 		}

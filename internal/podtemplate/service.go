@@ -1,13 +1,12 @@
 package podtemplate
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/invalid"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
@@ -30,7 +29,7 @@ func (s Service) Merge(template slinkyv1beta1.ServiceTemplate) (*applycorev1.Ser
 		}},
 	}
 	if err := patch(&spec, template.Spec.Raw); err != nil {
-		return nil, fmt.Errorf("merging spec.service.spec: %w", err)
+		return nil, invalid.New("spec.service.spec", "%w", err)
 	}
 	configuration := &applycorev1.ServiceSpecApplyConfiguration{}
 	if err := convert(spec, configuration); err != nil {

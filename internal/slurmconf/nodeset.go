@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slurm-operator/slurm-operator/internal/invalid"
 )
 
 // A NodeSet is a set of nodes that register with its name as a feature.
@@ -28,7 +30,7 @@ func (s NodeSet) Check() error {
 	}
 	if s.Partition != nil {
 		if _, err := ParsePartition(*s.Partition); err != nil {
-			return fmt.Errorf("spec.partition.config: %w", err)
+			return invalid.New("spec.partition.config", "%w", err)
 		}
 	}
 	return nil

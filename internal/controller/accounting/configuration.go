@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
@@ -24,13 +25,9 @@ type configuration struct {
 
 // configure makes slurmdbd.conf, and the slurm.conf with which the probe asks slurmdbd a question.
 func configure(scope *scope) (configuration, error) {
-	storage := scope.accounting.Spec.StorageConfig
-	database, err := slurmconf.BuildDatabase(slurmconf.Database{
-		Host: pod(scope.accounting.Name), Port: naming.PortSlurmdbd, SlurmUser: slurmUser, JWKS: scope.jwks != "",
-		Storage: slurmconf.Endpoint{Host: storage.Host, Port: int(storage.Port)},
-		User:    storage.Username, Password: scope.password, Name: storage.Database,
-		ExtraConf: scope.accounting.Spec.ExtraConf,
-	})
+	from := clusterconf.Database(scope.accounting)
+	from.Password = scope.password
+	database, err := slurmconf.BuildDatabase(from)
 	if err != nil {
 		return configuration{}, err
 	}

@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// slurmUser is the name of the user in the image that slurmdbd runs as.
-	slurmUser = "slurm"
 	// helperName names the container that brings the operator's own program.
 	helperName = "helper"
 	// configurationName names the container that copies the files.
@@ -40,9 +38,6 @@ type children struct {
 	service     *applycorev1.ServiceApplyConfiguration
 	statefulSet *applyappsv1.StatefulSetApplyConfiguration
 }
-
-// pod names the pod of an Accounting. slurmdbd runs only on the host that its configuration names.
-func pod(accounting string) string { return naming.Accounting(accounting) + "-0" }
 
 // build makes all children. Its errors are for the user to read.
 func build(scope *scope, configuration configuration) (children, error) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
-	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -36,12 +36,7 @@ func contributions(scope *scope) contributed {
 	for i := range scope.nodeSets {
 		set := &scope.nodeSets[i]
 		all.contain = all.contain || set.Spec.SSH.Enabled
-		contribution := slurmconf.NodeSet{Name: set.Name}
-		if set.Spec.Partition.Enabled {
-			contribution.Partition = &set.Spec.Partition.Config
-		}
-		node, unreadable := nodeconf.Of(set)
-		contribution.GresTypes = node.GresTypes()
+		contribution, node, unreadable := clusterconf.NodeSet(set)
 		all.devices = all.devices || node.HasDevices()
 		err := contribution.Check()
 		if err == nil {

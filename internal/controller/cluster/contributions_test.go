@@ -64,7 +64,7 @@ func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 			if problem != nil {
 				t.Fatalf("it holds up everything: %s", problem.message)
 			}
-			conf := candidate.files[slurmConfFile]
+			conf := candidate.files[slurmconf.FileName]
 			for _, line := range append(test.want, "PartitionName=cpu Nodes=cpu Default=YES") {
 				if !strings.Contains(conf, line+"\n") {
 					t.Errorf("no line %q in\n%s", line, conf)
@@ -115,7 +115,7 @@ func TestRefusedNodeSetIsLeftOut(t *testing.T) {
 	}
 	scope.trial.Annotations[annotationInForce] = scope.promoted.hash
 	plan := decide(scope)
-	conf := plan.candidate.files[slurmConfFile]
+	conf := plan.candidate.files[slurmconf.FileName]
 	if plan.stage != promote || !strings.Contains(conf, "PartitionName=gpu Nodes=gpu\n") || !strings.Contains(conf, "PartitionName=cpu Nodes=cpu Default=YES\n") {
 		t.Fatalf("stage %d, with\n%s", plan.stage, conf)
 	}

@@ -98,7 +98,7 @@ func candidateConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigM
 		Host: trialName(scope, candidate), Directory: trialScratch + "/etc", State: trialScratch + "/state", PidFile: trialScratch + "/slurmctld.pid",
 	})
 	files := maps.Clone(candidate.files)
-	files[slurmConfFile] = document.Render()
+	files[slurmconf.FileName] = document.Render()
 	if len(candidate.changes.NodeSets) > 0 {
 		changes, err := json.Marshal(candidate.changes.Trial(candidate.document))
 		if err != nil {

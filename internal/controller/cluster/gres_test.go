@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -15,21 +16,24 @@ func TestGres(t *testing.T) {
 	include := slurmconf.IncludePodGres
 	tests := map[string]struct {
 		slurmd, extraConf string
-		given             []referenced
+		given             []clusterconf.File
 		wantTypes         string
 		wantConf          string
 	}{
 		"has no file without GRES":                     {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`},
 		"leaves it to the pods which GPUs they have":   {slurmd: `{"resources":{"limits":{"nvidia.com/gpu":"4"}}}`, wantTypes: "GresTypes=gpu\n", wantConf: include},
 		"knows the GRES of extraConf":                  {extraConf: "Gres=nic:2", wantTypes: "GresTypes=nic\n"},
-		"lets a file of the user's win":                {extraConf: "Gres=gpu:1", given: []referenced{{slurmconf.GresFile, own, "mine"}}, wantTypes: "GresTypes=gpu\n", wantConf: own},
+		"lets a file of the user's win":                {extraConf: "Gres=gpu:1", given: []clusterconf.File{{Name: slurmconf.GresFile, Content: own, ConfigMap: "mine"}}, wantTypes: "GresTypes=gpu\n", wantConf: own},
 		"goes on without a NodeSet that has a mistake": {extraConf: "Gres"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			set := slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
 			set.Spec.Slurmd.Raw, set.Spec.ExtraConf = []byte(test.slurmd), test.extraConf
-			scope := newScope(func(scope *scope) { scope.nodeSets, scope.configFiles = []slinkyv1beta1.NodeSet{set}, test.given })
+			scope := newScope(func(scope *scope) {
+				scope.nodeSets = []slinkyv1beta1.NodeSet{set}
+				scope.files = map[clusterconf.Use][]clusterconf.File{clusterconf.ConfigFile: test.given}
+			})
 			candidate, problem := build(scope)
 			if problem != nil {
 				t.Fatal(problem.message)
@@ -40,14 +44,15 @@ func TestGres(t *testing.T) {
 			if _, there := candidate.files[slurmconf.PodGresFile]; test.wantConf == include && !there {
 				t.Error("what gres.conf includes is not there, and slurmctld would wait for it")
 			}
-			conf := candidate.files[slurmConfFile]
+			conf := candidate.files[slurmconf.FileName]
 			if strings.Contains(conf, "GresTypes") != (test.wantTypes != "") || !strings.Contains(conf, test.wantTypes) {
 				t.Errorf("slurm.conf is\n%s", conf)
 			}
 		})
 	}
 	if _, problem := build(newScope(func(scope *scope) {
-		scope.configFiles = []referenced{{slurmconf.GresFile, own, "one"}, {slurmconf.GresFile, own, "two"}}
+		scope.files = map[clusterconf.Use][]clusterconf.File{}
+		scope.files[clusterconf.ConfigFile] = []clusterconf.File{{Name: slurmconf.GresFile, Content: own, ConfigMap: "one"}, {Name: slurmconf.GresFile, Content: own, ConfigMap: "two"}}
 	})); problem == nil {
 		t.Error("two files of one name are taken")
 	}

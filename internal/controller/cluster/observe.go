@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
@@ -35,8 +36,9 @@ type scope struct {
 	// mismatch tells that Controller and Accounting have different keys.
 	mismatch bool
 
-	configFiles, prolog, epilog, prologSlurmctld, epilogSlurmctld []referenced
-	jwks                                                          string
+	// files are those of the ConfigMaps that the spec names.
+	files map[clusterconf.Use][]clusterconf.File
+	jwks  string
 
 	// promoted is the configuration that slurmctld runs or starts with; nil before the first.
 	promoted *promoted
@@ -75,7 +77,7 @@ type promoted struct {
 
 // document is its slurm.conf. A line that somebody has spoiled is left out: it is as if it had not been in force.
 func (p *promoted) document() slurmconf.Document {
-	document, _ := slurmconf.Parse(p.files[slurmConfFile])
+	document, _ := slurmconf.Parse(p.files[slurmconf.FileName])
 	return document
 }
 
@@ -156,31 +158,21 @@ func (s *scope) lostKey() bool {
 
 // observeFiles reads the ConfigMaps that the spec names.
 func (r *Reconciler) observeFiles(ctx context.Context, scope *scope) error {
-	spec := &scope.controller.Spec
-	for _, group := range []struct {
-		field      string
-		references []slinkyv1beta1.ObjectReference
-		into       *[]referenced
-	}{
-		{"spec.configFileRefs", spec.ConfigFileRefs, &scope.configFiles},
-		{"spec.prologScriptRefs", spec.PrologScriptRefs, &scope.prolog},
-		{"spec.epilogScriptRefs", spec.EpilogScriptRefs, &scope.epilog},
-		{"spec.prologSlurmctldScriptRefs", spec.PrologSlurmctldScriptRefs, &scope.prologSlurmctld},
-		{"spec.epilogSlurmctldScriptRefs", spec.EpilogSlurmctldScriptRefs, &scope.epilogSlurmctld},
-	} {
-		for _, name := range group.references {
+	scope.files = map[clusterconf.Use][]clusterconf.File{}
+	for _, group := range clusterconf.Groups(scope.controller) {
+		for _, name := range group.References {
 			configMap, err := reference.Object(ctx, r.Client, scope.controller.Namespace, name.Name, &corev1.ConfigMap{})
 			if err != nil {
 				return err
 			}
 			if configMap == nil {
-				scope.missing = append(scope.missing, fmt.Sprintf("ConfigMap %s, which %s names, does not exist; create it", name.Name, group.field))
+				scope.missing = append(scope.missing, fmt.Sprintf("ConfigMap %s, which %s names, does not exist; create it", name.Name, group.Field))
 				continue
 			}
-			*group.into = append(*group.into, sortedFiles(name.Name, configMap.Data)...)
+			scope.files[group.Use] = append(scope.files[group.Use], clusterconf.FilesOf(name.Name, configMap.Data)...)
 		}
 	}
-	if key := spec.JWKSKeyRef; key != nil {
+	if key := scope.controller.Spec.JWKSKeyRef; key != nil {
 		var err error
 		if scope.jwks, err = reference.ConfigMapValue(ctx, r.Client, scope.controller.Namespace, *key); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
 // withPartitions gives a scope NodeSets that have partitions.
@@ -45,9 +46,9 @@ func TestPartitionsLeaveAfterTheirJobs(t *testing.T) {
 		if problem != nil {
 			t.Fatal(problem.message)
 		}
-		stays := strings.Contains(candidate.files[slurmConfFile], "PartitionName="+partition+" State=DRAIN\n")
+		stays := strings.Contains(candidate.files[slurmconf.FileName], "PartitionName="+partition+" State=DRAIN\n")
 		if stays != slices.Contains(candidate.leaving, partition) {
-			t.Errorf("%v are leaving, with\n%s", candidate.leaving, candidate.files[slurmConfFile])
+			t.Errorf("%v are leaving, with\n%s", candidate.leaving, candidate.files[slurmconf.FileName])
 		}
 		return stays
 	}
@@ -91,6 +92,6 @@ func TestPartitionThatComesBackTakesJobs(t *testing.T) {
 	promoteBuilt(t, scope)
 	withPartitions("gpu")(scope)
 	if candidate, problem := build(scope); problem != nil || candidate.hash != hash || len(candidate.leaving) > 0 {
-		t.Errorf("the configuration is\n%s", candidate.files[slurmConfFile])
+		t.Errorf("the configuration is\n%s", candidate.files[slurmconf.FileName])
 	}
 }

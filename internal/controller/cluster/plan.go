@@ -10,9 +10,9 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
 	"github.com/slurm-operator/slurm-operator/internal/keys"
-	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
@@ -91,12 +91,10 @@ func obstacle(scope *scope) *problem {
 	if problem := stateProblem(scope); problem != nil {
 		return problem
 	}
-	const longest = 40
-	name := naming.ClusterName(scope.controller)
+	if err := clusterconf.CheckName(scope.controller); err != nil {
+		return &problem{slinkyv1beta1.ReasonClusterNameTooLong, err.Error()}
+	}
 	switch {
-	case len(name) > longest:
-		return &problem{slinkyv1beta1.ReasonClusterNameTooLong, fmt.Sprintf(
-			"the cluster's name %s, made from namespace and name, has %d characters, and Slurm takes %d; set spec.clusterName", name, len(name), longest)}
 	case len(scope.missing) > 0:
 		return &problem{slinkyv1beta1.ReasonReferenceNotFound, strings.Join(scope.missing, "; ")}
 	case scope.lostKey():

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
@@ -159,13 +160,19 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 			func(s *scope) { s.controller.Spec.Persistence.ExistingClaim, s.state = "mine", nil }, slinkyv1beta1.ReasonReferenceNotFound, "claim mine",
 		},
 		"a file that the operator writes": {
-			func(s *scope) { s.configFiles = []referenced{{"slurm.conf", "x", "mine"}} }, slinkyv1beta1.ReasonInvalidSpec, "ConfigMap mine",
+			func(s *scope) {
+				s.files = map[clusterconf.Use][]clusterconf.File{clusterconf.ConfigFile: {{Name: "slurm.conf", Content: "x", ConfigMap: "mine"}}}
+			}, slinkyv1beta1.ReasonInvalidSpec, "ConfigMap mine",
 		},
 		"two files of one name": {
-			func(s *scope) { s.configFiles = []referenced{{"gres.conf", "x", "a"}, {"gres.conf", "y", "b"}} }, slinkyv1beta1.ReasonInvalidSpec, "gres.conf",
+			func(s *scope) {
+				s.files = map[clusterconf.Use][]clusterconf.File{clusterconf.ConfigFile: {{Name: "gres.conf", Content: "x", ConfigMap: "a"}, {Name: "gres.conf", Content: "y", ConfigMap: "b"}}}
+			}, slinkyv1beta1.ReasonInvalidSpec, "gres.conf",
 		},
 		"more than fits into a ConfigMap": {
-			func(s *scope) { s.prolog = []referenced{{"big", strings.Repeat("x", 2<<20), "a"}} }, slinkyv1beta1.ReasonInvalidSpec, "bytes",
+			func(s *scope) {
+				s.files = map[clusterconf.Use][]clusterconf.File{clusterconf.Prolog: {{Name: "big", Content: strings.Repeat("x", 2<<20), ConfigMap: "a"}}}
+			}, slinkyv1beta1.ReasonInvalidSpec, "bytes",
 		},
 	}
 	for name, test := range tests {
@@ -198,7 +205,7 @@ func TestPodDoesNotFollowTheConfiguration(t *testing.T) {
 	after := render(newScope(promoteWith("two", "new"), func(s *scope) {
 		s.controller.Spec.ExtraConf = "PartitionName=p Nodes=ALL"
 		s.nodeSets = []slinkyv1beta1.NodeSet{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}
-		s.configFiles = []referenced{{"gres.conf", "x", "a"}}
+		s.files = map[clusterconf.Use][]clusterconf.File{clusterconf.ConfigFile: {{Name: "gres.conf", Content: "x", ConfigMap: "a"}}}
 		s.controller.Status.Nodes = &slinkyv1beta1.NodeCounts{Total: 5000}
 		s.controller.Spec.MaxNodeCount = new(int32(9000))
 	}))

@@ -314,7 +314,7 @@ func logFile(scope *scope) string {
 	if scope.promoted == nil {
 		return ""
 	}
-	document, err := slurmconf.Parse(scope.promoted.files[slurmConfFile])
+	document, err := slurmconf.Parse(scope.promoted.files[slurmconf.FileName])
 	if err != nil {
 		return ""
 	}

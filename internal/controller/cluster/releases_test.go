@@ -13,6 +13,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
 func TestKeysWaitForOldNodes(t *testing.T) {
@@ -60,7 +61,7 @@ func TestKeysWaitForOldNodes(t *testing.T) {
 				scope.slurmVersion, scope.nodes = test.release, test.nodes
 				scope.nodeSets = []slinkyv1beta1.NodeSet{{ObjectMeta: metav1.ObjectMeta{Name: "compute"}, Status: slinkyv1beta1.NodeSetStatus{ReadyReplicas: test.slurmds}}}
 				if test.promoted != "" {
-					scope.promoted = &promoted{image: "new", files: map[string]string{slurmConfFile: test.promoted}}
+					scope.promoted = &promoted{image: "new", files: map[string]string{slurmconf.FileName: test.promoted}}
 				}
 			})
 			candidate, problem := build(scope)
@@ -68,7 +69,7 @@ func TestKeysWaitForOldNodes(t *testing.T) {
 				t.Fatal(problem.message)
 			}
 			wait := slices.Contains(candidate.held, "MetricsType")
-			if on := strings.Contains(candidate.files[slurmConfFile], "MetricsType"); on != test.on || wait != test.wait {
+			if on := strings.Contains(candidate.files[slurmconf.FileName], "MetricsType"); on != test.on || wait != test.wait {
 				t.Errorf("metrics are on: %t, and wait: %t", on, wait)
 			}
 		})
@@ -92,13 +93,13 @@ func TestKeysOfTheSpecWaitForOldNodes(t *testing.T) {
 				scope.controller.Spec.ExtraConf = "PrologTimeout=9\nPartitionName=all Nodes=ALL Topology=tree\n"
 				scope.slurmVersion = test.release
 				scope.nodes = &slurm.Snapshot{Nodes: []*slurm.Node{{Version: test.node, State: slurm.StateMixed}}}
-				scope.promoted = &promoted{image: "new", files: map[string]string{slurmConfFile: earlier}}
+				scope.promoted = &promoted{image: "new", files: map[string]string{slurmconf.FileName: earlier}}
 			})
 			candidate, problem := build(scope)
 			if problem != nil {
 				t.Fatal(problem.message)
 			}
-			conf := candidate.files[slurmConfFile]
+			conf := candidate.files[slurmconf.FileName]
 			has := strings.Contains(conf, "PrologTimeout") && strings.Contains(conf, "Topology=tree")
 			if !slices.Equal(candidate.held, test.held) || has != (test.held == nil) || !strings.Contains(conf, "PartitionName=all Nodes=ALL") {
 				t.Errorf("held back %q of\n%s", candidate.held, conf)

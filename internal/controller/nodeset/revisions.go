@@ -20,6 +20,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podshape"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 )
 
@@ -37,21 +38,11 @@ type revision struct {
 // this version of the operator builds pods on purpose, so that an upgrade of the operator replaces none.
 type origin struct {
 	// Spec is the part of the NodeSet's spec; putting it back is a roll-back.
-	Spec originSpec `json:"spec"`
+	Spec podshape.NodeSet `json:"spec"`
 	// Image, Endpoints and SlurmKey come from elsewhere.
 	Image     string                           `json:"image"`
 	Endpoints []string                         `json:"endpoints"`
 	SlurmKey  slinkyv1beta1.SecretKeyReference `json:"slurmKey"`
-}
-
-type originSpec struct {
-	Slurmd            slinkyv1beta1.ContainerFragment `json:"slurmd,omitzero"`
-	Logfile           slinkyv1beta1.ContainerFragment `json:"logfile,omitzero"`
-	SSH               slinkyv1beta1.NodeSetSSH        `json:"ssh,omitzero"`
-	Template          slinkyv1beta1.PodTemplate       `json:"template,omitzero"`
-	ExtraConf         string                          `json:"extraConf,omitempty"`
-	Gres              []slinkyv1beta1.GresRule        `json:"gres,omitempty"`
-	OversubscribeNode bool                            `json:"oversubscribeNode,omitempty"`
 }
 
 // observeRevision builds what new pods are made from, and finds it among the revisions that are kept.
@@ -82,10 +73,7 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	}
 	scope.template = &template
 	return scope.revision.find(set, origin{
-		Spec: originSpec{
-			Slurmd: set.Spec.Slurmd, Logfile: set.Spec.Logfile, SSH: set.Spec.SSH, Template: set.Spec.Template,
-			ExtraConf: set.Spec.ExtraConf, Gres: set.Spec.Gres, OversubscribeNode: set.Spec.OversubscribeNode,
-		},
+		Spec:  podshape.OfNodeSet(&set.Spec),
 		Image: r.Images.For(naming.Slurmd), Endpoints: naming.ControllerEndpoints(scope.controller), SlurmKey: key,
 	})
 }

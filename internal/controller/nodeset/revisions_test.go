@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/podshape"
 )
 
 func TestRevisionIsFoundAgain(t *testing.T) {
 	set := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
-	from := origin{Spec: originSpec{ExtraConf: "Weight=1"}, Image: "slurmd:26.05"}
+	from := origin{Spec: podshape.NodeSet{ExtraConf: "Weight=1"}, Image: "slurmd:26.05"}
 	var first revision
 	if err := first.find(set, from); err != nil || first.live != nil {
 		t.Fatalf("a new revision is %+v, %v", first.live, err)

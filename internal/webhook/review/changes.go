@@ -10,6 +10,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podshape"
 )
 
 // A difference is a field, before and after.
@@ -57,14 +58,7 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 		findings = append(findings, find("spec.persistence", "",
 			"claim %s is made once and not changed after that, so this has no effect; change the claim itself, as far as its storage class allows", to))
 	}
-	if fields := changed(
-		difference{"spec.slurmctld", was.Slurmctld, is.Slurmctld},
-		difference{"spec.reconfigure", was.Reconfigure, is.Reconfigure},
-		difference{"spec.template", was.Template, is.Template},
-		difference{"spec.slurmUser", was.SlurmUser, is.SlurmUser},
-		difference{"spec.jwtKeyRef", was.JWTKey(), is.JWTKey()},
-		difference{"spec.ha.enabled", was.HA.Enabled, is.HA.Enabled},
-	); fields != "" {
+	if fields := strings.Join(podshape.Changed(podshape.OfController(was), podshape.OfController(is)), ", "); fields != "" {
 		findings = append(findings, find(fields, "", "slurmctld's pod is replaced; commands wait for some seconds, and running jobs go on"))
 	}
 	if was.AccountingRef != nil && differ(was.AccountingRef, is.AccountingRef) {
@@ -128,15 +122,7 @@ func nodeSetChanges(before, after *slinkyv1beta1.NodeSet, found Found) []Finding
 		findings = append(findings, find(fields, "",
 			"pods and their Slurm nodes get other names when they are made anew, and do not find the claims of the old ones; those that are there keep theirs until then; create another NodeSet to avoid the mixture"))
 	}
-	if fields := changed(
-		difference{"spec.slurmd", was.Slurmd, is.Slurmd},
-		difference{"spec.logfile", was.Logfile, is.Logfile},
-		difference{"spec.ssh", was.SSH, is.SSH},
-		difference{"spec.template", was.Template, is.Template},
-		difference{"spec.extraConf", was.ExtraConf, is.ExtraConf},
-		difference{"spec.gres", was.Gres, is.Gres},
-		difference{"spec.oversubscribeNode", was.OversubscribeNode, is.OversubscribeNode},
-	); fields != "" && pods > 0 {
+	if fields := strings.Join(podshape.Changed(podshape.OfNodeSet(was), podshape.OfNodeSet(is)), ", "); fields != "" && pods > 0 {
 		findings = append(findings, find(fields, "", "%d pods are of an older revision: %s", pods, rollOut(is, found.Now)))
 	}
 	if len(is.VolumeClaimTemplates) == 0 {
@@ -176,14 +162,7 @@ func rollOut(spec *slinkyv1beta1.NodeSetSpec, now time.Time) string {
 }
 
 func loginSetChanges(before, after *slinkyv1beta1.LoginSet, _ Found) []Finding {
-	was, is := &before.Spec, &after.Spec
-	fields := changed(
-		difference{"spec.login", was.Login, is.Login},
-		difference{"spec.initconf", was.Initconf, is.Initconf},
-		difference{"spec.template", was.Template, is.Template},
-		difference{"spec.extraSshdConfig", was.ExtraSshdConfig, is.ExtraSshdConfig},
-		difference{"spec.sssdConfRef", was.SSSDConfRef, is.SSSDConfRef},
-	)
+	fields := strings.Join(podshape.Changed(podshape.OfLoginSet(&before.Spec), podshape.OfLoginSet(&after.Spec)), ", ")
 	if fields == "" || after.Status.Replicas == 0 {
 		return nil
 	}

@@ -3,49 +3,25 @@ package review
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// cgroupFile is the one file besides slurm.conf of which a mistake ends every slurmd at once.
-const cgroupFile = "cgroup.conf"
-
-// ownFiles are those that the operator writes.
-var ownFiles = []string{slurmconf.FileName, "jwks.json", slinkyv1beta1.SlurmKeyFile, slinkyv1beta1.JWTKeyFile}
-
-// files are ConfigMaps whose values become files.
-type files struct {
-	field      string
-	references []slinkyv1beta1.ObjectReference
-}
-
-func fileReferences(controller *slinkyv1beta1.Controller) []files {
-	spec := &controller.Spec
-	return []files{
-		{"configFileRefs", spec.ConfigFileRefs},
-		{"prologScriptRefs", spec.PrologScriptRefs},
-		{"epilogScriptRefs", spec.EpilogScriptRefs},
-		{"prologSlurmctldScriptRefs", spec.PrologSlurmctldScriptRefs},
-		{"epilogSlurmctldScriptRefs", spec.EpilogSlurmctldScriptRefs},
-	}
-}
-
-// fileNames are the names of all files of ConfigMaps, as far as these were found.
-func fileNames(references []slinkyv1beta1.ObjectReference, found Found) []string {
-	var names []string
-	for _, reference := range references {
+// filesOf are the files of a group of ConfigMaps, as far as these were found.
+func filesOf(group clusterconf.Group, found Found) []clusterconf.File {
+	var files []clusterconf.File
+	for _, reference := range group.References {
 		if configMap := as[*corev1.ConfigMap](found, ConfigMapKind, reference.Name); configMap != nil {
-			names = append(names, slices.Sorted(maps.Keys(configMap.Data))...)
+			files = append(files, clusterconf.FilesOf(reference.Name, configMap.Data)...)
 		}
 	}
-	return names
+	return files
 }
 
 // extraConfFaults are the lines that no slurm.conf of this Controller could have.
@@ -61,15 +37,12 @@ func extraConfFaults(controller *slinkyv1beta1.Controller, found Found) []Findin
 func configurationCautions(controller *slinkyv1beta1.Controller, found Found) []Finding {
 	whole := cluster(controller, found)
 	for i := range found.NodeSets {
-		set := slurmconf.NodeSet{Name: found.NodeSets[i].Name}
-		if partition := &found.NodeSets[i].Spec.Partition; partition.Enabled {
-			set.Partition = &partition.Config
-		}
+		set, _, _ := clusterconf.NodeSet(&found.NodeSets[i]) // what is wrong with a NodeSet is said about that
 		whole.NodeSets = append(whole.NodeSets, set)
 	}
-	spec := &controller.Spec
-	whole.Prolog, whole.Epilog = fileNames(spec.PrologScriptRefs, found), fileNames(spec.EpilogScriptRefs, found)
-	whole.PrologSlurmctld, whole.EpilogSlurmctld = fileNames(spec.PrologSlurmctldScriptRefs, found), fileNames(spec.EpilogSlurmctldScriptRefs, found)
+	for _, group := range clusterconf.Groups(controller) {
+		clusterconf.AddScripts(&whole, group.Use, filesOf(group, found))
+	}
 	_, err := slurmconf.Build(whole)
 	alone := extraConfFaults(controller, found)
 	var findings []Finding
@@ -83,35 +56,13 @@ func configurationCautions(controller *slinkyv1beta1.Controller, found Found) []
 
 // cluster is what slurm.conf is made from, as far as it follows from the Controller.
 func cluster(controller *slinkyv1beta1.Controller, found Found) slurmconf.Cluster {
-	cluster := slurmconf.Cluster{
-		Name: naming.ClusterName(controller), Port: naming.PortSlurmctld, SlurmUser: "slurm",
-		JWKS: controller.Spec.JWKSKeyRef != nil, Metrics: controller.Spec.Metrics.Enabled, ExtraConf: controller.Spec.ExtraConf,
-	}
-	for _, pod := range naming.ControllerPods(controller) {
-		cluster.Hosts = append(cluster.Hosts, slurmconf.Host{Name: pod})
-	}
-	live := 0
-	if nodes := controller.Status.Nodes; nodes != nil {
-		live = int(nodes.Total)
-	}
-	cluster.MaxNodeCount = slurmconf.MaxNodeCount(0, live, 0, controller.Spec.MaxNodeCount)
+	var accounting *slinkyv1beta1.Accounting
 	if reference := controller.Spec.AccountingRef; reference != nil {
-		cluster.Accounting = endpoint(reference.Name, controller.Namespace, as[*slinkyv1beta1.Accounting](found, AccountingKind, reference.Name))
+		accounting = as[*slinkyv1beta1.Accounting](found, AccountingKind, reference.Name)
 	}
+	cluster := clusterconf.Of(controller, accounting)
+	cluster.MaxNodeCount = clusterconf.MaxNodeCount(controller, found.NodeSets, 0)
 	return cluster
-}
-
-// endpoint is where the slurmdbd of an Accounting listens, which may be nil.
-func endpoint(name, namespace string, accounting *slinkyv1beta1.Accounting) *slurmconf.Endpoint {
-	endpoint := &slurmconf.Endpoint{Host: naming.Accounting(name) + "." + namespace, Port: naming.PortSlurmdbd}
-	switch {
-	case accounting == nil:
-	case accounting.Spec.External && accounting.Spec.ExternalConfig != nil:
-		endpoint.Host, endpoint.Port = accounting.Spec.ExternalConfig.Host, int(cmp.Or(accounting.Spec.ExternalConfig.Port, naming.PortSlurmdbd))
-	default:
-		endpoint.Port = int(accounting.Spec.Service.Port)
-	}
-	return endpoint
 }
 
 // lines are the findings about lines of a field, in their order.
@@ -132,26 +83,20 @@ func lines(field string, err error) []Finding {
 // fileCautions are about files that slurmctld will not get.
 func fileCautions(controller *slinkyv1beta1.Controller, found Found) []Finding {
 	var findings []Finding
-	from := map[string]string{}
-	for _, files := range fileReferences(controller) {
-		for i, reference := range files.references {
+	files := clusterconf.NewFiles(false)
+	for _, group := range clusterconf.Groups(controller) {
+		for i, reference := range group.References {
 			configMap := as[*corev1.ConfigMap](found, ConfigMapKind, reference.Name)
 			if configMap == nil {
 				continue
 			}
-			field := fmt.Sprintf("spec.%s[%d].name", files.field, i)
-			for _, file := range slices.Sorted(maps.Keys(configMap.Data)) {
-				if other, taken := from[file]; taken {
-					findings = append(findings, find(field, reference.Name,
-						"ConfigMap %s has a file %s too, and they lie in one directory, so no configuration is applied; rename one of them", other, file))
-				}
-				from[file] = reference.Name
-				if slices.Contains(ownFiles, file) {
-					findings = append(findings, find(field, reference.Name,
-						"the ConfigMap has a file %s, which the operator writes, so no configuration is applied; remove it, and use spec.extraConf for lines of slurm.conf", file))
+			field := fmt.Sprintf("%s[%d].name", group.Field, i)
+			for _, file := range clusterconf.FilesOf(reference.Name, configMap.Data) {
+				if err := files.Add(file); err != nil {
+					findings = append(findings, find(field, reference.Name, "no configuration is applied: %v", err))
 				}
 			}
-			findings = append(findings, cgroupCautions(field, reference.Name, configMap.Data[cgroupFile])...)
+			findings = append(findings, cgroupCautions(field, reference.Name, configMap.Data[clusterconf.CgroupFile])...)
 		}
 	}
 	return findings
@@ -162,7 +107,7 @@ func cgroupCautions(field, name, text string) []Finding {
 	_, err := slurmconf.BuildCgroup(text)
 	var findings []Finding
 	for _, fault := range slurmconf.Errors(err) {
-		findings = append(findings, find(field, name, "%s, line %d: %s: %s; %s", cgroupFile, fault.Line, fault.Text, fault.Reason, fault.Remedy))
+		findings = append(findings, find(field, name, "%s, line %d: %s: %s; %s", clusterconf.CgroupFile, fault.Line, fault.Text, fault.Reason, fault.Remedy))
 	}
 	return findings
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
@@ -34,9 +35,9 @@ func controllerReferences(controller *slinkyv1beta1.Controller) []Reference {
 	references = append(references, secretKey("spec.slurmKeyRef", spec.SlurmKeyRef, noConfiguration)...)
 	references = append(references, secretKey("spec.jwtKeyRef", spec.JWTKey(), noConfiguration)...)
 	references = append(references, configMapKey("spec.jwksKeyRef", spec.JWKSKeyRef, noConfiguration)...)
-	for _, files := range fileReferences(controller) {
-		for i, file := range files.references {
-			references = append(references, named(fmt.Sprintf("spec.%s[%d].name", files.field, i), ConfigMapKind, file.Name, noConfiguration))
+	for _, group := range clusterconf.Groups(controller) {
+		for i, file := range group.References {
+			references = append(references, named(fmt.Sprintf("%s[%d].name", group.Field, i), ConfigMapKind, file.Name, noConfiguration))
 		}
 	}
 	switch claim := spec.Persistence.ExistingClaim; {
@@ -50,12 +51,10 @@ func controllerReferences(controller *slinkyv1beta1.Controller) []Reference {
 }
 
 func controllerFaults(controller *slinkyv1beta1.Controller, found Found) []Finding {
-	const longest = 40
 	spec := &controller.Spec
 	var findings []Finding
-	if name := naming.ClusterName(controller); len(name) > longest {
-		findings = append(findings, find("spec.clusterName", name,
-			"this name, made from namespace and name, has %d characters, and Slurm takes %d; set spec.clusterName to a shorter one", len(name), longest))
+	if err := clusterconf.CheckName(controller); err != nil {
+		findings = append(findings, find("spec.clusterName", "", "%v", err))
 	}
 	if modes := spec.Persistence.AccessModes; spec.HA.Enabled && spec.Persistence.ExistingClaim == "" && len(modes) > 0 && !shared(modes) {
 		findings = append(findings, find("spec.persistence.accessModes", fmt.Sprint(modes),
@@ -98,9 +97,9 @@ func externalCautions(controller *slinkyv1beta1.Controller) []Finding {
 	if controller.Spec.ExtraConf != "" {
 		findings = append(findings, find("spec.extraConf", "", message))
 	}
-	for _, files := range fileReferences(controller) {
-		if len(files.references) > 0 {
-			findings = append(findings, find("spec."+files.field, "", message))
+	for _, group := range clusterconf.Groups(controller) {
+		if len(group.References) > 0 {
+			findings = append(findings, find(group.Field, "", message))
 		}
 	}
 	return findings

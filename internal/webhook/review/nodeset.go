@@ -5,6 +5,7 @@ import (
 	"time"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/invalid"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
@@ -25,11 +26,8 @@ var NodeSets = Kind[*slinkyv1beta1.NodeSet]{
 func nodeSetFaults(set *slinkyv1beta1.NodeSet, _ Found) []Finding {
 	var findings []Finding
 	if _, err := nodeconf.Of(set); err != nil {
-		field, message, found := strings.Cut(err.Error(), ": ")
-		if !found || !strings.HasPrefix(field, "spec.") {
-			field, message = "spec", err.Error()
-		}
-		findings = append(findings, find(field, "", "%s", message))
+		field, cause := invalid.Split(err, "spec")
+		findings = append(findings, find(field, "", "%v", cause))
 	}
 	if partition := set.Spec.Partition; partition.Enabled {
 		if _, err := slurmconf.ParsePartition(partition.Config); err != nil {
@@ -41,10 +39,6 @@ func nodeSetFaults(set *slinkyv1beta1.NodeSet, _ Found) []Finding {
 
 func nodeSetCautions(set *slinkyv1beta1.NodeSet, found Found) []Finding {
 	var findings []Finding
-	if set.Spec.SSH.Enabled {
-		findings = append(findings, find("spec.ssh.enabled", "true",
-			"slurmd pods cannot run sshd yet, and no pod is made; set it to false, and reach a job with srun --overlap --pty --jobid"))
-	}
 	if end, over := windowOver(set, found.Now); over {
 		findings = append(findings, find("spec.updateStrategy.scheduledUpdate.startTime", set.Spec.UpdateStrategy.ScheduledUpdate.StartTime.UTC().Format(time.RFC3339),
 			"this window was over at %s, so that no pod is updated; set the time of the next one", end.UTC().Format(time.RFC3339)))

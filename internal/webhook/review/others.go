@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
@@ -80,12 +81,7 @@ func accountingFaults(accounting *slinkyv1beta1.Accounting, _ Found) []Finding {
 	if spec.External || spec.StorageConfig == nil {
 		return nil
 	}
-	_, err := slurmconf.BuildDatabase(slurmconf.Database{
-		Host: naming.Accounting(accounting.Name) + "-0", Port: naming.PortSlurmdbd, SlurmUser: "slurm", JWKS: spec.JWKSKeyRef != nil,
-		Storage: slurmconf.Endpoint{Host: spec.StorageConfig.Host, Port: int(spec.StorageConfig.Port)},
-		User:    spec.StorageConfig.Username, Name: spec.StorageConfig.Database,
-		ExtraConf: spec.ExtraConf,
-	})
+	_, err := slurmconf.BuildDatabase(clusterconf.Database(accounting))
 	return lines("spec.extraConf", err)
 }
 

@@ -34,7 +34,7 @@ var nodeSetTests = map[string]test{
 		is:    "spec: {controllerRef: {name: c}, template: {spec: {hostname: gpu-}}}",
 		found: nodeSets(nodeSet("gpu", 0), nodeSet("x", 0), nodeSet("cpu", 0)),
 	},
-	"with sshd": {is: "spec: {ssh: {enabled: true}}"},
+	"with sshd": {is: "spec: {ssh: {enabled: true}}", silent: true},
 	"whose update is over": {
 		is: "spec: {updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: \"2030-01-31T11:00:00Z\", duration: 1h}}}",
 	},

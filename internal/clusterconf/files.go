@@ -1,0 +1,106 @@
+package clusterconf
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// Names of configuration files.
+const (
+	CgroupFile = "cgroup.conf"
+	JWKSFile   = "jwks.json"
+)
+
+// defaultCgroup lets slurmd run in an ordinary pod, without a cgroup tree of its own.
+const defaultCgroup = "CgroupPlugin=disabled\n"
+
+// own are the files that the operator writes, and nobody else.
+var own = []string{slurmconf.FileName, JWKSFile, slurmconf.ChangesFile, slinkyv1beta1.SlurmKeyFile, slinkyv1beta1.JWTKeyFile}
+
+// A Use is what files are for.
+type Use uint8
+
+// The uses of files.
+const (
+	ConfigFile Use = iota
+	Prolog
+	Epilog
+	PrologSlurmctld
+	EpilogSlurmctld
+)
+
+// A Group is a field of a Controller that names ConfigMaps, whose values become files.
+type Group struct {
+	Use
+	// Field is its path.
+	Field      string
+	References []slinkyv1beta1.ObjectReference
+}
+
+// Groups are all of them.
+func Groups(controller *slinkyv1beta1.Controller) []Group {
+	spec := &controller.Spec
+	return []Group{
+		{ConfigFile, "spec.configFileRefs", spec.ConfigFileRefs},
+		{Prolog, "spec.prologScriptRefs", spec.PrologScriptRefs},
+		{Epilog, "spec.epilogScriptRefs", spec.EpilogScriptRefs},
+		{PrologSlurmctld, "spec.prologSlurmctldScriptRefs", spec.PrologSlurmctldScriptRefs},
+		{EpilogSlurmctld, "spec.epilogSlurmctldScriptRefs", spec.EpilogSlurmctldScriptRefs},
+	}
+}
+
+// A File is a value of a ConfigMap.
+type File struct{ Name, Content, ConfigMap string }
+
+// FilesOf are the files of a ConfigMap in the order of their names.
+func FilesOf(configMap string, data map[string]string) []File {
+	files := make([]File, 0, len(data))
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		files = append(files, File{name, data[name], configMap})
+	}
+	return files
+}
+
+// Files are the files of a configuration by their names. They lie in one directory.
+type Files map[string]string
+
+// NewFiles are those that every cluster has, and with devices for GRES those that describe them. A file of a user may take their place.
+func NewFiles(devices bool) Files {
+	files := Files{CgroupFile: defaultCgroup}
+	if devices {
+		files[slurmconf.GresFile] = slurmconf.IncludePodGres
+		files[slurmconf.PodGresFile] = ""
+	}
+	return files
+}
+
+// Add adds a file of a user. It refuses those that the operator writes, and a second one of a name.
+func (f Files) Add(file File) error {
+	content, taken := f[file.Name]
+	switch {
+	case slices.Contains(own, file.Name):
+		return fmt.Errorf("ConfigMap %s has a file %s, which the operator writes; remove it, and use spec.extraConf for lines of slurm.conf",
+			file.ConfigMap, file.Name)
+	case taken && content != defaultCgroup && content != slurmconf.IncludePodGres:
+		return fmt.Errorf("ConfigMap %s has a file %s, and so has another ConfigMap that the spec names; rename one of them", file.ConfigMap, file.Name)
+	}
+	f[file.Name] = file.Content
+	return nil
+}
+
+// AddScripts names files in slurm.conf, if they are scripts.
+func AddScripts(cluster *slurmconf.Cluster, use Use, files []File) {
+	scripts := map[Use]*[]string{
+		Prolog: &cluster.Prolog, Epilog: &cluster.Epilog, PrologSlurmctld: &cluster.PrologSlurmctld, EpilogSlurmctld: &cluster.EpilogSlurmctld,
+	}[use]
+	if scripts == nil {
+		return
+	}
+	for _, file := range files {
+		*scripts = append(*scripts, file.Name)
+	}
+}
