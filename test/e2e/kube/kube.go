@@ -74,10 +74,10 @@ func (n Namespace) Exec(ctx context.Context, target string, command ...string) (
 	return n.Run(ctx, append([]string{"exec", target, "--"}, command...)...)
 }
 
-// Apply applies manifests.
+// Apply applies manifests, and fails the test when the API server warns about one of them: no manifest here has anything to warn about.
 func (n Namespace) Apply(t *testing.T, manifests []byte) {
 	t.Helper()
-	if _, err := n.runWith(t.Context(), manifests, "apply", "--server-side", "-f", "-"); err != nil {
+	if _, err := n.runWith(t.Context(), manifests, "apply", "--server-side", "--warnings-as-errors", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 }
