@@ -25,18 +25,31 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
+// An outcome is what came of carrying out a plan.
+type outcome struct {
+	// failure is what failed, and is tried again.
+	failure error
+	// again says that something was overtaken by events, and is to be decided again.
+	again bool
+	// unreserved is why there is no reservation for a scheduled update.
+	unreserved string
+	// placement is how the nodes stand in Slurm's topology; nil when Slurm was not asked.
+	placement *placement
+}
+
 // A step is a part of what a plan asks for.
-type step func(context.Context, *scope, *plan.Plan) error
+type step func(context.Context, *scope, *plan.Plan, *outcome) error
 
 // act carries out a plan. Each step stands on its own: what fails in one is reported, and keeps no other from being done, unless
 // that one needs it. Protection comes first, because jobs depend on it.
-func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) error {
+func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) outcome {
+	var came outcome
 	unprotected := r.protectPods(ctx, scope, next)
 	unprepared := r.prepare(ctx, scope)
 	failures := []error{unprotected, unprepared}
 	do := func(steps ...step) {
 		for _, step := range steps {
-			failures = append(failures, step(ctx, scope, next))
+			failures = append(failures, step(ctx, scope, next, &came))
 		}
 	}
 	if unprotected == nil {
@@ -47,11 +60,11 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) err
 		do(r.create)
 	}
 	do(r.markPods, r.describeNodes, r.placeNodes, r.keepPins, r.keepClaims, r.reserve)
-	if err := errors.Join(failures...); err != nil {
-		return err
+	came.again = came.again || !timely(ctx)
+	if came.failure = errors.Join(failures...); came.failure == nil {
+		came.failure = r.finish(ctx, scope)
 	}
-	scope.again = scope.again || !timely(ctx)
-	return r.finish(ctx, scope)
+	return came
 }
 
 // prepare makes what pods need before there are any.
@@ -130,21 +143,21 @@ func (r *Reconciler) patchFinalizer(ctx context.Context, set *slinkyv1beta1.Node
 }
 
 // undrain lifts drains of ours.
-func (r *Reconciler) undrain(ctx context.Context, scope *scope, next *plan.Plan) error {
+func (r *Reconciler) undrain(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	return r.updateNodes(ctx, scope, next, plan.Undrain, func(string) slurm.NodeUpdate {
 		return slurm.NodeUpdate{State: slurm.Undrain, Reason: slurm.NoReason}
 	})
 }
 
 // clearReasons replaces reasons of ours that have outlived their drains.
-func (r *Reconciler) clearReasons(ctx context.Context, scope *scope, next *plan.Plan) error {
+func (r *Reconciler) clearReasons(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	return r.updateNodes(ctx, scope, next, plan.ClearReason, func(string) slurm.NodeUpdate {
 		return slurm.NodeUpdate{Reason: slurm.NoReason}
 	})
 }
 
 // drain makes Slurm give nodes no more jobs.
-func (r *Reconciler) drain(ctx context.Context, scope *scope, next *plan.Plan) error {
+func (r *Reconciler) drain(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	return r.updateNodes(ctx, scope, next, plan.Drain, func(why string) slurm.NodeUpdate {
 		return slurm.NodeUpdate{State: slurm.Drain, Reason: why}
 	})
@@ -181,7 +194,7 @@ func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, next *plan.P
 
 // remove deletes pods. Those that the cache shows as they were before we wrote to them wait for their event: the API server
 // would refuse.
-func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan) error {
+func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan, came *outcome) error {
 	var removals []plan.Action
 	for _, action := range next.Of(plan.Delete) {
 		if !r.expectations.outrun(scope.set.UID, scope.byName[action.Pod.Name]) {
@@ -190,7 +203,7 @@ func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan) 
 	}
 	err := evenly(ctx, len(removals), podsAtOnce, func(index int) error { return r.delete(ctx, scope, removals[index]) })
 	if errors.Is(err, errHeld) || apierrors.IsConflict(err) {
-		scope.again = true // nothing is wrong: what was decided no longer holds
+		came.again = true // nothing is wrong: what was decided no longer holds
 		return nil
 	}
 	return err
@@ -230,7 +243,7 @@ func (r *Reconciler) delete(ctx context.Context, scope *scope, action plan.Actio
 }
 
 // prune removes records from Slurm.
-func (r *Reconciler) prune(ctx context.Context, scope *scope, next *plan.Plan) error {
+func (r *Reconciler) prune(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	var nodes []string
 	for _, action := range next.Of(plan.Prune) {
 		nodes = append(nodes, action.Node)

@@ -91,7 +91,7 @@ func (r *Reconciler) settleClaim(ctx context.Context, live *corev1.PersistentVol
 
 // keepClaims takes claims back from pods that are not to go after all, and follows a changed policy. It makes those anew that a pod lost
 // before it came onto a machine, from when on Kubernetes keeps them.
-func (r *Reconciler) keepClaims(ctx context.Context, scope *scope, next *plan.Plan) error {
+func (r *Reconciler) keepClaims(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	if len(scope.set.Spec.VolumeClaimTemplates) == 0 {
 		return nil
 	}

@@ -60,34 +60,36 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if until := r.expectations.open(scope.set.UID, scope.pods, scope.now); !until.IsZero() {
 		return ctrl.Result{RequeueAfter: until.Sub(scope.now)}, nil // the cache does not show yet what was done last
 	}
-	next := r.decide(ctx, scope)
-	err = r.act(ctx, scope, &next)
-	if refusal, ok := child.Refusal(err); ok {
-		scope.refusal = &refusal
-		return retry.After(child.RetryRefusal, r.report(ctx, scope, &next, nil))
+	scope, next := r.decide(ctx, scope)
+	came := r.act(ctx, scope, &next)
+	err = r.report(ctx, scope, &next, came)
+	tellMore := r.announce(scope, &next)
+	if _, refused := child.Refusal(came.failure); refused {
+		return retry.After(child.RetryRefusal, err)
 	}
-	err = errors.Join(err, r.report(ctx, scope, &next, err))
-	return retry.After(pause(scope, &next), err)
+	return retry.After(pause(scope, &next, came, tellMore), errors.Join(came.failure, err))
 }
 
-// decide makes a plan, and when it lacks nothing but a newer look at Slurm, looks and makes another one.
-func (r *Reconciler) decide(ctx context.Context, scope *scope) plan.Plan {
-	next := plan.Next(&scope.snapshot)
-	if !next.Proof || scope.session == nil {
-		return next
+// decide makes a plan. If that lacks nothing but a newer read of Slurm, it refreshes what is known of Slurm and makes another one. It returns
+// what the plan was made from.
+func (r *Reconciler) decide(ctx context.Context, observed *scope) (*scope, plan.Plan) {
+	next := plan.Next(&observed.snapshot)
+	if !next.Proof || observed.session == nil {
+		return observed, next
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	if _, err := scope.session.Mirror.Refresh(ctx); err != nil {
-		return next // the plan waits, and the session tells when Slurm answers again
+	if _, err := observed.session.Mirror.Refresh(ctx); err != nil {
+		return observed, next // the plan waits, and the session tells when Slurm answers again
 	}
-	r.look(scope)
-	scope.snapshot.Fresh = true
-	return plan.Next(&scope.snapshot)
+	refreshed := *observed
+	r.look(&refreshed)
+	refreshed.snapshot.Fresh = true
+	return &refreshed, plan.Next(&refreshed.snapshot)
 }
 
-// lookTimeout bounds a look at Slurm, so that no reconcile takes long.
-const lookTimeout = 10 * time.Second
+// refreshTimeout bounds a read of Slurm, so that no reconcile takes long.
+const refreshTimeout = 10 * time.Second
 
 // look takes up what is known of Slurm now.
 func (r *Reconciler) look(scope *scope) {
@@ -108,12 +110,12 @@ func (r *Reconciler) look(scope *scope) {
 }
 
 // pause is how long to wait before another reconcile although nothing happens; zero for ever.
-func pause(scope *scope, next *plan.Plan) time.Duration {
-	if scope.again || (next.Proof && scope.snapshot.Answers) { // or the newer look has not come
+func pause(scope *scope, next *plan.Plan, came outcome, tellMore time.Time) time.Duration {
+	if came.again || (next.Proof && scope.snapshot.Answers) { // or the newer look has not come
 		return time.Second
 	}
 	wake := next.Wake
-	for _, moment := range []time.Time{windowEdge(scope, next), placeAgain(scope), scope.tellMore} {
+	for _, moment := range []time.Time{windowEdge(scope, next), placeAgain(scope, came), tellMore} {
 		if wake.IsZero() || (!moment.IsZero() && moment.Before(wake)) {
 			wake = moment
 		}

@@ -18,10 +18,7 @@ import (
 )
 
 // create creates pods, each after its PVCs.
-func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan) error {
-	if scope.template == nil || len(scope.awaited) > 0 {
-		return nil
-	}
+func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	additions := next.Of(plan.Create)
 	return slowly(ctx, len(additions), func(index int) error {
 		missing := additions[index].Pod

@@ -42,7 +42,7 @@ func (r *Reconciler) protectPods(ctx context.Context, scope *scope, next *plan.P
 }
 
 // markPods writes onto the pods what Slurm says of their nodes, where that has changed.
-func (r *Reconciler) markPods(ctx context.Context, scope *scope, next *plan.Plan) error {
+func (r *Reconciler) markPods(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	return r.patchPods(ctx, scope, next, paceOfMarks(scope, next), func(index int) (patch []byte, write patchPod) {
 		pod := &scope.pods[index]
 		record, _ := scope.snapshot.Slurm.Node(worker.SlurmName(pod))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,10 +20,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
-	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// A scope is what a reconcile observes. Pods and nodes are the cache's own: they are read, never changed.
+// A scope is what a reconcile observes. It is not written to after that. Pods and nodes are the cache's own: they are read, never changed.
 type scope struct {
 	set *slinkyv1beta1.NodeSet
 	// controller is nil when there is none, or when it is being deleted.
@@ -44,16 +44,6 @@ type scope struct {
 	pins     map[int]string
 	snapshot plan.Snapshot
 	now      time.Time
-	// refusal is what the API server said against a pod, or another child.
-	refusal *status.Verdict
-	// again says that something was overtaken by events, and is to be decided anew.
-	again bool
-	// tellMore is when there are more decisions to tell of; zero for never.
-	tellMore time.Time
-	// unreserved is why there is no reservation for a scheduled update.
-	unreserved string
-	// placement is how the nodes stand in Slurm's topology; nil when nobody looked.
-	placement *placement
 }
 
 // A problem is why no pods can be made.
@@ -91,9 +81,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err
 	}
 	scope.snapshot.Set = planSet(set, scope.revision.hash, wanted(scope), scope.now)
-	if scope.template == nil || len(scope.awaited) > 0 {
-		scope.snapshot.Set.Update.Replace = false
-	}
+	scope.snapshot.Set.Withheld = withheld(scope)
 	if scope.snapshot.Set.Deleting && scope.controller == nil && !scope.snapshot.Set.Waived {
 		gone, err := r.clusterGone(ctx, scope)
 		if err != nil {
@@ -187,6 +175,18 @@ func (r *Reconciler) observeNodes(ctx context.Context, scope *scope) error {
 		scope.snapshot.Machines[name] = planMachine(scope.set, scope.template, node)
 	}
 	return nil
+}
+
+// withheld is why no pod can be created; empty when they can.
+func withheld(scope *scope) string {
+	switch {
+	case scope.problem != nil:
+		return scope.problem.message
+	case len(scope.awaited) > 0:
+		return "slurmctld does not run with a configuration that has the GRES " + strings.Join(scope.awaited, ", ")
+	default:
+		return ""
+	}
 }
 
 // wanted is how many pods the set is to have.

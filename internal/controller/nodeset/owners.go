@@ -86,7 +86,7 @@ func (r *Reconciler) settleOwners(ctx context.Context, scope *scope) (ctrl.Resul
 	err := errors.Join(r.release(ctx, scope), r.adopt(ctx, scope))
 	if err != nil {
 		next := plan.Next(&scope.snapshot)
-		err = errors.Join(err, r.report(ctx, scope, &next, err))
+		err = errors.Join(err, r.report(ctx, scope, &next, outcome{failure: err}))
 	}
 	return retry.After(time.Second, err)
 }

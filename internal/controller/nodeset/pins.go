@@ -52,21 +52,21 @@ func lastOrdinal(scope *scope) int {
 }
 
 // keepPins writes down where ordinals run that were not pinned yet.
-func (r *Reconciler) keepPins(ctx context.Context, scope *scope, _ *plan.Plan) error {
+func (r *Reconciler) keepPins(ctx context.Context, scope *scope, _ *plan.Plan, _ *outcome) error {
 	if scope.pins == nil {
 		return nil
 	}
-	changed := map[int]bool{}
+	pins, changed := maps.Clone(scope.pins), map[int]bool{}
 	for i := range scope.pods {
 		ordinal, node := scope.snapshot.Pods[i].Ordinal, scope.pods[i].Spec.NodeName
-		if _, pinned := scope.pins[ordinal]; !pinned && node != "" && ordinal >= 0 && scope.pods[i].DeletionTimestamp == nil {
-			scope.pins[ordinal] = node
+		if _, pinned := pins[ordinal]; !pinned && node != "" && ordinal >= 0 && scope.pods[i].DeletionTimestamp == nil {
+			pins[ordinal] = node
 			changed[ordinal/pinsPerConfigMap] = true
 		}
 	}
 	for shard := range maps.Keys(changed) {
 		data := map[string]string{}
-		for ordinal, node := range scope.pins {
+		for ordinal, node := range pins {
 			if ordinal/pinsPerConfigMap == shard {
 				data[strconv.Itoa(ordinal)] = node
 			}

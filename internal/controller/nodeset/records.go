@@ -16,7 +16,7 @@ import (
 
 // describeNodes tells Slurm which pod is behind each node, and gives it the features that its Kubernetes node calls for.
 // slurmctld keeps a dynamic node through a crash only after it was told something about it.
-func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan.Plan) error {
+func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil
 	}

@@ -11,21 +11,23 @@ import (
 
 	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, failure error) error {
+// report writes the status, which follows from what was observed, what was decided and what came of it.
+func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, came outcome) error {
 	set, counts := scope.set, count(scope, next)
 	conditions := status.NewConditions(set.Generation, set.Status.Conditions, metav1.NewTime(scope.now))
-	conditions.Summarize(judge(scope, next, counts, failure))
+	conditions.Summarize(judge(scope, next, counts, came.failure))
 	conditions.Available(counts.available > 0 || counts.desired == 0, "%d of %d pods are ready", counts.available, counts.desired)
 	reachable(scope, conditions)
 	scaledIn(next, conditions)
-	updating(scope, next, conditions)
-	topologyApplied(scope, conditions)
+	updating(scope, next, came, conditions)
+	topologyApplied(came.placement, conditions)
 	is := applyv1beta1.NodeSetStatus().WithObservedGeneration(set.Generation).
 		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Slurmd, set.Name)).String()).
 		WithNodeSetHash(scope.revision.hash).
@@ -35,7 +37,6 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 	is.CollisionCount, is.OrdinalToNode = scope.revision.collisions, pinned(scope)
 	is.Conditions = conditions.Configuration()
 	r.Metrics.waiting(set, next)
-	scope.tellMore = r.announce(scope, next)
 	return r.Status.Write(ctx, set, conditions, is)
 }
 
@@ -112,9 +113,9 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 
 // obstacle is what keeps the operator from its work.
 func obstacle(scope *scope, failure error) (status.Verdict, bool) {
-	switch {
-	case scope.refusal != nil:
-		return *scope.refusal, true
+	switch refusal, refused := child.Refusal(failure); {
+	case refused:
+		return refusal, true
 	case failure != nil:
 		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure), true
 	case scope.problem != nil && scope.set.DeletionTimestamp == nil:
@@ -184,7 +185,7 @@ func coming(scope *scope, next *plan.Plan, counts counts) (status.Verdict, bool)
 	case len(overdue) > 0:
 		return status.Broken(slinkyv1beta1.ReasonNotRegistered, "%d slurmds run and have not registered with Slurm within %s, such as %s; see the log of its pod",
 			len(overdue), scope.snapshot.Set.Registration, overdue[0]), true
-	case next.Outdated > 0 && scope.snapshot.Set.Update.Replace:
+	case next.Outdated > 0 && scope.snapshot.Set.Replaces():
 		return status.Working(slinkyv1beta1.ReasonUpdating, "%s", progress(next)), true
 	case counts.available < counts.desired:
 		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", counts.available, counts.desired), true
@@ -263,7 +264,7 @@ func scaledIn(next *plan.Plan, conditions *status.Conditions) {
 }
 
 // updating says whether pods are of an older revision, and what becomes of them.
-func updating(scope *scope, next *plan.Plan, conditions *status.Conditions) {
+func updating(scope *scope, next *plan.Plan, came outcome, conditions *status.Conditions) {
 	set := func(is metav1.ConditionStatus, reason, format string, arguments ...any) {
 		conditions.Set(slinkyv1beta1.ConditionUpdateInProgress, is, reason, format, arguments...)
 	}
@@ -273,25 +274,25 @@ func updating(scope *scope, next *plan.Plan, conditions *status.Conditions) {
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpToDate, "all pods are of the current revision")
 	case next.Stopped != "":
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateStopped, "%s", next.Stopped)
-	case scope.snapshot.Set.Update.Replace:
+	case scope.snapshot.Set.Replaces():
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonUpdating, "%s", progress(next))
 	case strategy.Type == slinkyv1beta1.ScheduledUpdate && strategy.ScheduledUpdate != nil && strategy.ScheduledUpdate.StartTime != nil:
-		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled, "%s", scheduled(scope, next))
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled, "%s", scheduled(scope, next, came.unreserved))
 	default:
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateOnDelete, "%d pods of an older revision are replaced when somebody deletes them", next.Outdated)
 	}
 }
 
 // scheduled says when pods are replaced.
-func scheduled(scope *scope, next *plan.Plan) string {
+func scheduled(scope *scope, next *plan.Plan, unreserved string) string {
 	window := scope.set.Spec.UpdateStrategy.ScheduledUpdate
 	start, end := window.StartTime.Time, window.StartTime.Add(window.Duration.Duration)
 	if !scope.now.Before(end) {
 		return fmt.Sprintf("%d pods of an older revision were not replaced before %s; set another startTime", next.Outdated, end.UTC().Format("2006-01-02 15:04 MST"))
 	}
 	text := fmt.Sprintf("%d pods of an older revision are replaced from %s on", next.Outdated, start.UTC().Format("2006-01-02 15:04 MST"))
-	if scope.unreserved != "" {
-		text += "; " + scope.unreserved
+	if unreserved != "" {
+		text += "; " + unreserved
 	}
 	return text
 }

@@ -29,7 +29,7 @@ type placement struct {
 // placeNodes tells Slurm where in its topologies nodes are, with one request for each place. slurmd is not told: it would repeat
 // the place whenever it registers, and slurmctld drains a node whose slurmd names a place that does not exist. A place that
 // slurmctld refuses here costs nothing.
-func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan) error {
+func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan, came *outcome) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil
 	}
@@ -45,17 +45,17 @@ func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan)
 			byPlace[wanted] = append(byPlace[wanted], node)
 		}
 	}
-	scope.placement = &placement{}
+	came.placement = &placement{}
 	var failures []error
 	for _, wanted := range slices.Sorted(maps.Keys(byPlace)) {
 		nodes := byPlace[wanted]
 		_, err := scope.session.UpdateNodes(ctx, nodes, slurm.NodeUpdate{Topology: &wanted})
 		switch {
 		case slurm.ErrorNumber(err, slurm.NumberTopology):
-			scope.placement.refused(nodes, slinkyv1beta1.ReasonTopologyRefused, fmt.Sprintf(
+			came.placement.refused(nodes, slinkyv1beta1.ReasonTopologyRefused, fmt.Sprintf(
 				"Slurm has no place %s for node %s; correct the annotation or the labels of its Kubernetes node, or topology.yaml", wanted, nodes[0]))
 		case errors.Is(err, slurm.Unsupported):
-			scope.placement.refused(nodes, slinkyv1beta1.ReasonUnsupportedVersion, "Slurm takes the places of nodes from topology.conf alone before 25.05")
+			came.placement.refused(nodes, slinkyv1beta1.ReasonUnsupportedVersion, "Slurm takes the places of nodes from topology.conf alone before 25.05")
 		case err != nil:
 			failures = append(failures, fmt.Errorf("giving %d nodes the place %s: %w", len(nodes), wanted, err))
 		}
@@ -71,8 +71,8 @@ func (p *placement) refused(nodes []string, reason, why string) {
 }
 
 // placeAgain is when to try once more: nothing tells when topology.yaml has changed.
-func placeAgain(scope *scope) time.Time {
-	if scope.placement == nil || scope.placement.reason != slinkyv1beta1.ReasonTopologyRefused {
+func placeAgain(scope *scope, came outcome) time.Time {
+	if came.placement == nil || came.placement.reason != slinkyv1beta1.ReasonTopologyRefused {
 		return time.Time{}
 	}
 	return scope.now.Add(child.RetryRefusal)
@@ -106,11 +106,11 @@ func place(set *slinkyv1beta1.NodeSet, machine *corev1.Node) (string, bool) {
 }
 
 // topologyApplied says whether all nodes are where their machines say.
-func topologyApplied(scope *scope, conditions *status.Conditions) {
+func topologyApplied(is *placement, conditions *status.Conditions) {
 	set := func(is metav1.ConditionStatus, reason, format string, arguments ...any) {
 		conditions.Set(slinkyv1beta1.ConditionTopologyApplied, is, reason, format, arguments...)
 	}
-	switch is := scope.placement; {
+	switch {
 	case is == nil:
 		set(metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "Slurm was not asked")
 	case is.misplaced > 0:

@@ -81,6 +81,8 @@ var mutations = map[string]mutation{
 	"records of nodes that others closed are pruned":      {"prune.go", "return record.DrainedByUs() || !record.Draining() && !record.Flags.Has(slurm.FlagFail)", "return true"},
 	"records are pruned while a pod is missing":           {"prune.go", "|| len(p.Pods) < p.Desired {", "{"},
 	"who was chosen before is forgotten":                  {"scale.go", "first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),", "0,"},
+	"pods are created although they cannot be":            {"create.go", `len(additions) > 0 && p.Set.Withheld != ""`, `len(additions) < 0`},
+	"pods are replaced although none can be created":      {"snapshot.go", `s.Update.Replace && s.Withheld == ""`, `s.Update.Replace`},
 	"a pod that is going has gone":                        {"create.go", "for range p.Set.Replicas - len(p.Pods) {", "for range p.Set.Replicas - p.Updated - p.Outdated {"},
 
 	// The shell, as it is simulated. That it asks the rule again before each delete, and tells the witness of drains that it

@@ -160,9 +160,12 @@ func TestLostRecords(t *testing.T) {
 
 func TestUpdate(t *testing.T) {
 	cordoned := func(i int) edit { return pod(i, func(p *plan.Pod) { p.Cordoned = true }) }
+	withheld := set(func(set *plan.Set) { set.Withheld = "no template" })
 	failed := many(unready(0), pod(0, func(p *plan.Pod) { p.Failing = "CrashLoopBackOff" }))
 	check(t, map[string]row{
-		"replaces nothing that is not to be replaced": {scene(1, outdated(0), set(func(set *plan.Set) { set.Update.Replace = false })), nil},
+		"creates nothing while it cannot":              {scene(1, replicas(2), withheld), []string{"create nothing: no template"}},
+		"replaces nothing while it can create nothing": {scene(1, outdated(0), withheld), nil},
+		"replaces nothing that is not to be replaced":  {scene(1, outdated(0), set(func(set *plan.Set) { set.Update.Replace = false })), nil},
 		"drains as many as may be unavailable, free ones first": {scene(4, outdated(0, 1, 2, 3), twoUnavailable, busy(0, time.Hour), busy(2, time.Hour)), []string{
 			"drain node gpu-1: slurm-operator: update", "drain node gpu-3: slurm-operator: update",
 			"keep gpu-1 (Update): gpu-1 is not drained yet", "keep gpu-3 (Update): gpu-3 is not drained yet",

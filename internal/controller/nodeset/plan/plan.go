@@ -85,6 +85,8 @@ type Plan struct {
 	Outdated int
 	// Stopped says why the update does not go on; empty when it does.
 	Stopped string
+	// Withheld says why missing pods are not created; empty when they are, or none is missing.
+	Withheld string
 	// Proof says that something waits for nothing but a newer look at Slurm.
 	Proof bool
 	// Wake is when to plan again although nothing has happened; zero for never.
@@ -175,6 +177,9 @@ func (p Plan) String() string {
 	}
 	if p.Stopped != "" {
 		fmt.Fprintf(&lines, "update stopped: %s\n", p.Stopped)
+	}
+	if p.Withheld != "" {
+		fmt.Fprintf(&lines, "create nothing: %s\n", p.Withheld)
 	}
 	return lines.String()
 }

@@ -33,6 +33,8 @@ type Set struct {
 	Replicas  int
 	// Revision is the one that new pods get.
 	Revision string
+	// Withheld says why no pod can be created now, such as that its configuration is wrong; empty when it can. No pod is replaced then.
+	Withheld string
 	Update   Update
 	// MinReady is how long a pod must be ready to be available.
 	MinReady time.Duration
@@ -58,6 +60,9 @@ const (
 	// PruneAll removes every record of the NodeSet that has no pod.
 	PruneAll
 )
+
+// Replaces reports whether pods of an older revision are replaced now.
+func (s *Set) Replaces() bool { return s.Update.Replace && s.Withheld == "" }
 
 // An Update says how pods of an older revision are replaced.
 type Update struct {

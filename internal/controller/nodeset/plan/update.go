@@ -16,7 +16,7 @@ import (
 // Never are more nodes drained for an update than may be unavailable, because a drain outlasts what made a pod unavailable,
 // which may be over in a moment, as when slurmctld restarts.
 func (p *planner) update() {
-	if p.Outdated == 0 || !p.Set.Update.Replace || p.Set.Deleting {
+	if p.Outdated == 0 || !p.Set.Replaces() || p.Set.Deleting {
 		return
 	}
 	known := p.Answers && p.Slurm != nil
