@@ -53,12 +53,12 @@ func TestEveryChangeInKubernetesIsLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := ""
+	var want strings.Builder
 	for _, did := range []string{"created", "updated", "patched", "patched status of", "deleted"} {
-		want += `level=INFO msg="` + did + ` Pod" cause=ScaleIn why="two pods too many" name=gpu-1` + "\n"
+		want.WriteString(`level=INFO msg="` + did + ` Pod" cause=ScaleIn why="two pods too many" name=gpu-1` + "\n")
 	}
-	if text.String() != want {
-		t.Errorf("the log is\n%swant\n%s", text, want)
+	if text.String() != want.String() {
+		t.Errorf("the log is\n%swant\n%s", text, &want)
 	}
 }
 

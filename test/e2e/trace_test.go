@@ -174,6 +174,7 @@ func (s *story) lines(ctx context.Context) ([]logLine, error) {
 
 // everyWriteHasALine compares the API server's audit log with the operator's log: as many successful writes to an object as lines about it.
 func (s *story) everyWriteHasALine(t *testing.T, log string) {
+	t.Helper()
 	writes, err := audit.ReadFile(log, s.begun, func(request audit.Request) bool {
 		return request.User == operatorUser && request.Namespace == s.namespace.Name && request.IsWrite() && request.Code < 300
 	})
@@ -234,6 +235,7 @@ func written(t *testing.T, resource string) string {
 
 // isSilentWhenIdle holds that an idle cluster makes the operator log, record and write nothing. A token is renewed: it goes first.
 func (s *story) isSilentWhenIdle(t *testing.T, log string) {
+	t.Helper()
 	s.namespace.MustRun(t, "delete", "token/root", "--wait")
 	s.isUp(t, wanted-1)
 	setLogLevel(t, s.operator, "info")
@@ -350,11 +352,12 @@ func (l logLine) about() string {
 
 // String is a line without its time and level.
 func (l logLine) String() string {
-	text := l.Message
+	var text strings.Builder
+	text.WriteString(l.Message)
 	for _, key := range slices.Sorted(maps.Keys(l.values)) {
 		if !slices.Contains([]string{"time", "level", "msg", "reconcileID", "controller"}, key) {
-			text += fmt.Sprintf(" %s=%v", key, l.values[key])
+			fmt.Fprintf(&text, " %s=%v", key, l.values[key])
 		}
 	}
-	return text
+	return text.String()
 }

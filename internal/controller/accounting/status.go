@@ -27,11 +27,12 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	}
 	conditions := status.NewConditions(accounting.Generation, accounting.Status.Conditions, metav1.NewTime(scope.now))
 	conditions.Summarize(verdict)
-	if accounting.Spec.External {
+	switch {
+	case accounting.Spec.External:
 		conditions.Set(slinkyv1beta1.ConditionAvailable, metav1.ConditionUnknown, slinkyv1beta1.ReasonExternal, "slurmdbd runs elsewhere")
-	} else if slices.ContainsFunc(scope.pods, isReady) {
+	case slices.ContainsFunc(scope.pods, isReady):
 		conditions.Available(true, "slurmdbd answers")
-	} else {
+	default:
 		conditions.Available(false, "slurmdbd is not ready")
 	}
 	conditions.Set(slinkyv1beta1.ConditionDatabaseReachable, database.is, database.reason, "%s", database.message)
