@@ -14,12 +14,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slurm-operator/slurm-operator/internal/applied"
@@ -114,6 +116,15 @@ func (a *Applier) Delete(ctx context.Context, owner, object client.Object) error
 		return fmt.Errorf("deleting %s %s: %w", kind.Kind, name.Name, err)
 	}
 	return nil
+}
+
+// ApplyBudget makes the PodDisruptionBudget of a name what desired says, or deletes it if there is to be none.
+func (a *Applier) ApplyBudget(ctx context.Context, owner client.Object, name string, desired *applypolicyv1.PodDisruptionBudgetApplyConfiguration) error {
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name}}
+	if desired == nil {
+		return a.Delete(ctx, owner, budget)
+	}
+	return a.Apply(ctx, owner, desired, budget)
 }
 
 // Touch gives a pod an annotation, for no other end than that its kubelet looks at the pod: it then brings new contents of

@@ -47,6 +47,17 @@ func Broken(reason, format string, arguments ...any) Verdict {
 	return Verdict{broken, reason, fmt.Sprintf(format, arguments...)}
 }
 
+// Problem is a verdict that something is wrong that does not mend by itself; nil stands for none.
+func Problem(reason, format string, arguments ...any) *Verdict {
+	return new(Broken(reason, format, arguments...))
+}
+
+// A Fact is what one condition says.
+type Fact struct {
+	Is              metav1.ConditionStatus
+	Reason, Message string
+}
+
 // Ready tells whether the verdict is that all is well.
 func (v Verdict) Ready() bool { return v.outcome == well }
 
@@ -73,6 +84,11 @@ func (c *Conditions) Set(kind string, is metav1.ConditionStatus, reason, format 
 		condition.LastTransitionTime = old.LastTransitionTime
 	}
 	c.after = append(c.after, condition)
+}
+
+// Say sets one condition.
+func (c *Conditions) Say(kind string, fact Fact) {
+	c.Set(kind, fact.Is, fact.Reason, "%s", fact.Message)
 }
 
 // Summarize sets the three conditions that follow from a verdict. The message is said once, by Ready.

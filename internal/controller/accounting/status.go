@@ -18,7 +18,7 @@ import (
 func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failure error) error {
 	accounting, verdict := scope.accounting, plan.verdict
 	database := judgeDatabase(scope)
-	database.since = since(accounting, database.is, scope.now)
+	database.since = since(accounting, database.Is, scope.now)
 	switch {
 	case failure != nil:
 		verdict = status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
@@ -35,7 +35,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	default:
 		conditions.Available(false, "slurmdbd is not ready")
 	}
-	conditions.Set(slinkyv1beta1.ConditionDatabaseReachable, database.is, database.reason, "%s", database.message)
+	conditions.Say(slinkyv1beta1.ConditionDatabaseReachable, database.Fact)
 	is := applyv1beta1.AccountingStatus().WithObservedGeneration(accounting.Generation)
 	is.Conditions = conditions.Configuration()
 	return r.Status.Write(ctx, accounting, conditions, is)
@@ -43,8 +43,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 
 // A finding is what the condition DatabaseReachable says.
 type finding struct {
-	is              metav1.ConditionStatus
-	reason, message string
+	status.Fact
 	// since is when it was found first.
 	since time.Time
 }
@@ -65,21 +64,21 @@ var refusals = []int{1044, 1045, 1130, 1698, 1049}
 // judgeDatabase says whether slurmdbd has its database.
 func judgeDatabase(scope *scope) finding {
 	if scope.accounting.Spec.External {
-		return finding{is: metav1.ConditionUnknown, reason: slinkyv1beta1.ReasonExternal, message: "slurmdbd runs elsewhere, where nobody asks it"}
+		return finding{Fact: status.Fact{Is: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere, where nobody asks it"}}
 	}
 	if slices.ContainsFunc(scope.pods, isReady) {
-		return finding{is: metav1.ConditionTrue, reason: slinkyv1beta1.ReasonAsExpected, message: "slurmdbd answers from its database"}
+		return finding{Fact: status.Fact{Is: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected, Message: "slurmdbd answers from its database"}}
 	}
 	storage, report := scope.accounting.Spec.StorageConfig, scope.database
 	switch {
 	case report == nil || report.Code == 0:
-		return finding{is: metav1.ConditionUnknown, reason: slinkyv1beta1.ReasonReconciling, message: "slurmdbd has not said yet whether it reaches its database"}
+		return finding{Fact: status.Fact{Is: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonReconciling, Message: "slurmdbd has not said yet whether it reaches its database"}}
 	case slices.Contains(refusals, report.Code):
-		return finding{is: metav1.ConditionFalse, reason: slinkyv1beta1.ReasonDatabaseAccessDenied, message: "the database server " + storage.Host + " refuses slurmdbd: " +
-			report.Text + "; check spec.storageConfig, the password in Secret " + storage.PasswordKeyRef.Name + " and the user's privileges"}
+		return finding{Fact: status.Fact{Is: metav1.ConditionFalse, Reason: slinkyv1beta1.ReasonDatabaseAccessDenied, Message: "the database server " + storage.Host + " refuses slurmdbd: " +
+			report.Text + "; check spec.storageConfig, the password in Secret " + storage.PasswordKeyRef.Name + " and the user's privileges"}}
 	default:
-		return finding{is: metav1.ConditionFalse, reason: slinkyv1beta1.ReasonDatabaseUnreachable, message: "slurmdbd does not reach its database: " +
-			report.Text + "; check that the server runs, and spec.storageConfig.host and port"}
+		return finding{Fact: status.Fact{Is: metav1.ConditionFalse, Reason: slinkyv1beta1.ReasonDatabaseUnreachable, Message: "slurmdbd does not reach its database: " +
+			report.Text + "; check that the server runs, and spec.storageConfig.host and port"}}
 	}
 }
 
@@ -98,14 +97,14 @@ func judge(scope *scope, database finding) status.Verdict {
 	if trouble := status.PodTrouble(scope.pods); trouble != "" {
 		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	}
-	if database.is == metav1.ConditionTrue {
+	if database.Is == metav1.ConditionTrue {
 		return status.Well("slurmdbd answers on port %d of the Service %s", scope.accounting.Spec.Service.Port, naming.Accounting(scope.accounting.Name))
 	}
-	if database.reason == slinkyv1beta1.ReasonDatabaseUnreachable && scope.now.Sub(database.since) < patience {
-		return status.Working(database.reason, "%s", database.message)
+	if database.Reason == slinkyv1beta1.ReasonDatabaseUnreachable && scope.now.Sub(database.since) < patience {
+		return status.Working(database.Reason, "%s", database.Message)
 	}
-	if database.is == metav1.ConditionFalse {
-		return status.Broken(database.reason, "%s", database.message)
+	if database.Is == metav1.ConditionFalse {
+		return status.Broken(database.Reason, "%s", database.Message)
 	}
 	return status.Working(slinkyv1beta1.ReasonPodsNotReady, "slurmdbd is starting")
 }

@@ -2,19 +2,16 @@ package cluster
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
 // maxConfiguration is what fits into a ConfigMap.
 const maxConfiguration = 1 << 20
-
-// A problem is something that a person has to mend.
-type problem struct{ reason, message string }
 
 // A candidate is a configuration as it should be.
 type candidate struct {
@@ -36,7 +33,7 @@ type candidate struct {
 }
 
 // build makes the configuration that the spec asks for.
-func build(scope *scope) (candidate, *problem) {
+func build(scope *scope) (candidate, *status.Verdict) {
 	contributed := contributions(scope)
 	cluster := clusterconf.Of(scope.controller, scope.accounting)
 	cluster.JWTKeyDigest = slurmconf.KeyDigest(scope.jwtKey)
@@ -47,7 +44,7 @@ func build(scope *scope) (candidate, *problem) {
 	for _, group := range clusterconf.Groups(scope.controller) {
 		for _, file := range scope.files[group.Use] {
 			if err := files.Add(file); err != nil {
-				return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, err.Error()}
+				return candidate{}, status.Problem(slinkyv1beta1.ReasonInvalidSpec, "%s", err.Error())
 			}
 		}
 		clusterconf.AddScripts(&cluster, group.Use, scope.files[group.Use])
@@ -57,7 +54,7 @@ func build(scope *scope) (candidate, *problem) {
 	}
 	document, err := slurmconf.Build(cluster)
 	if err != nil {
-		return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, "spec.extraConf: " + err.Error()}
+		return candidate{}, status.Problem(slinkyv1beta1.ReasonInvalidSpec, "%s", "spec.extraConf: "+err.Error())
 	}
 	document, held := holdBack(scope, document)
 	document, leaving := keepPartitions(scope, document)
@@ -68,7 +65,7 @@ func build(scope *scope) (candidate, *problem) {
 }
 
 // seal adds slurm.conf to the files and marks it with the hash of all.
-func seal(document slurmconf.Document, files map[string]string) (candidate, *problem) {
+func seal(document slurmconf.Document, files map[string]string) (candidate, *status.Verdict) {
 	files[slurmconf.FileName] = document.Render()
 	hash := slurmconf.Hash(files)
 	document = slurmconf.WithHash(document, hash)
@@ -78,19 +75,19 @@ func seal(document slurmconf.Document, files map[string]string) (candidate, *pro
 		size += len(name) + len(content)
 	}
 	if size > maxConfiguration {
-		return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, fmt.Sprintf(
-			"the configuration files have %d bytes together, and a ConfigMap holds %d; put large scripts into the image", size, maxConfiguration)}
+		return candidate{}, status.Problem(slinkyv1beta1.ReasonInvalidSpec,
+			"the configuration files have %d bytes together, and a ConfigMap holds %d; put large scripts into the image", size, maxConfiguration)
 	}
 	return candidate{document: document, files: files, hash: hash}, nil
 }
 
 // buildExternal makes the reduced configuration for an external slurmctld: what clients need to reach it.
-func buildExternal(scope *scope) (candidate, *problem) {
+func buildExternal(scope *scope) (candidate, *status.Verdict) {
 	cluster := clusterconf.OfExternal(scope.controller, scope.accounting)
 	cluster.MaxNodeCount = maxNodeCount(scope)
 	document, err := slurmconf.Build(cluster)
 	if err != nil {
-		return candidate{}, &problem{slinkyv1beta1.ReasonInvalidSpec, err.Error()}
+		return candidate{}, status.Problem(slinkyv1beta1.ReasonInvalidSpec, "%s", err.Error())
 	}
 	return seal(slurmconf.Clients(document), map[string]string{})
 }

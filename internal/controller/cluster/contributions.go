@@ -9,6 +9,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
 // One NodeSet with a mistake must not hold up the configuration of the others. It is left out: what it had in force stays in force, since
@@ -81,7 +82,7 @@ func (s *scope) inForce() slurmconf.Document {
 }
 
 // without is a candidate in which NodeSets that slurmctld refuses are as they are in force.
-func (c candidate) without(report trial.Report) (candidate, *problem) {
+func (c candidate) without(report trial.Report) (candidate, *status.Verdict) {
 	names := make([]string, 0, len(report.LeftOut))
 	for _, each := range report.LeftOut {
 		names = append(names, each.NodeSet)

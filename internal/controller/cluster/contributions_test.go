@@ -62,7 +62,7 @@ func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 			scope.nodeSets[0].Spec.Partition.Config = "Default=YES"
 			candidate, problem := build(scope)
 			if problem != nil {
-				t.Fatalf("it holds up everything: %s", problem.message)
+				t.Fatalf("it holds up everything: %s", problem.Message)
 			}
 			conf := candidate.files[slurmconf.FileName]
 			for _, line := range append(test.want, "PartitionName=cpu Nodes=cpu Default=YES") {
@@ -96,7 +96,7 @@ func TestNewLineBesideANodeSetInForceIsRefused(t *testing.T) {
 	scope := newScope(withPartitions("gpu"))
 	promoteBuilt(t, scope)
 	scope.controller.Spec.ExtraConf = "PartitionName=gpu Nodes=ALL"
-	if _, problem := build(scope); problem == nil || !strings.Contains(problem.message, "spec.extraConf: line 1") {
+	if _, problem := build(scope); problem == nil || !strings.Contains(problem.Message, "spec.extraConf: line 1") {
 		t.Errorf("problem is %+v", problem)
 	}
 }

@@ -50,7 +50,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	plan := decide(scope)
 	err = r.act(ctx, scope, &plan)
 	if refusal, ok := child.Refusal(err); ok {
-		plan.problem, err = &problem{refusal.Reason, refusal.Message}, nil
+		plan.problem, err = &refusal, nil
 	}
 	return retry.After(plan.again(scope), errors.Join(err, r.report(ctx, scope, plan, err)))
 }

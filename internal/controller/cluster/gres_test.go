@@ -36,7 +36,7 @@ func TestGres(t *testing.T) {
 			})
 			candidate, problem := build(scope)
 			if problem != nil {
-				t.Fatal(problem.message)
+				t.Fatal(problem.Message)
 			}
 			if got := candidate.files[slurmconf.GresFile]; got != test.wantConf {
 				t.Errorf("%s is %q, want %q", slurmconf.GresFile, got, test.wantConf)

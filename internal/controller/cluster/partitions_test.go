@@ -30,7 +30,7 @@ func promoteBuilt(t *testing.T, s *scope) {
 	t.Helper()
 	candidate, problem := build(s)
 	if problem != nil {
-		t.Fatal(problem.message)
+		t.Fatal(problem.Message)
 	}
 	s.promoted = &promoted{files: candidate.files, hash: candidate.hash, image: s.image, leaving: candidate.leaving}
 }
@@ -44,7 +44,7 @@ func TestPartitionsLeaveAfterTheirJobs(t *testing.T) {
 		t.Helper()
 		candidate, problem := build(scope)
 		if problem != nil {
-			t.Fatal(problem.message)
+			t.Fatal(problem.Message)
 		}
 		stays := strings.Contains(candidate.files[slurmconf.FileName], "PartitionName="+partition+" State=DRAIN\n")
 		if stays != slices.Contains(candidate.leaving, partition) {

@@ -20,7 +20,7 @@ import (
 // A plan is what to do about a cluster.
 type plan struct {
 	// problem is what a person has to mend before anything can change; what runs goes on as it is.
-	problem *problem
+	problem *status.Verdict
 	// candidate is the configuration that the spec asks for; of no use with a problem.
 	candidate candidate
 	// stage is how far it has come.
@@ -87,26 +87,26 @@ func keep(scope *scope, plan plan) plan {
 }
 
 // obstacle is what keeps a configuration from being built.
-func obstacle(scope *scope) *problem {
+func obstacle(scope *scope) *status.Verdict {
 	if problem := stateProblem(scope); problem != nil {
 		return problem
 	}
 	if err := clusterconf.CheckName(scope.controller); err != nil {
-		return &problem{slinkyv1beta1.ReasonClusterNameTooLong, err.Error()}
+		return status.Problem(slinkyv1beta1.ReasonClusterNameTooLong, "%s", err.Error())
 	}
 	switch {
 	case len(scope.missing) > 0:
-		return &problem{slinkyv1beta1.ReasonReferenceNotFound, strings.Join(scope.missing, "; ")}
+		return status.Problem(slinkyv1beta1.ReasonReferenceNotFound, "%s", strings.Join(scope.missing, "; "))
 	case scope.lostKey():
-		return &problem{slinkyv1beta1.ReasonReferenceNotFound, keys.Lost(scope.keys.Slurm)}
+		return status.Problem(slinkyv1beta1.ReasonReferenceNotFound, "%s", keys.Lost(scope.keys.Slurm))
 	case scope.mismatch:
-		return &problem{slinkyv1beta1.ReasonKeyMismatch, fmt.Sprintf(
+		return status.Problem(slinkyv1beta1.ReasonKeyMismatch,
 			"spec.slurmKeyRef selects another key than Accounting %s has, so slurmctld and slurmdbd would refuse each other; use the same Secret for both, or remove spec.slurmKeyRef",
-			scope.accounting.Name)}
+			scope.accounting.Name)
 	case scope.promoted != nil && scope.promoted.slurmKey != "" && scope.slurmKey != nil && scope.promoted.slurmKey != slurmconf.KeyDigest(scope.slurmKey):
-		return &problem{slinkyv1beta1.ReasonKeyMismatch, fmt.Sprintf(
+		return status.Problem(slinkyv1beta1.ReasonKeyMismatch,
 			"Secret %s holds another key than the cluster runs with, and daemons with different keys refuse each other; put the old key back, or see docs/keys.md for how to change it",
-			scope.keys.Slurm.Name)}
+			scope.keys.Slurm.Name)
 	}
 	return nil
 }

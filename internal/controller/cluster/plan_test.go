@@ -38,7 +38,7 @@ func hashOf(t *testing.T, scope *scope) string {
 	t.Helper()
 	candidate, problem := build(scope)
 	if problem != nil {
-		t.Fatal(problem.message)
+		t.Fatal(problem.Message)
 	}
 	return candidate.hash
 }
@@ -108,7 +108,7 @@ func TestConfigurationMovesOneStepAtATime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plan := decide(test.scope)
 			if plan.problem != nil {
-				t.Fatal(plan.problem.message)
+				t.Fatal(plan.problem.Message)
 			}
 			if plan.stage != test.stage || plan.image != test.image || plan.endTrial != test.endTrial {
 				t.Errorf("stage %d, image %q, ends the trial: %v", plan.stage, plan.image, plan.endTrial)
@@ -178,7 +178,7 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			plan := decide(newScope(promoteWith("good", "old"), func(s *scope) { s.state = &corev1.PersistentVolumeClaim{} }, test.change))
-			if plan.problem == nil || plan.problem.reason != test.reason || !strings.Contains(plan.problem.message, test.says) {
+			if plan.problem == nil || plan.problem.Reason != test.reason || !strings.Contains(plan.problem.Message, test.says) {
 				t.Errorf("problem is %+v", plan.problem)
 			}
 			if plan.image != "old" || plan.stage != notBuilt {

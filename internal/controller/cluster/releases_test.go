@@ -66,7 +66,7 @@ func TestKeysWaitForOldNodes(t *testing.T) {
 			})
 			candidate, problem := build(scope)
 			if problem != nil {
-				t.Fatal(problem.message)
+				t.Fatal(problem.Message)
 			}
 			wait := slices.Contains(candidate.held, "MetricsType")
 			if on := strings.Contains(candidate.files[slurmconf.FileName], "MetricsType"); on != test.on || wait != test.wait {
@@ -97,7 +97,7 @@ func TestKeysOfTheSpecWaitForOldNodes(t *testing.T) {
 			})
 			candidate, problem := build(scope)
 			if problem != nil {
-				t.Fatal(problem.message)
+				t.Fatal(problem.Message)
 			}
 			conf := candidate.files[slurmconf.FileName]
 			has := strings.Contains(conf, "PrologTimeout") && strings.Contains(conf, "Topology=tree")

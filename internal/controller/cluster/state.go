@@ -15,6 +15,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
 // stateClaim is the claim for the saved state; nil when the state is not kept, or on a claim of the user's. Nobody owns it:
@@ -84,23 +85,23 @@ func expectState(template *corev1.PodTemplateSpec) {
 
 // stateProblem is that the saved state is gone, or about to go. A slurmctld that starts without it knows no job, and has every
 // job ended that its nodes run. So no claim is made in place of one that was in use, and no pod is ended that holds one.
-func stateProblem(scope *scope) *problem {
+func stateProblem(scope *scope) *status.Verdict {
 	name := naming.StateClaim(scope.controller)
 	switch {
 	case scope.leavesState() && scope.holdsJobs():
-		return &problem{slinkyv1beta1.ReasonStateInUse, "spec.persistence.enabled was changed, so that slurmctld would start without what it knows of the jobs that run, and end them; " +
-			"put the old value back, or wait until no job runs"}
+		return status.Problem(slinkyv1beta1.ReasonStateInUse, "spec.persistence.enabled was changed, so that slurmctld would start without what it knows of the jobs that run, and end them; "+
+			"put the old value back, or wait until no job runs")
 	case name == "":
 	case scope.state == nil && kept(scope.statefulSet) && usesClaim(scope.statefulSet, name):
-		return &problem{slinkyv1beta1.ReasonStateLost, fmt.Sprintf(
+		return status.Problem(slinkyv1beta1.ReasonStateLost,
 			"claim %s was deleted, and with it what slurmctld knew of all jobs; a slurmctld that starts without it ends every job that runs, so none is started: "+
-				"restore a backup as docs/backup.md says, or to begin anew without the jobs delete the Controller and make it again", name)}
+				"restore a backup as docs/backup.md says, or to begin anew without the jobs delete the Controller and make it again", name)
 	case scope.state == nil && scope.controller.Spec.Persistence.ExistingClaim != "":
-		return &problem{slinkyv1beta1.ReasonReferenceNotFound, fmt.Sprintf("claim %s, which spec.persistence.existingClaim names, does not exist; create it", name)}
+		return status.Problem(slinkyv1beta1.ReasonReferenceNotFound, "claim %s, which spec.persistence.existingClaim names, does not exist; create it", name)
 	case scope.state != nil && scope.state.DeletionTimestamp != nil:
-		return &problem{slinkyv1beta1.ReasonStateBeingDeleted, fmt.Sprintf(
+		return status.Problem(slinkyv1beta1.ReasonStateBeingDeleted,
 			"claim %s is being deleted: it goes when slurmctld's pod ends, and with it what slurmctld knows of all jobs; "+
-				"back up the state while slurmctld runs, then restore it into a new claim, as docs/backup.md says", name)}
+				"back up the state while slurmctld runs, then restore it into a new claim, as docs/backup.md says", name)
 	}
 	return nil
 }

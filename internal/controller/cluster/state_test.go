@@ -43,7 +43,7 @@ func TestStateThatNeverWasIsNotLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if problem := stateProblem(newScope(promoteWith("good", "old"), change)); problem != nil {
-				t.Error(problem.message)
+				t.Error(problem.Message)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	controller := scope.controller
 	conditions := status.NewConditions(controller.Generation, controller.Status.Conditions, metav1.NewTime(scope.now))
 	configuration := configurationCondition(scope, plan)
-	conditions.Set(slinkyv1beta1.ConditionConfigurationApplied, configuration.is, configuration.reason, "%s", configuration.message)
+	conditions.Say(slinkyv1beta1.ConditionConfigurationApplied, configuration)
 	conditions.Summarize(verdict(scope, plan, configuration, failure))
 	serves(scope, conditions)
 	is := applyv1beta1.ControllerStatus().
@@ -46,20 +46,14 @@ func runningHash(scope *scope) string {
 	return scope.controller.Status.AppliedConfigHash
 }
 
-// A fact is what one condition says.
-type fact struct {
-	is              metav1.ConditionStatus
-	reason, message string
-}
-
 // configurationCondition tells how far the configuration has come.
-func configurationCondition(scope *scope, plan plan) fact {
-	no := func(reason, format string, arguments ...any) fact {
-		return fact{metav1.ConditionFalse, reason, fmt.Sprintf(format, arguments...)}
+func configurationCondition(scope *scope, plan plan) status.Fact {
+	no := func(reason, format string, arguments ...any) status.Fact {
+		return status.Fact{Is: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
 	}
 	last := "; the cluster keeps running on the last good configuration"
 	switch {
-	case readyPods(scope) == 0 && plan.problem != nil && plan.problem.reason == slinkyv1beta1.ReasonStateLost:
+	case readyPods(scope) == 0 && plan.problem != nil && plan.problem.Reason == slinkyv1beta1.ReasonStateLost:
 		last = "" // nothing runs
 	case scope.promoted == nil:
 		last = "; slurmctld starts once there is a configuration that it takes"
@@ -67,9 +61,9 @@ func configurationCondition(scope *scope, plan plan) fact {
 	hash := plan.candidate.hash
 	switch {
 	case plan.problem != nil:
-		return no(plan.problem.reason, "%s%s", plan.problem.message, last)
+		return no(plan.problem.Reason, "%s%s", plan.problem.Message, last)
 	case scope.controller.Spec.External:
-		return fact{metav1.ConditionTrue, slinkyv1beta1.ReasonExternal, "slurmctld runs elsewhere, with a configuration of its own"}
+		return status.Fact{Is: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmctld runs elsewhere, with a configuration of its own"}
 	}
 	switch plan.stage {
 	case notBuilt:
@@ -93,7 +87,7 @@ func configurationCondition(scope *scope, plan plan) fact {
 	if len(plan.candidate.leftOut) > 0 {
 		return no(slinkyv1beta1.ReasonNodeSetLeftOut, "slurmctld runs with configuration %s %s", hash, leftOutMessage(plan.candidate.leftOut))
 	}
-	return fact{metav1.ConditionTrue, slinkyv1beta1.ReasonApplied, message}
+	return status.Fact{Is: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonApplied, Message: message}
 }
 
 // refusedLine is how a validation run names the line of slurm.conf that slurmctld refuses.
@@ -111,29 +105,29 @@ func inExtraConf(detail, extraConf string) string {
 }
 
 // verdict is how the cluster does, all in all: the first thing that is wrong, or is not yet right.
-func verdict(scope *scope, plan plan, configuration fact, failure error) status.Verdict {
+func verdict(scope *scope, plan plan, configuration status.Fact, failure error) status.Verdict {
 	reachable := meta.FindStatusCondition(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 	switch trouble := status.PodTrouble(scope.pods); {
 	case failure != nil:
 		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
-	case plan.problem != nil, configuration.reason == slinkyv1beta1.ReasonRefused, configuration.reason == slinkyv1beta1.ReasonTrialFailed:
-		return status.Broken(configuration.reason, "%s", configuration.message)
+	case plan.problem != nil, configuration.Reason == slinkyv1beta1.ReasonRefused, configuration.Reason == slinkyv1beta1.ReasonTrialFailed:
+		return status.Broken(configuration.Reason, "%s", configuration.Message)
 	case trouble != "":
 		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	case plan.stage == begin || plan.stage == trying:
-		return status.Working(configuration.reason, "%s", configuration.message)
+		return status.Working(configuration.Reason, "%s", configuration.Message)
 	case !scope.controller.Spec.External && readyPods(scope) == 0:
 		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "no slurmctld is ready yet%s", waitsForAccounting(scope))
-	case configuration.is != metav1.ConditionTrue && configuration.reason != slinkyv1beta1.ReasonNodeSetLeftOut:
-		return status.Working(configuration.reason, "%s", configuration.message)
+	case configuration.Is != metav1.ConditionTrue && configuration.Reason != slinkyv1beta1.ReasonNodeSetLeftOut:
+		return status.Working(configuration.Reason, "%s", configuration.Message)
 	case reachable == nil:
 		return status.Working(slinkyv1beta1.ReasonConnecting, "the operator has not yet connected to Slurm")
 	case reachable.Status != metav1.ConditionTrue && reachable.Reason == slinkyv1beta1.ReasonNoRestAPI:
 		return status.Broken(reachable.Reason, "%s", reachable.Message)
 	case reachable.Status != metav1.ConditionTrue:
 		return status.Working(reachable.Reason, "%s", reachable.Message)
-	case configuration.reason == slinkyv1beta1.ReasonNodeSetLeftOut:
-		return status.Broken(configuration.reason, "%s", configuration.message)
+	case configuration.Reason == slinkyv1beta1.ReasonNodeSetLeftOut:
+		return status.Broken(configuration.Reason, "%s", configuration.Message)
 	case missingPods(scope) > 0:
 		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "slurmctld works, and %d of its backups do not run yet", missingPods(scope))
 	}

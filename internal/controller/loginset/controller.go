@@ -16,8 +16,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,7 +143,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope) error {
 		r.Children.Apply(ctx, scope.set, desired.service, &corev1.Service{}),
 		r.Children.Apply(ctx, scope.set, desired.configuration, &corev1.ConfigMap{}),
 		r.Children.Apply(ctx, scope.set, desired.deployment, deployment),
-		r.actOnBudget(ctx, scope.set, desired.budget),
+		r.Children.ApplyBudget(ctx, scope.set, naming.LoginSet(scope.set.Name), desired.budget),
 	)
 	if err != nil {
 		return err
@@ -173,14 +171,4 @@ func (r *Reconciler) hurry(ctx context.Context, scope *scope) error {
 		}
 	}
 	return nil
-}
-
-// actOnBudget applies the budget, or deletes what there may be of one.
-func (r *Reconciler) actOnBudget(ctx context.Context, set *slinkyv1beta1.LoginSet, desired *applypolicyv1.PodDisruptionBudgetApplyConfiguration) error {
-	budget := &policyv1.PodDisruptionBudget{}
-	if desired != nil {
-		return r.Children.Apply(ctx, set, desired, budget)
-	}
-	budget.Namespace, budget.Name = set.Namespace, naming.LoginSet(set.Name)
-	return r.Children.Delete(ctx, set, budget)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -65,28 +64,12 @@ func judge(scope *scope, failure error) status.Verdict {
 	if failure != nil {
 		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	}
-	set, wanted, is := scope.set, *scope.set.Spec.Replicas, scope.deployment.Status
-	if is.ObservedGeneration < scope.deployment.Generation {
-		return status.Working(slinkyv1beta1.ReasonReconciling, "login pods are being made")
+	set, wanted := scope.set, *scope.set.Spec.Replicas
+	well := status.Well("users log in through port %d of the Service %s", set.Spec.Service.Port, naming.LoginSet(set.Name))
+	if wanted == 0 {
+		well = status.Well("the LoginSet is scaled to zero, so nobody can log in")
 	}
-	if is.ReadyReplicas == wanted && is.UpdatedReplicas == wanted && is.Replicas == wanted {
-		if wanted == 0 {
-			return status.Well("the LoginSet is scaled to zero, so nobody can log in")
-		}
-		return status.Well("users log in through port %d of the Service %s", set.Spec.Service.Port, naming.LoginSet(set.Name))
-	}
-	for _, condition := range is.Conditions {
-		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return status.Broken(slinkyv1beta1.ReasonPodsFailing, "Kubernetes does not create a pod: %s", condition.Message)
-		}
-	}
-	if trouble := status.PodTrouble(scope.pods); trouble != "" {
-		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
-	}
-	if is.ReadyReplicas < wanted {
-		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", is.ReadyReplicas, wanted)
-	}
-	return status.Working(slinkyv1beta1.ReasonReconciling, "pods are being replaced: %d of %d are up to date", is.UpdatedReplicas, wanted)
+	return status.Deployment(scope.deployment, scope.pods, wanted, well)
 }
 
 func (r *Reconciler) report(ctx context.Context, scope *scope, verdict status.Verdict) error {

@@ -93,7 +93,7 @@ func TestJudge(t *testing.T) {
 		},
 		"waits for Kubernetes": {
 			status: with(func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 1 }),
-			reason: slinkyv1beta1.ReasonReconciling, message: "login pods are being made",
+			reason: slinkyv1beta1.ReasonReconciling, message: "pods are being created",
 		},
 		"counts pods that are up to date": {
 			status: with(func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 1 }),

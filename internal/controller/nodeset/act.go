@@ -8,9 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -93,10 +91,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, scope *scope) error {
 			return err
 		}
 	}
-	if budget := worker.DisruptionBudget(set); budget != nil {
-		return r.Children.Apply(ctx, set, budget, &policyv1.PodDisruptionBudget{})
-	}
-	return r.Children.Delete(ctx, set, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}})
+	return r.Children.ApplyBudget(ctx, set, set.Name, worker.DisruptionBudget(set))
 }
 
 // keepHostKeys makes the host keys of the set's sshds, once. They belong to nobody: users know the nodes by them.

@@ -20,6 +20,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
 // A scope is what a reconcile observes. It is not written to after that. Pods and nodes are the cache's own: they are read, never changed.
@@ -31,7 +32,7 @@ type scope struct {
 	session *slurm.Session
 	// template is what new pods are made from; nil when problem says why there is none.
 	template *corev1.PodTemplateSpec
-	problem  *problem
+	problem  *status.Verdict
 	revision revision
 	// awaited are the GRES that slurmctld has to know before pods are made.
 	awaited []string
@@ -45,9 +46,6 @@ type scope struct {
 	snapshot plan.Snapshot
 	now      time.Time
 }
-
-// A problem is why no pods can be made.
-type problem struct{ reason, message string }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
 	set := &slinkyv1beta1.NodeSet{}
@@ -181,7 +179,7 @@ func (r *Reconciler) observeNodes(ctx context.Context, scope *scope) error {
 func withheld(scope *scope) string {
 	switch {
 	case scope.problem != nil:
-		return scope.problem.message
+		return scope.problem.Message
 	case len(scope.awaited) > 0:
 		return "slurmctld does not run with a configuration that has the GRES " + strings.Join(scope.awaited, ", ")
 	default:

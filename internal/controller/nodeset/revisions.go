@@ -22,6 +22,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podshape"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
 // A revision is what pods are made from at a time. Pods carry its hash, so that those of an older one are known.
@@ -57,8 +58,8 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	slices.SortFunc(scope.revision.history, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
 	scope.revision.hash, scope.revision.collisions = set.Status.NodeSetHash, set.Status.CollisionCount
 	if scope.controller == nil {
-		scope.problem = &problem{slinkyv1beta1.ReasonControllerNotFound, fmt.Sprintf(
-			"spec.controllerRef names Controller %s, which does not exist; create it", set.Spec.ControllerRef.Name)}
+		scope.problem = status.Problem(slinkyv1beta1.ReasonControllerNotFound,
+			"spec.controllerRef names Controller %s, which does not exist; create it", set.Spec.ControllerRef.Name)
 		return nil
 	}
 	key, err := r.slurmKey(ctx, scope)
@@ -68,7 +69,7 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	all := worker.Set{NodeSet: set, Controller: scope.controller, Images: r.Images, SlurmKey: key, ClusterDomain: r.ClusterDomain}
 	template, err := worker.Template(all)
 	if err != nil {
-		scope.problem = &problem{slinkyv1beta1.ReasonInvalidSpec, err.Error()}
+		scope.problem = status.Problem(slinkyv1beta1.ReasonInvalidSpec, "%s", err.Error())
 		return nil //nolint:nilerr // it is the user's to mend, and told in the status
 	}
 	scope.template = &template
@@ -89,8 +90,8 @@ func (r *Reconciler) slurmKey(ctx context.Context, scope *scope) (slinkyv1beta1.
 			return slinkyv1beta1.SecretKeyReference{}, err
 		}
 		if accounting == nil {
-			scope.problem = &problem{slinkyv1beta1.ReasonAccountingNotReady, fmt.Sprintf(
-				"Controller %s names Accounting %s, which does not exist; create it", scope.controller.Name, ref.Name)}
+			scope.problem = status.Problem(slinkyv1beta1.ReasonAccountingNotReady,
+				"Controller %s names Accounting %s, which does not exist; create it", scope.controller.Name, ref.Name)
 		}
 	}
 	return naming.ControllerKeys(scope.controller, accounting).Slurm, nil

@@ -119,7 +119,7 @@ func obstacle(scope *scope, failure error) (status.Verdict, bool) {
 	case failure != nil:
 		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure), true
 	case scope.problem != nil && scope.set.DeletionTimestamp == nil:
-		return status.Broken(scope.problem.reason, "%s", scope.problem.message), true
+		return status.Broken(scope.problem.Reason, "%s", scope.problem.Message), true
 	default:
 		return status.Verdict{}, false
 	}

@@ -44,7 +44,7 @@ func TestJudge(t *testing.T) {
 		},
 		"nobody can make pods": {
 			func(is *scope, _ *plan.Plan) {
-				is.problem = &problem{slinkyv1beta1.ReasonControllerNotFound, "there is none; create it"}
+				is.problem = status.Problem(slinkyv1beta1.ReasonControllerNotFound, "%s", "there is none; create it")
 			},
 			status.Broken(slinkyv1beta1.ReasonControllerNotFound, "there is none; create it"),
 		},

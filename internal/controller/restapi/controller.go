@@ -13,8 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,10 +104,5 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 		return err
 	}
 	scope.deployment = deployment
-	if children.budget == nil {
-		return r.Children.Delete(ctx, owner, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{
-			Namespace: owner.Namespace, Name: naming.RestAPI(owner.Name),
-		}})
-	}
-	return r.Children.Apply(ctx, owner, children.budget, &policyv1.PodDisruptionBudget{})
+	return r.Children.ApplyBudget(ctx, owner, naming.RestAPI(owner.Name), children.budget)
 }

@@ -39,26 +39,9 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 
 // judge says how slurmrestd does, from its Deployment and its pods.
 func judge(restAPI *slinkyv1beta1.RestApi, deployment *appsv1.Deployment, pods []corev1.Pod) status.Verdict {
-	want, is := replicas(restAPI), deployment.Status
-	if is.ObservedGeneration < deployment.Generation {
-		return status.Working(slinkyv1beta1.ReasonReconciling, "slurmrestd's pods are being made")
+	well := status.Well("slurmrestd answers on port %d of the Service %s", restAPI.Spec.Service.Port, naming.RestAPI(restAPI.Name))
+	if replicas(restAPI) == 0 {
+		well = status.Well("slurmrestd is scaled to zero, so it does not answer")
 	}
-	if is.ReadyReplicas == want && is.UpdatedReplicas == want && is.Replicas == want {
-		if want == 0 {
-			return status.Well("slurmrestd is scaled to zero, so it does not answer")
-		}
-		return status.Well("slurmrestd answers on port %d of the Service %s", restAPI.Spec.Service.Port, naming.RestAPI(restAPI.Name))
-	}
-	for _, condition := range is.Conditions {
-		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return status.Broken(slinkyv1beta1.ReasonPodsFailing, "Kubernetes does not create a pod: %s", condition.Message)
-		}
-	}
-	if trouble := status.PodTrouble(pods); trouble != "" {
-		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
-	}
-	if is.ReadyReplicas < want {
-		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", is.ReadyReplicas, want)
-	}
-	return status.Working(slinkyv1beta1.ReasonReconciling, "pods are being replaced: %d of %d are up to date", is.UpdatedReplicas, want)
+	return status.Deployment(deployment, pods, replicas(restAPI), well)
 }

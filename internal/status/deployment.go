@@ -1,0 +1,31 @@
+package status
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+)
+
+// Deployment is the verdict on a Deployment that is to have so many pods; well is the verdict when it has them.
+func Deployment(deployment *appsv1.Deployment, pods []corev1.Pod, wanted int32, well Verdict) Verdict {
+	is := deployment.Status
+	if is.ObservedGeneration < deployment.Generation {
+		return Working(slinkyv1beta1.ReasonReconciling, "pods are being created")
+	}
+	if is.ReadyReplicas == wanted && is.UpdatedReplicas == wanted && is.Replicas == wanted {
+		return well
+	}
+	for _, condition := range is.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return Broken(slinkyv1beta1.ReasonPodsFailing, "Kubernetes does not create a pod: %s", condition.Message)
+		}
+	}
+	if trouble := PodTrouble(pods); trouble != "" {
+		return Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
+	}
+	if is.ReadyReplicas < wanted {
+		return Working(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", is.ReadyReplicas, wanted)
+	}
+	return Working(slinkyv1beta1.ReasonReconciling, "pods are being replaced: %d of %d are up to date", is.UpdatedReplicas, wanted)
+}
