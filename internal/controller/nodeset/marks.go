@@ -37,8 +37,23 @@ func (r *Reconciler) protectPods(ctx context.Context, scope *scope, next *plan.P
 		if !known {
 			return nil, nil // what is written on it may be right
 		}
-		return metadataPatch(pod, protected, deadline(scope, pod)), r.patchMetadata
+		return metadataPatch(pod, protected, deadline(scope, pod)), func(ctx context.Context, set *slinkyv1beta1.NodeSet, pod *corev1.Pod, patch []byte) error {
+			return r.patchMetadata(becauseOfProtection(ctx, pod, protected), set, pod, patch)
+		}
 	})
+}
+
+// becauseOfProtection says in the log that evictions of a pod are refused, or allowed, from now on. The time at which its jobs end is
+// bookkeeping.
+func becauseOfProtection(ctx context.Context, pod *corev1.Pod, protect bool) context.Context {
+	switch _, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]; {
+	case protected == protect:
+		return trace.Quietly(ctx)
+	case protect:
+		return trace.Because(ctx, "Protection", "its node may have jobs: evictions are refused")
+	default:
+		return trace.Because(ctx, "Protection", "its node is drained and has no jobs: evictions are allowed")
+	}
 }
 
 // markPods writes onto the pods what Slurm says of their nodes, where that has changed.
