@@ -30,10 +30,11 @@ E2E ?= ^(TestQuickstart|TestServicesOfACluster|TestNodeSet)$$
 # How often TestChaos kills the operator, and its leader.
 KILLS ?= 10
 FAILOVERS ?= 3
-# For how long TestChaos stops a kubelet, and how many jobs wait all through it.
+# For how long TestChaos stops a kubelet, and how many jobs wait all through it; for how long TestTrace watches an idle cluster.
 OUTAGE ?= 20s
 QUEUED ?= 0
-CHAOS = -kills=$(KILLS) -failovers=$(FAILOVERS) -outage=$(OUTAGE) -queued=$(QUEUED)
+IDLE ?= 30s
+E2E_FLAGS = -kills=$(KILLS) -failovers=$(FAILOVERS) -outage=$(OUTAGE) -queued=$(QUEUED) -idle=$(IDLE)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 TOOL := hack/tool hack/tools
@@ -131,11 +132,11 @@ bench-queue: ## Measure a decision against a real slurmctld with 100,000 pending
 	go test -tags slurm -run '^$$' -bench Queue -benchtime 1x -timeout 2h ./internal/slurm/bench -args -pending=100000 -running=20000
 
 test-e2e: ## Run the core of the end-to-end tests, or E2E, on the cluster of KUBECONFIG or on one of our own (root)
-	hack/with-cluster $(TEST) -tags e2e -count=1 -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) $(CHAOS)
+	hack/with-cluster $(TEST) -tags e2e -count=1 -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) $(E2E_FLAGS)
 	@$(TOTALS)
 
 test-e2e-full: ## Run every end-to-end test, and compare the roles with what was used of them (root)
-	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 12h ./test/e2e/... -args -slurm=$(SLURM) $(CHAOS) -roles
+	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 12h ./test/e2e/... -args -slurm=$(SLURM) $(E2E_FLAGS) -roles
 	@$(TOTALS)
 
 soak: ## Let everything happen at random for HOURS (1), and draw what the operator uses into bin/soak.html (root)
