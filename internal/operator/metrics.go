@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,7 +18,7 @@ import (
 // A collector tells Prometheus how sessions and objects do. It looks only when it is scraped, and at memory only.
 type collector struct {
 	pool   *slurm.Pool
-	reader client.Reader
+	reader client.Client
 }
 
 var (
@@ -92,11 +93,12 @@ func (c *collector) collectNodeSets(ctx context.Context, metrics chan<- promethe
 }
 
 func (c *collector) collectConditions(ctx context.Context, metrics chan<- prometheus.Metric) {
-	for kind, list := range map[string]client.ObjectList{
-		"Controller": &slinkyv1beta1.ControllerList{}, "Accounting": &slinkyv1beta1.AccountingList{},
-		"RestApi": &slinkyv1beta1.RestApiList{}, "LoginSet": &slinkyv1beta1.LoginSetList{},
-		"NodeSet": &slinkyv1beta1.NodeSetList{}, "Token": &slinkyv1beta1.TokenList{},
-	} {
+	for _, kind := range kinds() {
+		made, err := c.reader.Scheme().New(slinkyv1beta1.SchemeGroupVersion.WithKind(kind + "List"))
+		list, ok := made.(client.ObjectList)
+		if err != nil || !ok {
+			panic(fmt.Sprintf("the scheme has no list of %s: %v", kind, err)) // kinds come from the scheme
+		}
 		if err := c.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			continue // the cache is not filled yet; the next scrape will see it
 		}

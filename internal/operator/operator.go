@@ -140,14 +140,23 @@ func (everywhere) NeedLeaderElection() bool { return false }
 // reconcileTimeout bounds each reconcile, whatever the API server or Slurm does.
 const reconcileTimeout = 30 * time.Second
 
-// kinds are those that have controllers.
-var kinds = []string{"Accounting", "Controller", "LoginSet", "NodeSet", "RestApi", "Token"}
+// kinds are the resource types that have controllers.
+func kinds() []string {
+	var names []string
+	for kind := range Scheme().KnownTypes(slinkyv1beta1.SchemeGroupVersion) {
+		if Scheme().Recognizes(slinkyv1beta1.SchemeGroupVersion.WithKind(kind + "List")) {
+			names = append(names, kind)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
 
 func controllerOptions(options Options) (config.Controller, error) {
 	byKind := map[string]int{}
 	for kind, workers := range options.WorkersByKind {
-		if !slices.Contains(kinds, kind) || workers < 1 {
-			return config.Controller{}, fmt.Errorf("%s=%d: the kinds are %s, and each has one worker or more", kind, workers, strings.Join(kinds, ", "))
+		if !slices.Contains(kinds(), kind) || workers < 1 {
+			return config.Controller{}, fmt.Errorf("%s=%d: the resource types are %s, and each has one worker or more", kind, workers, strings.Join(kinds(), ", "))
 		}
 		byKind[slinkyv1beta1.SchemeGroupVersion.WithKind(kind).GroupKind().String()] = workers
 	}

@@ -19,7 +19,7 @@ func TestWorkersByKind(t *testing.T) {
 		"a kind that there is not": {"nodeset": 16},
 		"nobody to do the work":    {"NodeSet": 0},
 	} {
-		if _, err := controllerOptions(Options{WorkersByKind: workers}); err == nil || !strings.Contains(err.Error(), "the kinds are Accounting, Controller") {
+		if _, err := controllerOptions(Options{WorkersByKind: workers}); err == nil || !strings.Contains(err.Error(), "the resource types are Accounting, Controller") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
