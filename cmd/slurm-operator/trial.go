@@ -13,7 +13,7 @@ func trialCommand() *cobra.Command {
 	report := "/dev/termination-log"
 	command := &cobra.Command{
 		Use:   "trial",
-		Short: "Tries a configuration on a throwaway slurmctld (in the Slurm image)",
+		Short: "Validates a configuration on a throwaway slurmctld (in the Slurm image)",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Log = command.OutOrStdout()
@@ -22,8 +22,8 @@ func trialCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.Config, "config", options.Config, "directory with the files to try")
-	flags.StringVar(&options.Scratch, "scratch", options.Scratch, "directory for the trial's own files")
-	flags.DurationVar(&options.Timeout, "timeout", options.Timeout, "how long the trial may take")
+	flags.StringVar(&options.Scratch, "scratch", options.Scratch, "directory for the files of the validation run")
+	flags.DurationVar(&options.Timeout, "timeout", options.Timeout, "how long the validation run may take")
 	flags.StringVar(&report, "report", report, "file to write the report to")
 	return command
 }

@@ -26,7 +26,7 @@ type Settings struct {
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	s.Logging.AddFlags(flags)
 	flags.StringVar(&s.MetricsAddress, "metrics-bind-address", ":8080", "where metrics are served; 0 serves none")
-	flags.BoolVar(&s.MetricsInsecure, "metrics-insecure", false, "serve metrics over plain HTTP to everybody, instead of over HTTPS to whoever may get /metrics")
+	flags.BoolVar(&s.MetricsInsecure, "metrics-insecure", false, "serve metrics over plain HTTP to everyone, instead of over HTTPS to those who may get /metrics")
 	flags.StringVar(&s.HealthAddress, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served")
 	flags.StringSliceVar(&s.Namespaces, "namespaces", nil, "the namespaces whose objects are looked at, separated by commas; all by default")
 }

@@ -64,7 +64,7 @@ var refusals = []int{1044, 1045, 1130, 1698, 1049}
 // judgeDatabase says whether slurmdbd has its database.
 func judgeDatabase(scope *scope) finding {
 	if scope.accounting.Spec.External {
-		return finding{Fact: status.Fact{Is: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere, where nobody asks it"}}
+		return finding{Fact: status.Fact{Is: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere; the operator does not query it"}}
 	}
 	if slices.ContainsFunc(scope.pods, isReady) {
 		return finding{Fact: status.Fact{Is: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected, Message: "slurmdbd answers from its database"}}

@@ -220,7 +220,7 @@ func applied(scope *scope, hash string) (bool, string) {
 		}
 	}
 	if !active {
-		return false, "no slurmctld has told yet that it runs with it"
+		return false, "no slurmctld has reported yet that it runs with it"
 	}
 	return true, ""
 }

@@ -142,7 +142,7 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 			func(s *scope) { s.mismatch, s.accounting = true, &slinkyv1beta1.Accounting{} }, slinkyv1beta1.ReasonKeyMismatch, "spec.slurmKeyRef",
 		},
 		"a claim with the state that was deleted": {
-			func(s *scope) { s.statefulSet, s.state = ranWith("slurm-controller-state"), nil }, slinkyv1beta1.ReasonStateLost, "claim slurm-controller-state",
+			func(s *scope) { s.statefulSet, s.state = ranWith("slurm-controller-state"), nil }, slinkyv1beta1.ReasonStateLost, "PVC slurm-controller-state",
 		},
 		"a claim with the state that is being deleted": {
 			func(s *scope) { s.state.DeletionTimestamp = new(metav1.NewTime(start)) }, slinkyv1beta1.ReasonStateBeingDeleted, "docs/backup.md",
@@ -157,7 +157,7 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 			func(s *scope) { s.statefulSet, s.nodes = &appsv1.StatefulSet{}, &slurm.Snapshot{} }, slinkyv1beta1.ReasonStateInUse, "put the old value back",
 		},
 		"a claim of the user's that does not exist": {
-			func(s *scope) { s.controller.Spec.Persistence.ExistingClaim, s.state = "mine", nil }, slinkyv1beta1.ReasonReferenceNotFound, "claim mine",
+			func(s *scope) { s.controller.Spec.Persistence.ExistingClaim, s.state = "mine", nil }, slinkyv1beta1.ReasonReferenceNotFound, "PVC mine",
 		},
 		"a file that the operator writes": {
 			func(s *scope) {

@@ -52,7 +52,7 @@ func (r *Reconciler) observeState(ctx context.Context, scope *scope) error {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("reading claim %s: %w", name, err)
+		return fmt.Errorf("reading PVC %s: %w", name, err)
 	}
 	scope.state = claim
 	return nil
@@ -94,14 +94,14 @@ func stateProblem(scope *scope) *status.Verdict {
 	case name == "":
 	case scope.state == nil && kept(scope.statefulSet) && usesClaim(scope.statefulSet, name):
 		return status.Problem(slinkyv1beta1.ReasonStateLost,
-			"claim %s was deleted, and with it what slurmctld knew of all jobs; a slurmctld that starts without it ends every job that runs, so none is started: "+
-				"restore a backup as docs/backup.md says, or to begin anew without the jobs delete the Controller and make it again", name)
+			"PVC %s was deleted, and with it what slurmctld knew of all jobs; a slurmctld that starts without it ends every job that runs, so none is started: "+
+				"restore a backup as docs/backup.md says, or to start from scratch without the jobs, delete and re-create the Controller", name)
 	case scope.state == nil && scope.controller.Spec.Persistence.ExistingClaim != "":
-		return status.Problem(slinkyv1beta1.ReasonReferenceNotFound, "claim %s, which spec.persistence.existingClaim names, does not exist; create it", name)
+		return status.Problem(slinkyv1beta1.ReasonReferenceNotFound, "PVC %s, which spec.persistence.existingClaim names, does not exist; create it", name)
 	case scope.state != nil && scope.state.DeletionTimestamp != nil:
 		return status.Problem(slinkyv1beta1.ReasonStateBeingDeleted,
-			"claim %s is being deleted: it goes when slurmctld's pod ends, and with it what slurmctld knows of all jobs; "+
-				"back up the state while slurmctld runs, then restore it into a new claim, as docs/backup.md says", name)
+			"PVC %s is being deleted: it is removed when slurmctld's pod terminates, and with it what slurmctld knows of all jobs; "+
+				"back up the state while slurmctld runs, then restore it into a new PVC, as docs/backup.md says", name)
 	}
 	return nil
 }

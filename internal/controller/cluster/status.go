@@ -69,7 +69,7 @@ func configurationCondition(scope *scope, plan plan) status.Fact {
 	case notBuilt:
 		return no(slinkyv1beta1.ReasonReconciling, "the cluster's keys are being generated")
 	case begin, trying:
-		message := fmt.Sprintf("configuration %s is tried on a throwaway slurmctld", hash)
+		message := fmt.Sprintf("configuration %s is being validated on a throwaway slurmctld", hash)
 		if plan.detail != "" {
 			return no(slinkyv1beta1.ReasonTrialFailed, "%s, which does not come up: %s%s", message, plan.detail, last)
 		}
@@ -77,7 +77,7 @@ func configurationCondition(scope *scope, plan plan) status.Fact {
 	case refused:
 		return no(slinkyv1beta1.ReasonRefused, "slurmctld refuses configuration %s: %s%s", hash, inExtraConf(plan.detail, scope.controller.Spec.ExtraConf), last)
 	case unheld:
-		return no(slinkyv1beta1.ReasonTrialFailed, "configuration %s could not be tried: %s; it is tried again every minute%s", hash, plan.detail, last)
+		return no(slinkyv1beta1.ReasonTrialFailed, "configuration %s could not be validated: %s; it is validated again every minute%s", hash, plan.detail, last)
 	case promote, settled:
 	}
 	if done, why := applied(scope, hash); !done {

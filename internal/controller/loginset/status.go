@@ -39,7 +39,7 @@ func obstacle(scope *scope) (status.Verdict, bool) {
 	}
 	if scope.hostKeys != nil && len(sshd.PrivateKeys(scope.hostKeys)) == 0 {
 		return status.Broken(slinkyv1beta1.ReasonInvalidSpec,
-			"Secret %s holds no host key under a name such as ssh_host_ed25519_key; add one, or delete the Secret and new ones are made",
+			"Secret %s holds no host key under a name such as ssh_host_ed25519_key; add one, or delete the Secret and new ones are generated",
 			naming.LoginHostKeys(scope.set.Name)), true
 	}
 	return status.Verdict{}, false
@@ -67,7 +67,7 @@ func judge(scope *scope, failure error) status.Verdict {
 	set, wanted := scope.set, *scope.set.Spec.Replicas
 	well := status.Well("users log in through port %d of the Service %s", set.Spec.Service.Port, naming.LoginSet(set.Name))
 	if wanted == 0 {
-		well = status.Well("the LoginSet is scaled to zero, so nobody can log in")
+		well = status.Well("the LoginSet is scaled to zero, so users cannot log in")
 	}
 	return status.Deployment(scope.deployment, scope.pods, wanted, well)
 }

@@ -27,12 +27,12 @@ func (r *Reconciler) createClaims(ctx context.Context, scope *scope, pod string)
 		case err == nil:
 			continue
 		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("reading claim %s: %w", claim.Name, err)
+			return fmt.Errorf("reading PVC %s: %w", claim.Name, err)
 		}
 		claim.OwnerReferences = setOwner(scope.set)
 		err := r.Client.Create(ctx, claim, client.FieldOwner(naming.ManagedBy))
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating claim %s: %w", claim.Name, err)
+			return fmt.Errorf("creating PVC %s: %w", claim.Name, err)
 		}
 	}
 	return nil
@@ -53,7 +53,7 @@ func (r *Reconciler) settleClaims(ctx context.Context, scope *scope, pod *corev1
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("reading claim %s: %w", name, err)
+			return fmt.Errorf("reading PVC %s: %w", name, err)
 		}
 		if err := r.settleClaim(ctx, claim, owners); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (r *Reconciler) settleClaim(ctx context.Context, live *corev1.PersistentVol
 	claim.OwnerReferences = owners
 	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, claim, patch, client.FieldOwner(naming.ManagedBy)); err != nil {
-		return fmt.Errorf("saying who owns claim %s: %w", claim.Name, err)
+		return fmt.Errorf("setting the owners of PVC %s: %w", claim.Name, err)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 	}
 	switch {
 	case !scope.snapshot.Answers:
-		return status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so nobody knows how its nodes do; nothing is disturbed meanwhile")
+		return status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile")
 	case counts.down > 0:
 		return status.Broken(slinkyv1beta1.ReasonNodesDown, "%d Slurm nodes are down although their pods run; see sinfo -R for the reasons", counts.down)
 	case counts.desired == 0:
@@ -279,7 +279,7 @@ func updating(scope *scope, next *plan.Plan, came outcome, conditions *status.Co
 	case strategy.Type == slinkyv1beta1.ScheduledUpdate && strategy.ScheduledUpdate != nil && strategy.ScheduledUpdate.StartTime != nil:
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled, "%s", scheduled(scope, next, came.unreserved))
 	default:
-		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateOnDelete, "%d pods of an older revision are replaced when somebody deletes them", next.Outdated)
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateOnDelete, "%d pods of an older revision are replaced when they are deleted by hand", next.Outdated)
 	}
 }
 

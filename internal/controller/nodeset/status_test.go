@@ -94,7 +94,7 @@ func TestJudge(t *testing.T) {
 		},
 		"Slurm is silent": {
 			func(is *scope, _ *plan.Plan) { is.snapshot.Answers = false },
-			status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so nobody knows how its nodes do; nothing is disturbed meanwhile"),
+			status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile"),
 		},
 	}
 	for name, test := range tests {

@@ -37,7 +37,7 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 	findings := clusterChanges(before, after, found)
 	if is.External && !was.External {
 		return append(findings, find("spec.external", "true",
-			"slurmctld of StatefulSet %s goes on running, but nobody looks after it; delete the StatefulSet when the other slurmctld has taken over",
+			"slurmctld of StatefulSet %s keeps running, but the operator no longer manages it; delete the StatefulSet when the other slurmctld has taken over",
 			naming.Controller(after.Name)))
 	}
 	if was.External && !is.External {
@@ -50,13 +50,13 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 	switch from, to := naming.StateClaim(before), naming.StateClaim(after); {
 	case from != "" && to != "" && from != to:
 		findings = append(findings, find("spec.persistence", "",
-			"slurmctld is replaced, and does not start from claim %s unless that holds the state that claim %s has; copy it there first, or put the old value back", to, from))
+			"slurmctld is replaced, and does not start from PVC %s unless that holds the state that PVC %s has; copy it there first, or put the old value back", to, from))
 	case from != to:
 		findings = append(findings, find("spec.persistence", "",
 			"slurmctld starts from another volume when no job runs, and knows nothing of jobs that wait; put the old value back to keep them"))
 	case differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) && found.Objects[Target{ClaimKind, to}].Object != nil:
 		findings = append(findings, find("spec.persistence", "",
-			"claim %s is made once and not changed after that, so this has no effect; change the claim itself, as far as its storage class allows", to))
+			"PVC %s is created once and not changed after that, so this has no effect; change the PVC itself, as far as its storage class allows", to))
 	}
 	if fields := strings.Join(podshape.Changed(podshape.OfController(was), podshape.OfController(is)), ", "); fields != "" {
 		findings = append(findings, find(fields, "", "slurmctld's pod is replaced; commands wait for some seconds, and running jobs go on"))
@@ -95,7 +95,7 @@ func clusterChanges(before, after *slinkyv1beta1.Controller, found Found) []Find
 			difference{"spec.accountingRef", before.Spec.AccountingRef, after.Spec.AccountingRef},
 		)
 		findings = append(findings, find(fields, "",
-			"slurmd pods are made with the key and the hosts of the cluster: all %d are replaced, each when its jobs have ended, and so are login pods, with the sessions in them", pods))
+			"slurmd pods are created with the key and the hosts of the cluster: all %d are replaced, each when its jobs have ended, and so are login pods, with the sessions in them", pods))
 	}
 	return findings
 }
@@ -120,7 +120,7 @@ func nodeSetChanges(before, after *slinkyv1beta1.NodeSet, found Found) []Finding
 		difference{"spec.ordinalPadding", was.OrdinalPadding, is.OrdinalPadding},
 	); fields != "" && pods > 0 {
 		findings = append(findings, find(fields, "",
-			"pods and their Slurm nodes get other names when they are made anew, and do not find the claims of the old ones; those that are there keep theirs until then; create another NodeSet to avoid the mixture"))
+			"pods and their Slurm nodes get other names when they are re-created, and do not find the PVCs of the old ones; existing pods keep their names until then; create another NodeSet to avoid a mix"))
 	}
 	if fields := strings.Join(podshape.Changed(podshape.OfNodeSet(was), podshape.OfNodeSet(is)), ", "); fields != "" && pods > 0 {
 		findings = append(findings, find(fields, "", "%d pods are of an older revision: %s", pods, rollOut(is, found.Now)))
@@ -132,11 +132,11 @@ func nodeSetChanges(before, after *slinkyv1beta1.NodeSet, found Found) []Finding
 	wasPolicy, isPolicy := was.PersistentVolumeClaimRetentionPolicy, is.PersistentVolumeClaimRetentionPolicy
 	if policy(isPolicy.WhenScaled) && !policy(wasPolicy.WhenScaled) {
 		findings = append(findings, find("spec.persistentVolumeClaimRetentionPolicy.whenScaled", "Delete",
-			"from now on the claims of a pod that is scaled in are deleted with their data; use Retain to keep them"))
+			"from now on the PVCs of a pod that is scaled in are deleted with their data; use Retain to keep them"))
 	}
 	if policy(isPolicy.WhenDeleted) && !policy(wasPolicy.WhenDeleted) {
 		findings = append(findings, find("spec.persistentVolumeClaimRetentionPolicy.whenDeleted", "Delete",
-			"the claims of all pods will be deleted with their data when this NodeSet is deleted; use Retain to keep them"))
+			"the PVCs of all pods will be deleted with their data when this NodeSet is deleted; use Retain to keep them"))
 	}
 	return findings
 }
@@ -146,7 +146,7 @@ func rollOut(spec *slinkyv1beta1.NodeSetSpec, now time.Time) string {
 	strategy := spec.UpdateStrategy
 	switch strategy.Type {
 	case slinkyv1beta1.OnDelete:
-		return "each stays so until somebody deletes it"
+		return "each stays until it is deleted by hand"
 	case slinkyv1beta1.ScheduledUpdate:
 		if window := strategy.ScheduledUpdate; window != nil && window.StartTime != nil && now.Before(window.StartTime.Time) {
 			return fmt.Sprintf("they are replaced from %s on, each when its jobs have ended", window.StartTime.UTC().Format(time.RFC3339))

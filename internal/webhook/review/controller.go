@@ -75,12 +75,12 @@ func controllerCautions(controller *slinkyv1beta1.Controller, found Found) []Fin
 	claim := as[*corev1.PersistentVolumeClaim](found, ClaimKind, naming.StateClaim(controller))
 	if controller.Spec.HA.Enabled && claim != nil && !shared(claim.Spec.AccessModes) {
 		findings = append(findings, find("spec.ha.enabled", "true",
-			"claim %s of the saved state has access modes %v, so that a backup on another machine cannot start; copy the state to a ReadWriteMany claim and name that in spec.persistence.existingClaim",
+			"PVC %s of the saved state has access modes %v, so a backup on another Kubernetes node cannot start; copy the state to a ReadWriteMany PVC and name it in spec.persistence.existingClaim",
 			claim.Name, claim.Spec.AccessModes))
 	}
 	if hostNetwork(controller.Spec.Template) {
 		findings = append(findings, find("spec.template.spec.hostNetwork", "true",
-			"the pod then has its machine's host name, which is not that of a SlurmctldHost, and slurmctld does not start; remove it"))
+			"the pod then has the host name of its Kubernetes node, which is not that of a SlurmctldHost, and slurmctld does not start; remove it"))
 	}
 	limit, nodes := controller.Spec.MaxNodeCount, controller.Status.Nodes
 	if limit != nil && nodes != nil && nodes.Total > *limit {

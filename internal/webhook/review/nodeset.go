@@ -15,7 +15,7 @@ import (
 var NodeSets = Kind[*slinkyv1beta1.NodeSet]{
 	Spec: func(set *slinkyv1beta1.NodeSet) any { return set.Spec },
 	References: func(set *slinkyv1beta1.NodeSet) []Reference {
-		return []Reference{named("spec.controllerRef.name", ControllerKind, set.Spec.ControllerRef.Name, "no pod is made")}
+		return []Reference{named("spec.controllerRef.name", ControllerKind, set.Spec.ControllerRef.Name, "no pod is created")}
 	},
 	Cluster:  func(set *slinkyv1beta1.NodeSet) string { return set.Spec.ControllerRef.Name },
 	Faults:   nodeSetFaults,

@@ -16,8 +16,8 @@ import (
 var LoginSets = Kind[*slinkyv1beta1.LoginSet]{
 	Spec: func(set *slinkyv1beta1.LoginSet) any { return set.Spec },
 	References: func(set *slinkyv1beta1.LoginSet) []Reference {
-		return append(secretKey("spec.sssdConfRef", set.Spec.SSSDConfRef, "no pod is made"),
-			named("spec.controllerRef.name", ControllerKind, set.Spec.ControllerRef.Name, "no pod is made"))
+		return append(secretKey("spec.sssdConfRef", set.Spec.SSSDConfRef, "no pod is created"),
+			named("spec.controllerRef.name", ControllerKind, set.Spec.ControllerRef.Name, "no pod is created"))
 	},
 	Cautions: loginSetCautions,
 	Changes:  loginSetChanges,
@@ -44,7 +44,7 @@ func loginSetCautions(set *slinkyv1beta1.LoginSet, _ Found) []Finding {
 var RestAPIs = Kind[*slinkyv1beta1.RestApi]{
 	Spec: func(api *slinkyv1beta1.RestApi) any { return api.Spec },
 	References: func(api *slinkyv1beta1.RestApi) []Reference {
-		return []Reference{named("spec.controllerRef.name", ControllerKind, api.Spec.ControllerRef.Name, "no pod is made")}
+		return []Reference{named("spec.controllerRef.name", ControllerKind, api.Spec.ControllerRef.Name, "no pod is created")}
 	},
 	Cautions: func(api *slinkyv1beta1.RestApi, _ Found) []Finding {
 		if api.Spec.Replicas == nil || *api.Spec.Replicas > 0 {
@@ -102,7 +102,7 @@ func tokenFaults(token *slinkyv1beta1.Token, _ Found) []Finding {
 		return nil
 	}
 	return []Finding{find("spec.secretRef.name", secret,
-		"this is the Secret of the key that signs the token, and whoever may read the token could sign others; choose another name")}
+		"this is the Secret of the key that signs the token, and anyone who may read the token could sign others; choose another name")}
 }
 
 func tokenCautions(token *slinkyv1beta1.Token, found Found) []Finding {

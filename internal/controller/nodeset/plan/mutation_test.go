@@ -32,7 +32,7 @@ var mutations = map[string]mutation{
 	"an old look proves something":                    {"release.go", "after := s.Now.Add(-patience)", "after := s.Now.Add(-240 * patience)"},
 	"a look from before the drain proves something":   {"release.go", "if since.After(after) {", "if false {"},
 	"a drain needs no witness":                        {"release.go", "&& !witnessed {", "&& !witnessed && false {"},
-	"a silent Slurm has no jobs":                      {"release.go", `return Hold{Why: "Slurm does not answer, so nobody knows whether it has jobs", Kind: Silent}, `, `return Hold{}, `},
+	"a silent Slurm has no jobs":                      {"release.go", `return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Silent}, `, `return Hold{}, `},
 	"a node that is not found is drained":             {"release.go", "s.undrained, s.absent, s.stale,", "s.undrained, s.stale,"},
 	"a look that was taken for something else proves": {"release.go", "s.absent, s.stale,", "s.absent,"},
 	"a slurmctld that just started forgets nothing":   {"release.go", "if s.Slurm.ControllerSince.IsZero() {", "if false {"},

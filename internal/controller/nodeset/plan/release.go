@@ -94,7 +94,7 @@ func (s *Snapshot) unplaced(pod *Pod) (Hold, bool) { return Hold{}, pod.Unplaced
 
 // silent: what cannot be seen is not disturbed.
 func (s *Snapshot) silent(*Pod) (Hold, bool) {
-	return Hold{Why: "Slurm does not answer, so nobody knows whether it has jobs", Kind: Silent}, !s.Answers || s.Slurm == nil
+	return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Silent}, !s.Answers || s.Slurm == nil
 }
 
 // unproven: what was seen before the drain, or too long ago, proves nothing.
