@@ -25,10 +25,10 @@ type Settings struct {
 // AddFlags adds a flag for each setting.
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	s.Logging.AddFlags(flags)
-	flags.StringVar(&s.MetricsAddress, "metrics-bind-address", ":8080", "where metrics are served; 0 serves none")
+	flags.StringVar(&s.MetricsAddress, "metrics-bind-address", ":8080", "address on which metrics are served; 0 disables them")
 	flags.BoolVar(&s.MetricsInsecure, "metrics-insecure", false, "serve metrics over plain HTTP to everyone, instead of over HTTPS to those who may get /metrics")
-	flags.StringVar(&s.HealthAddress, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served")
-	flags.StringSliceVar(&s.Namespaces, "namespaces", nil, "the namespaces whose objects are looked at, separated by commas; all by default")
+	flags.StringVar(&s.HealthAddress, "health-probe-bind-address", ":8081", "address on which /healthz and /readyz are served")
+	flags.StringSliceVar(&s.Namespaces, "namespaces", nil, "namespaces to watch, separated by commas; all by default")
 }
 
 // Metrics says how metrics are served.
