@@ -126,21 +126,33 @@ func (c *Conditions) Configuration() []applymetav1.ConditionApplyConfiguration {
 	return configuration
 }
 
-// changed are the conditions that say something else than before. The three that follow from one verdict count as one, and so do those
-// that say the same.
+// changed are the conditions that say something else than before. The three that follow from one verdict count as one.
 func (c *Conditions) changed() []metav1.Condition {
 	var changed []metav1.Condition
-	told := map[string]bool{}
 	for _, condition := range c.sorted() {
 		if condition.Type == slinkyv1beta1.ConditionProgressing || condition.Type == slinkyv1beta1.ConditionDegraded {
 			continue
 		}
-		if old := find(c.before, condition.Type); (old == nil || old.Status != condition.Status || old.Reason != condition.Reason) && !told[condition.Message] {
+		if old := find(c.before, condition.Type); old == nil || old.Status != condition.Status || old.Reason != condition.Reason {
 			changed = append(changed, condition)
-			told[condition.Message] = true
 		}
 	}
 	return changed
+}
+
+// news are the changed conditions without those that repeat a sentence of another one, which may be another controller's.
+func (c *Conditions) news() []metav1.Condition {
+	told := map[string]bool{}
+	for _, condition := range c.before {
+		if find(c.after, condition.Type) == nil {
+			told[condition.Message] = true
+		}
+	}
+	return slices.DeleteFunc(c.changed(), func(condition metav1.Condition) bool {
+		repeated := told[condition.Message]
+		told[condition.Message] = true
+		return repeated
+	})
 }
 
 // sorted are the conditions in the order in which people read them: Ready first.

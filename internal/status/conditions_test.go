@@ -70,14 +70,20 @@ func TestOneSentenceIsOneEvent(t *testing.T) {
 	before := []metav1.Condition{
 		{Type: slinkyv1beta1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonServing, Message: "3 of 3"},
 		{Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected},
+		{Type: slinkyv1beta1.ConditionSlurmReachable, Status: metav1.ConditionFalse, Message: "another controller says this"},
 		{Type: slinkyv1beta1.ConditionScaledIn, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonNoExcess},
 	}
 	conditions := NewConditions(1, before, metav1.Now())
 	conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining, "waiting for gpu-1")
 	conditions.Summarize(Working(slinkyv1beta1.ReasonDraining, "waiting for gpu-1"))
 	conditions.Available(true, "2 of 3")
-	changed := conditions.changed()
+	changed := conditions.news()
 	if len(changed) != 1 || changed[0].Type != slinkyv1beta1.ConditionReady {
 		t.Errorf("changed are %+v", changed)
+	}
+	repeated := NewConditions(1, before, metav1.Now())
+	repeated.Summarize(Working(slinkyv1beta1.ReasonConnecting, "another controller says this"))
+	if changed := repeated.news(); len(changed) > 0 {
+		t.Errorf("repeated are %+v", changed)
 	}
 }

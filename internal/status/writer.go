@@ -93,7 +93,7 @@ func (w *Writer) Record(object, related client.Object, reason, action, note stri
 }
 
 func (w *Writer) recordEvents(object client.Object, conditions *Conditions) {
-	for _, condition := range conditions.changed() {
+	for _, condition := range conditions.news() {
 		kind := corev1.EventTypeNormal
 		if condition.Status != metav1.ConditionTrue && conditions.degraded() {
 			kind = corev1.EventTypeWarning

@@ -61,6 +61,9 @@ func count(scope *scope, next *plan.Plan) counts {
 		}
 		is.addNode(scope.snapshot.Slurm, pod.Node)
 	}
+	if before := &scope.set.Status; scope.snapshot.Slurm == nil { // as after a restart of the operator: what was known last stays
+		is.idle, is.allocated, is.down, is.drain = before.SlurmIdle, before.SlurmAllocated, before.SlurmDown, before.SlurmDrain
+	}
 	return is
 }
 
