@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -174,6 +175,32 @@ func (b *bench) measure(t *testing.T, result *scale.NodeSetResult) {
 	result.ScaleIn = begin.step(t)
 	t.Logf("requests to Slurm while scaling in: %v", requestKinds(b.slurm.Requests()[begin.requests:]))
 	b.until(t, "the NodeSet has settled", func(ctx context.Context) (bool, error) { return b.settled(ctx, 0) })
+	b.countEvents(t)
+}
+
+// countEvents holds that the events of a whole life are few: less than one for fifty pods. For few pods that means little, because each decision
+// is told once a minute at the most, however long it takes.
+func (b *bench) countEvents(t *testing.T) {
+	t.Helper()
+	recorded := &eventsv1.EventList{}
+	if err := b.List(t.Context(), recorded, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	byReason := map[string]int{}
+	for i := range recorded.Items {
+		if event := &recorded.Items[i]; event.ReportingController == naming.ManagedBy {
+			byReason[event.Regarding.Kind+" "+event.Reason]++
+		}
+	}
+	total := 0
+	for _, count := range byReason {
+		total += count
+	}
+	t.Logf("%d events for %d pods: %v", total, b.pods, byReason)
+	const few = 1000
+	if b.pods >= few && total*50 >= b.pods {
+		t.Errorf("%d events are too many for %d pods", total, b.pods)
+	}
 }
 
 func newNodeSet(pods int) *slinkyv1beta1.NodeSet {
