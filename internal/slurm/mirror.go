@@ -260,9 +260,12 @@ func (m *Mirror) gather(ctx context.Context, length time.Duration) []chan<- erro
 // interval is the time from the beginning of one look to that of the next one, unless that is demanded.
 func (m *Mirror) interval() time.Duration { return max(m.pause, m.pace()) }
 
-// pace is the least time from the beginning of one look to that of the next one, unless that is demanded. The more nodes there
-// are, the longer slurmctld is busy with each look, and it has jobs to start meanwhile.
-func (m *Mirror) pace() time.Duration { return min(share*m.took, m.options.Slow) }
+// pace is the least time from the beginning of one look to that of the next one, unless that is demanded. The more nodes and jobs there
+// are, the longer slurmrestd and slurmctld are busy with each look, and slurmctld has jobs to start meanwhile.
+func (m *Mirror) pace() time.Duration {
+	return min(share*m.took, max(m.options.Slow, mostShare*m.took))
+}
 
-// share is which share of the time may be spent on looking while things change: one in so many.
-const share = 8
+// share is which share of the time may be spent on looking while things change: one in so many. mostShare is which share may be spent on
+// looking at all, however slow it is.
+const share, mostShare = 8, 4

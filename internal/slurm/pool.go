@@ -45,6 +45,9 @@ type Settings struct {
 	Identity string
 	// Dial makes the client. It does not connect.
 	Dial func() (Client, error)
+	// Wrap is put around the client for those who use the session, as to log what they change; nil for nothing. The mirror reads through the
+	// client itself, which may be able to do more than a Client can: see Counter and JobCounter.
+	Wrap func(Client) Client
 }
 
 // Set makes sure that there is a session with these settings. One with other settings is replaced, and everything that
@@ -64,6 +67,9 @@ func (p *Pool) Set(key Key, settings Settings) error {
 	session := &Session{
 		Client: client, Mirror: NewMirror(client, p.options), identity: settings.Identity, stop: stop,
 		status: Status{Since: time.Now()},
+	}
+	if settings.Wrap != nil {
+		session.Client = settings.Wrap(client)
 	}
 	p.sessions[key] = session
 	p.running.Go(func() {

@@ -141,3 +141,38 @@ func TestBackoff(t *testing.T) {
 		}
 	}
 }
+
+// wrapped is a Client and nothing more, as one that logs changes.
+type wrapped struct{ Client }
+
+func TestMirrorReadsThroughTheClientItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(MirrorOptions{})
+		defer pool.Close()
+		asked := settings("one", newScripted("a"))
+		asked.Wrap = func(client Client) Client { return wrapped{client} }
+		if err := pool.Set(cluster, asked); err != nil {
+			t.Fatal(err)
+		}
+		session, _ := pool.Get(cluster)
+		if _, ok := session.Client.(wrapped); !ok {
+			t.Errorf("the session's client is a %T", session.Client)
+		}
+		if _, hidden := session.Mirror.client.(wrapped); hidden {
+			t.Error("the mirror does not see what else the client can do, such as to count jobs")
+		}
+	})
+}
+
+func TestSlowLooksAreFarApart(t *testing.T) {
+	mirror := NewMirror(newScripted("a"), MirrorOptions{})
+	for took, want := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: 80 * time.Millisecond,
+		2 * time.Second:       10 * time.Second,
+		9 * time.Second:       36 * time.Second,
+	} {
+		if mirror.took = took; mirror.pace() != want {
+			t.Errorf("after a look that took %s the next one follows after %s, want %s", took, mirror.pace(), want)
+		}
+	}
+}

@@ -197,7 +197,10 @@ func (d *day) queues(t *testing.T, jobs int) {
 	if jobs == 0 {
 		return
 	}
-	d.patch(t, "controller.slinky.slurm.net/slurm", map[string]any{"extraConf": d.extraConf(t) + fmt.Sprintf("\nMaxJobCount=%d", jobs+20000)})
+	// With more than 10,000 jobs the operator counts them through slurmctld's metrics, as docs/slurm-client.md says.
+	d.patch(t, "controller.slinky.slurm.net/slurm", map[string]any{
+		"extraConf": d.extraConf(t) + fmt.Sprintf("\nMaxJobCount=%d", jobs+20000), "metrics": map[string]any{"enabled": true},
+	})
 	d.configurationIs(t, "True|Applied")
 	started := time.Now()
 	const atOnce = 4

@@ -110,11 +110,10 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, key slurm.Key) error
 		return nil
 	}
 	before := scope.session
-	err := r.Pool.Set(key, slurm.Settings{Identity: endpoint.identity(scope.jwtKey), Dial: func() (slurm.Client, error) {
-		client, err := r.Dial(rest.Options{
+	err := r.Pool.Set(key, slurm.Settings{Identity: endpoint.identity(scope.jwtKey), Wrap: trace.Slurm, Dial: func() (slurm.Client, error) {
+		return r.Dial(rest.Options{
 			URL: endpoint.url, Metrics: endpoint.metrics, Token: tokens(scope.jwtKey, r.Clock), Observer: r.Requests(key),
 		})
-		return trace.Slurm(client), err
 	}})
 	if err != nil {
 		return err
