@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -50,8 +51,19 @@ func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string)
 	case scope.session == nil:
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonConnecting, "there is no connection yet"
 	}
-	state := scope.session.Status()
+	return answer(scope.session.Status())
+}
+
+// slowQueue is from when on the operator says that the number of jobs slows it down.
+const slowQueue = 5 * time.Second
+
+// answer tells what slurmctld answers, and if it does not, why and what to do.
+func answer(state slurm.Status) (is metav1.ConditionStatus, reason, message string) {
 	switch {
+	case state.Reachable && state.Queue.Took > slowQueue:
+		// Without numbers: they would change with every read.
+		return metav1.ConditionTrue, slinkyv1beta1.ReasonConnected, "slurmctld answers, but there are so many jobs that slurmrestd takes seconds to list " +
+			"their states, and decisions wait for that; lower MaxJobCount in slurm.conf or MaxSubmitJobs of accounts, or from Slurm 26.05 on set spec.metrics.enabled"
 	case state.Reachable:
 		return metav1.ConditionTrue, slinkyv1beta1.ReasonConnected, "slurmctld answers"
 	case state.Err == nil:
