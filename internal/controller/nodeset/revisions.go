@@ -70,7 +70,7 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	template, err := worker.Template(all)
 	if err != nil {
 		scope.problem = status.Problem(slinkyv1beta1.ReasonInvalidSpec, "%s", err.Error())
-		return nil //nolint:nilerr // it is the user's to mend, and told in the status
+		return nil // the status says it
 	}
 	scope.template = &template
 	return scope.revision.find(set, origin{
