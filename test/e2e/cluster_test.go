@@ -104,12 +104,15 @@ func (c *slurmCluster) holdsBackATypo(t *testing.T) {
 	c.configurationIs(t, "False|Refused")
 	c.namespace.Eventually(t, time.Minute, "the line in the message", func(ctx context.Context) error {
 		out, err := c.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", "-o", `jsonpath={.status.conditions[?(@.type=="ConfigurationApplied")].message}`)
-		if err == nil && (!strings.Contains(out, "SchedulerTpye") || !strings.Contains(out, "line")) {
+		if err == nil && !strings.Contains(out, "spec.extraConf line 3: SchedulerTpye=sched/backfill") {
 			err = fmt.Errorf("the message is %q", out)
 		}
 		return err
 	})
-	if err := c.sinfoShows(t.Context(), "debug idle 2"); err != nil {
+	err := errors.Join(c.sinfoShows(t.Context(), "debug idle 2"),
+		conditionIs(t.Context(), c.namespace, "controller.slinky.slurm.net/slurm", "Available", "True|Serving"),
+		conditionIs(t.Context(), c.namespace, "controller.slinky.slurm.net/slurm", "Ready", "False|Refused"))
+	if err != nil {
 		t.Errorf("the cluster does not serve on its last good configuration: %v", err)
 	}
 	c.repair(t, before)
