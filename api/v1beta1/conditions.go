@@ -1,6 +1,6 @@
 package v1beta1
 
-// Condition types of every kind. They are always present, carry observedGeneration, and read as kstatus expects: an
+// Condition types of every resource type. They are always present, carry observedGeneration, and read as kstatus expects: an
 // object is current when Ready is True for the latest generation.
 const (
 	// ConditionReady is True when the object does what its spec says, for the latest generation. It is False while
@@ -11,12 +11,12 @@ const (
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while the operator is working towards the spec.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True when something is wrong that does not mend by itself soon; its message names the next
+	// ConditionDegraded is True when something is wrong that does not recover by itself soon; its message names the next
 	// human action.
 	ConditionDegraded = "Degraded"
 )
 
-// Condition types of single kinds.
+// Condition types of single resource types.
 const (
 	// ConditionSlurmReachable, on Controller and NodeSet, is True when the operator talks with slurmctld. While it is
 	// not, nothing is done that could cost a job.
@@ -36,7 +36,7 @@ const (
 	ConditionTopologyApplied = "TopologyApplied"
 )
 
-// Reasons that any condition of any kind may give.
+// Reasons that any condition may give.
 const (
 	// ReasonAsExpected says that all is as the spec says.
 	ReasonAsExpected = "AsExpected"
@@ -93,27 +93,27 @@ const (
 const (
 	// ReasonApplied says that the running slurmctld uses the latest configuration.
 	ReasonApplied = "Applied"
-	// ReasonTrying says that a changed configuration is being tried on a throwaway slurmctld.
+	// ReasonTrying says that a changed configuration is being validated on a throwaway slurmctld.
 	ReasonTrying = "Trying"
 	// ReasonApplying says that a changed configuration is on its way to the running slurmctld.
 	ReasonApplying = "Applying"
-	// ReasonRefused says that slurmctld refused a changed configuration in the trial; the message says which line. The
+	// ReasonRefused says that slurmctld refused a changed configuration in the validation run; the message says which line. The
 	// cluster keeps running on the last good one.
 	ReasonRefused = "Refused"
 	// ReasonNodeSetLeftOut says that the configuration is in force without what some NodeSets ask for: the message names
 	// them and what to change. What they had in force before stays in force.
 	ReasonNodeSetLeftOut = "NodeSetLeftOut"
-	// ReasonTrialFailed says that the trial itself could not be held.
+	// ReasonTrialFailed says that the validation run itself could not be done.
 	ReasonTrialFailed = "TrialFailed"
 	// ReasonClusterNameTooLong says that <namespace>_<name> has more than 40 characters; set spec.clusterName.
 	ReasonClusterNameTooLong = "ClusterNameTooLong"
 	// ReasonKeyMismatch says that Controller and Accounting have different keys.
 	ReasonKeyMismatch = "KeyMismatch"
-	// ReasonStateLost says that the claim with slurmctld's saved state is gone, and that no slurmctld is started without it.
+	// ReasonStateLost says that the PVC with slurmctld's saved state is gone, and that no slurmctld is started without it.
 	ReasonStateLost = "StateLost"
 	// ReasonStateInUse says that slurmctld is not moved away from its saved state while jobs run.
 	ReasonStateInUse = "StateInUse"
-	// ReasonStateBeingDeleted says that the claim with slurmctld's saved state goes when slurmctld's pod ends.
+	// ReasonStateBeingDeleted says that the PVC with slurmctld's saved state is removed when slurmctld's pod terminates.
 	ReasonStateBeingDeleted = "StateBeingDeleted"
 	// ReasonAccountingNotReady says that the Accounting in accountingRef is not ready.
 	ReasonAccountingNotReady = "AccountingNotReady"
@@ -133,9 +133,9 @@ const (
 	ReasonScalingOut = "ScalingOut"
 	// ReasonScalingIn says that pods are being deleted.
 	ReasonScalingIn = "ScalingIn"
-	// ReasonDraining says that pods are to go and their Slurm nodes still have jobs.
+	// ReasonDraining says that pods are to be deleted and their Slurm nodes still have jobs.
 	ReasonDraining = "Draining"
-	// ReasonWaitingForSlurm says that pods are to go, or to be replaced, and Slurm cannot be asked whether they have jobs.
+	// ReasonWaitingForSlurm says that pods are to be deleted or replaced, and Slurm cannot be asked whether they have jobs.
 	ReasonWaitingForSlurm = "WaitingForSlurm"
 	// ReasonNoExcess says that no pod exists beyond the desired ones.
 	ReasonNoExcess = "NoExcess"
@@ -143,7 +143,7 @@ const (
 	ReasonUpdating = "Updating"
 	// ReasonUpdateScheduled says that pods of an older revision wait for the Slurm reservation.
 	ReasonUpdateScheduled = "UpdateScheduled"
-	// ReasonUpdateOnDelete says that pods of an older revision are replaced when somebody deletes them.
+	// ReasonUpdateOnDelete says that pods of an older revision are replaced when they are deleted by hand.
 	ReasonUpdateOnDelete = "UpdateOnDelete"
 	// ReasonUpdateStopped says that pods of the new revision do not become ready, so no more are replaced.
 	ReasonUpdateStopped = "UpdateStopped"
@@ -165,6 +165,6 @@ const (
 	ReasonIssued = "Issued"
 	// ReasonExpired says that the token ended and is not renewed, because spec.refresh is false.
 	ReasonExpired = "Expired"
-	// ReasonSecretConflict says that the Secret exists and belongs to somebody else.
+	// ReasonSecretConflict says that the Secret exists and is not owned by the Token.
 	ReasonSecretConflict = "SecretConflict"
 )

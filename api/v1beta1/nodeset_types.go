@@ -124,7 +124,7 @@ type NodeSetSpec struct {
 	// +kubebuilder:default={}
 	Partition NodeSetPartition `json:"partition,omitempty,omitzero"`
 
-	// volumeClaimTemplates are claims that every ordinal gets one of each; immutable.
+	// volumeClaimTemplates are PVCs, one of each for every ordinal; immutable.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -143,7 +143,7 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// persistentVolumeClaimRetentionPolicy says when claims made from volumeClaimTemplates are deleted.
+	// persistentVolumeClaimRetentionPolicy says when PVCs made from volumeClaimTemplates are deleted.
 	// +optional
 	// +kubebuilder:default={}
 	PersistentVolumeClaimRetentionPolicy PVCRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty,omitzero"`
@@ -254,7 +254,7 @@ type UpdateStrategyType string
 const (
 	// RollingUpdate replaces pods a few at a time.
 	RollingUpdate UpdateStrategyType = "RollingUpdate"
-	// OnDelete replaces a pod only after somebody deleted it.
+	// OnDelete replaces a pod only after it was deleted by hand.
 	OnDelete UpdateStrategyType = "OnDelete"
 	// ScheduledUpdate replaces pods within a Slurm reservation.
 	ScheduledUpdate UpdateStrategyType = "ScheduledUpdate"

@@ -14,7 +14,7 @@ const (
 	// AnnotationPodCordon with the value "true" says that the pod's Slurm node is to be drained. Set by a person it stays
 	// until that person removes it.
 	AnnotationPodCordon = "nodeset." + GroupName + "/pod-cordon"
-	// AnnotationPodDeletionCost is an int32; the pod with the lower one goes first at scale-in.
+	// AnnotationPodDeletionCost is an int32; the pod with the lower one is removed first at scale-in.
 	AnnotationPodDeletionCost = "nodeset." + GroupName + "/pod-deletion-cost"
 	// AnnotationPodDeadline is the RFC 3339 time at which the pod's running jobs end at the latest. The operator writes
 	// it.
@@ -51,7 +51,7 @@ const (
 )
 
 const (
-	// FeaturePrefix begins every Slurm feature that the operator owns; other features belong to somebody else.
+	// FeaturePrefix begins every Slurm feature that the operator owns; it leaves other features alone.
 	FeaturePrefix = "k8s/"
 	// ReasonPrefix begins the Slurm reason of every drain that is ours; any other drain is never touched.
 	ReasonPrefix = "slurm-operator: "

@@ -7,7 +7,7 @@ package v1beta1
 //
 // ConfigurationTrial configures how a changed configuration is tried.
 type ConfigurationTrialApplyConfiguration struct {
-	// enabled says whether a changed configuration is first tried on a throwaway slurmctld with scratch state. Without
+	// enabled says whether a changed configuration is first validated on a throwaway slurmctld with scratch state. Without
 	// it, a configuration that slurmctld refuses is noticed only when the running slurmctld dies of it.
 	Enabled *bool `json:"enabled,omitempty"`
 }

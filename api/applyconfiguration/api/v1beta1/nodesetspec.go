@@ -34,13 +34,13 @@ type NodeSetSpecApplyConfiguration struct {
 	ExtraConf *string `json:"extraConf,omitempty"`
 	// partition configures a partition of the NodeSet's name.
 	Partition *NodeSetPartitionApplyConfiguration `json:"partition,omitempty"`
-	// volumeClaimTemplates are claims that every ordinal gets one of each; immutable.
+	// volumeClaimTemplates are PVCs, one of each for every ordinal; immutable.
 	VolumeClaimTemplates []VolumeClaimTemplateApplyConfiguration `json:"volumeClaimTemplates,omitempty"`
 	// updateStrategy says how pods get a changed template. A pod is never replaced before its Slurm node is drained.
 	UpdateStrategy *NodeSetUpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`
 	// revisionHistoryLimit is the number of old revisions that are kept for a roll-back.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// persistentVolumeClaimRetentionPolicy says when claims made from volumeClaimTemplates are deleted.
+	// persistentVolumeClaimRetentionPolicy says when PVCs made from volumeClaimTemplates are deleted.
 	PersistentVolumeClaimRetentionPolicy *PVCRetentionPolicyApplyConfiguration `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 	// minReadySeconds is how long a pod must be ready before it counts as available.
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
