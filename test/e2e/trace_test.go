@@ -85,16 +85,17 @@ func (s *story) scalesOut(t *testing.T) {
 }
 
 func (s *story) scalesInAfterAJob(t *testing.T) {
-	job := s.startsAJob(t, "--nodelist=gpu-4", "--time=60")
-	s.scale(t, wanted-1)
-	s.logs(t, "drained Slurm nodes", "nodes=gpu-[3-4]", "cause=ScaleIn", "reason=slurm-operator: scale-in")
-	s.logs(t, "deleted Pod", "name=gpu-3", "cause=ScaleIn")
-	s.records(t, "DrainedNodes", "drained 2 Slurm nodes for scale-in: gpu-[3-4]; 1 of them with jobs, the last until ")
-	s.records(t, "DeletedPods", "deleted 1 pod for scale-in: gpu-3")
-	s.endsTheJob(t, job)
-	s.logs(t, "deleted Pod", "name=gpu-4", "cause=ScaleIn")
+	job := s.startsAJob(t, "--partition=gpu", fmt.Sprintf("--nodes=%d", wanted+1), "--exclusive", "--time=60") // so that no node is idle
+	s.scale(t, wanted)
+	s.logs(t, "drained Slurm nodes", "nodes=gpu-4", "cause=ScaleIn", "reason=slurm-operator: scale-in")
+	s.records(t, "DrainedNodes", "drained 1 Slurm node for scale-in: gpu-4; 1 of them with jobs, the last until ")
+	if _, err := s.namespace.Exec(t.Context(), "pod/gpu-0", "touch", "/tmp/end-"+job); err != nil {
+		t.Fatal(err)
+	}
+	s.logs(t, "deleted Pod", "name=gpu-4", "slurmNode=gpu-4", "cause=ScaleIn")
+	s.records(t, "DeletedPods", "deleted 1 pod for scale-in: gpu-4")
 	s.logs(t, "deleted Slurm nodes", "nodes=gpu-4", "cause=NoPod")
-	s.isUp(t, wanted-1)
+	s.isUp(t, wanted)
 }
 
 func (s *story) updateFails(t *testing.T) {
@@ -103,7 +104,7 @@ func (s *story) updateFails(t *testing.T) {
 	s.logs(t, "deleted Pod", "cause=Update")
 	s.logs(t, "updated status of NodeSet", "conditions=", "UpdateStopped")
 	s.patch(t, "nodeset/gpu", map[string]any{"slurmd": map[string]any{"image": image}})
-	s.isUp(t, wanted-1)
+	s.isUp(t, wanted)
 }
 
 func (s *story) refusesATypo(t *testing.T) {
@@ -119,7 +120,7 @@ func (s *story) losesSlurmctld(t *testing.T) {
 	s.signal(t, "pod/slurm-controller-0", "slurmctld", "KILL")
 	s.logs(t, "updated status of Controller", "SlurmReachable=False")
 	s.logs(t, "updated status of Controller", "SlurmReachable=True")
-	s.isUp(t, wanted-1)
+	s.isUp(t, wanted)
 }
 
 // isUp waits until the NodeSet is ready with so many nodes.
@@ -237,7 +238,7 @@ func written(t *testing.T, resource string) string {
 func (s *story) isSilentWhenIdle(t *testing.T, log string) {
 	t.Helper()
 	s.namespace.MustRun(t, "delete", "token/root", "--wait")
-	s.isUp(t, wanted-1)
+	s.isUp(t, wanted)
 	setLogLevel(t, s.operator, "info")
 	// What is batched in events is told after a minute.
 	const settle = 75 * time.Second
