@@ -89,7 +89,11 @@ func (s *story) scalesInAfterAJob(t *testing.T) {
 	s.scale(t, wanted)
 	s.logs(t, "drained Slurm nodes", "nodes=gpu-4", "cause=ScaleIn", "reason=slurm-operator: scale-in")
 	s.records(t, "DrainedNodes", "drained 1 Slurm node for scale-in: gpu-4; 1 of them with jobs, the last until ")
-	if _, err := s.namespace.Exec(t.Context(), "pod/gpu-0", "touch", "/tmp/end-"+job); err != nil {
+	host, err := s.login(t.Context(), "squeue", "--noheader", "--jobs="+job, "--format=%B")
+	if err == nil {
+		_, err = s.namespace.Exec(t.Context(), "pod/"+strings.TrimSpace(host), "touch", "/tmp/end-"+job)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.logs(t, "deleted Pod", "name=gpu-4", "slurmNode=gpu-4", "cause=ScaleIn")
