@@ -104,10 +104,10 @@ func (s *story) scalesInAfterAJob(t *testing.T) {
 
 func (s *story) updateFails(t *testing.T) {
 	image := s.namespace.MustRun(t, "get", "nodeset/gpu", "--output=jsonpath={.spec.slurmd.image}")
-	s.patch(t, "nodeset/gpu", map[string]any{"slurmd": map[string]any{"image": image + "-missing"}})
+	s.patch(t, "nodeset/gpu", map[string]any{"registrationTimeout": "20s", "slurmd": map[string]any{"image": image + "-missing"}})
 	s.logs(t, "deleted Pod", "cause=Update")
 	s.logs(t, "updated status of NodeSet", "conditions=", "UpdateStopped")
-	s.patch(t, "nodeset/gpu", map[string]any{"slurmd": map[string]any{"image": image}})
+	s.patch(t, "nodeset/gpu", map[string]any{"registrationTimeout": "5m", "slurmd": map[string]any{"image": image}})
 	s.isUp(t, wanted)
 }
 
