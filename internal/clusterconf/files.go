@@ -18,7 +18,7 @@ const (
 // defaultCgroup lets slurmd run in an ordinary pod, without a cgroup tree of its own.
 const defaultCgroup = "CgroupPlugin=disabled\n"
 
-// own are the files that the operator writes, and nobody else.
+// own are the files that only the operator writes.
 var own = []string{slurmconf.FileName, JWKSFile, slurmconf.ChangesFile, slinkyv1beta1.SlurmKeyFile, slinkyv1beta1.JWTKeyFile}
 
 // A Use is what files are for.

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -23,11 +24,15 @@ func (s slurmClient) Close() {
 	}
 }
 
-// UpdateNodes changes Slurm nodes, and logs it.
+// UpdateNodes changes Slurm nodes, and logs it, also if Slurm refused the change for some of them.
 func (s slurmClient) UpdateNodes(ctx context.Context, names []string, update slurm.NodeUpdate) error {
 	err := s.Client.UpdateNodes(ctx, names, update)
-	if err == nil {
-		log.FromContext(ctx).Info(verb(update)+" Slurm nodes", append([]any{"nodes", Hosts(names)}, changes(update)...)...)
+	values := append([]any{"nodes", Hosts(names)}, changes(update)...)
+	switch {
+	case err == nil:
+		log.FromContext(ctx).Info(verb(update)+" Slurm nodes", values...)
+	case errors.Is(err, slurm.PartialEffect):
+		log.FromContext(ctx).Info(verb(update)+" some Slurm nodes", append(values, "error", err.Error())...)
 	}
 	return err
 }

@@ -30,5 +30,5 @@ func Quietly(ctx context.Context) context.Context {
 	return log.IntoContext(ctx, log.FromContext(ctx).V(debug))
 }
 
-// Debug returns the logger for what is of interest only while somebody looks for a fault.
+// Debug returns the logger for what is of interest only while debugging.
 func Debug(ctx context.Context) logr.Logger { return log.FromContext(ctx).V(debug) }

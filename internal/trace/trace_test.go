@@ -117,6 +117,15 @@ func TestEveryChangeInSlurmIsLogged(t *testing.T) {
 	}
 }
 
+func TestPartialChangeInSlurmIsLogged(t *testing.T) {
+	ctx, text := logTo(t, slog.LevelInfo)
+	traced := trace.Slurm(&recorder{err: slurm.PartialEffect})
+	err := traced.UpdateNodes(ctx, []string{"gpu-0", "gpu-1"}, slurm.NodeUpdate{State: slurm.Drain, Reason: "slurm-operator: scale-in"})
+	if err == nil || !strings.Contains(text.String(), `msg="drained some Slurm nodes" nodes=gpu-[0-1]`) {
+		t.Errorf("the error is %v and the log is %q", err, text)
+	}
+}
+
 func TestAppliedFields(t *testing.T) {
 	before := map[string]any{
 		"data":     map[string]any{"slurm.conf": "a", "gres.conf": "b"},

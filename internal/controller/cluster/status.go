@@ -93,7 +93,7 @@ func configurationCondition(scope *scope, plan plan) status.Fact {
 // refusedLine is how a validation run names the line of slurm.conf that slurmctld refuses.
 var refusedLine = regexp.MustCompile(`(?m)^slurm\.conf line \d+: (.*)$`)
 
-// inExtraConf names a refused line by its number in spec.extraConf, if it comes from there: nobody sees the lines of slurm.conf.
+// inExtraConf names a refused line by its number in spec.extraConf, if it comes from there: users do not see the lines of slurm.conf.
 func inExtraConf(detail, extraConf string) string {
 	return refusedLine.ReplaceAllStringFunc(detail, func(place string) string {
 		text := refusedLine.FindStringSubmatch(place)[1]

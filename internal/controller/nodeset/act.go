@@ -41,13 +41,13 @@ type step func(context.Context, *scope, *plan.Plan, *outcome) error
 // act carries out a plan. Each step stands on its own: what fails in one is reported, and keeps no other from being done, unless
 // that one needs it. Protection comes first, because jobs depend on it.
 func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) outcome {
-	var came outcome
+	var result outcome
 	unprotected := r.protectPods(ctx, scope, next)
 	unprepared := r.prepare(ctx, scope)
 	failures := []error{unprotected, unprepared}
 	do := func(steps ...step) {
 		for _, step := range steps {
-			failures = append(failures, step(ctx, scope, next, &came))
+			failures = append(failures, step(ctx, scope, next, &result))
 		}
 	}
 	if unprotected == nil {
@@ -58,11 +58,11 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) out
 		do(r.create)
 	}
 	do(r.markPods, r.describeNodes, r.placeNodes, r.keepPins, r.keepClaims, r.reserve)
-	came.again = came.again || !timely(ctx)
-	if came.failure = errors.Join(failures...); came.failure == nil {
-		came.failure = r.finish(ctx, scope)
+	result.again = result.again || !timely(ctx)
+	if result.failure = errors.Join(failures...); result.failure == nil {
+		result.failure = r.finish(ctx, scope)
 	}
-	return came
+	return result
 }
 
 // prepare makes what pods need before there are any.
@@ -168,10 +168,7 @@ func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, next *plan.P
 	var failures []error
 	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
 		actions := byReason[reason]
-		nodes := make([]string, len(actions))
-		for i := range actions {
-			nodes[i] = actions[i].Node
-		}
+		nodes := nodesOf(actions)
 		answered, err := scope.session.UpdateNodes(trace.Because(ctx, actions[0].Cause, reason), nodes, update(reason))
 		if err == nil || kind == plan.Undrain {
 			r.witnesses.acknowledged(scope, nodes, answered)
@@ -189,7 +186,7 @@ func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, next *plan.P
 
 // remove deletes pods. Those that the cache shows as they were before we wrote to them wait for their event: the API server
 // would refuse.
-func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan, came *outcome) error {
+func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan, result *outcome) error {
 	var removals []plan.Action
 	for _, action := range next.Of(plan.Delete) {
 		if !r.expectations.outrun(scope.set.UID, scope.byName[action.Pod.Name]) {
@@ -198,7 +195,7 @@ func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan, 
 	}
 	err := evenly(ctx, len(removals), podsAtOnce, func(index int) error { return r.delete(ctx, scope, removals[index]) })
 	if errors.Is(err, errHeld) || apierrors.IsConflict(err) {
-		came.again = true // nothing is wrong: what was decided no longer holds
+		result.again = true // nothing is wrong: what was decided no longer holds
 		return nil
 	}
 	return err
@@ -239,18 +236,25 @@ func (r *Reconciler) delete(ctx context.Context, scope *scope, action plan.Actio
 
 // prune removes records from Slurm.
 func (r *Reconciler) prune(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
-	var nodes []string
-	for _, action := range next.Of(plan.Prune) {
-		nodes = append(nodes, action.Node)
-	}
-	if len(nodes) == 0 {
+	actions := next.Of(plan.Prune)
+	if len(actions) == 0 {
 		return nil
 	}
-	if err := scope.session.DeleteNodes(trace.Because(ctx, plan.NoPod, "their pods are gone"), nodes); err != nil {
-		return fmt.Errorf("removing the records of %d nodes from Slurm: %w", len(nodes), err)
+	ctx = trace.Because(ctx, actions[0].Cause, actions[0].Why)
+	if err := scope.session.DeleteNodes(ctx, nodesOf(actions)); err != nil {
+		return fmt.Errorf("removing the records of %d nodes from Slurm: %w", len(actions), err)
 	}
-	for _, action := range next.Of(plan.Prune) {
+	for _, action := range actions {
 		r.done(scope, action, "", action.Node)
 	}
 	return nil
+}
+
+// nodesOf are the Slurm nodes of actions.
+func nodesOf(actions []plan.Action) []string {
+	nodes := make([]string, len(actions))
+	for i := range actions {
+		nodes[i] = actions[i].Node
+	}
+	return nodes
 }

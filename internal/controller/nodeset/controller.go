@@ -61,13 +61,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: until.Sub(scope.now)}, nil // the cache does not show yet what was done last
 	}
 	scope, next := r.decide(ctx, scope)
-	came := r.act(ctx, scope, &next)
-	err = r.report(ctx, scope, &next, came)
-	tellMore := r.announce(scope, &next)
-	if _, refused := child.Refusal(came.failure); refused {
+	result := r.act(ctx, scope, &next)
+	err = r.report(ctx, scope, &next, result)
+	nextEvent := r.announce(scope, &next)
+	if _, refused := child.Refusal(result.failure); refused {
 		return retry.After(child.RetryRefusal, err)
 	}
-	return retry.After(pause(scope, &next, came, tellMore), errors.Join(came.failure, err))
+	return retry.After(pause(scope, &next, result, nextEvent), errors.Join(result.failure, err))
 }
 
 // decide makes a plan. If that lacks nothing but a newer read of Slurm, it refreshes what is known of Slurm and makes another one. It returns
@@ -110,12 +110,12 @@ func (r *Reconciler) look(scope *scope) {
 }
 
 // pause is how long to wait before another reconcile although nothing happens; zero for ever.
-func pause(scope *scope, next *plan.Plan, came outcome, tellMore time.Time) time.Duration {
-	if came.again || (next.Proof && scope.snapshot.Answers) { // or the newer look has not come
+func pause(scope *scope, next *plan.Plan, result outcome, nextEvent time.Time) time.Duration {
+	if result.again || (next.Proof && scope.snapshot.Answers) { // or the newer look has not come
 		return time.Second
 	}
 	wake := next.Wake
-	for _, moment := range []time.Time{windowEdge(scope, next), placeAgain(scope, came), tellMore} {
+	for _, moment := range []time.Time{windowEdge(scope, next), placeAgain(scope, result), nextEvent} {
 		if wake.IsZero() || (!moment.IsZero() && moment.Before(wake)) {
 			wake = moment
 		}

@@ -26,14 +26,14 @@ type decision struct {
 	cause plan.Cause
 }
 
-// decisions gathers what was done for NodeSets until an event tells of it. The zero value is empty.
+// decisions collects what was done for NodeSets until an event reports it. The zero value is empty.
 type decisions struct {
 	mu    sync.Mutex
-	bySet map[types.UID]map[decision]*deeds
+	bySet map[types.UID]map[decision]*untold
 }
 
-// deeds are the pods, or Slurm nodes, that no event has told of yet, and when the last event told of others.
-type deeds struct {
+// untold are the pods, or Slurm nodes, that no event has reported yet, and when the last event was recorded.
+type untold struct {
 	pods, nodes []string
 	told        time.Time
 }
@@ -43,14 +43,14 @@ func (d *decisions) did(set types.UID, action plan.Action, pod, node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.bySet == nil {
-		d.bySet = map[types.UID]map[decision]*deeds{}
+		d.bySet = map[types.UID]map[decision]*untold{}
 	}
 	if d.bySet[set] == nil {
-		d.bySet[set] = map[decision]*deeds{}
+		d.bySet[set] = map[decision]*untold{}
 	}
 	about := decision{action.Kind, action.Cause}
 	if d.bySet[set][about] == nil {
-		d.bySet[set][about] = &deeds{}
+		d.bySet[set][about] = &untold{}
 	}
 	done := d.bySet[set][about]
 	done.nodes = append(done.nodes, node)
@@ -65,7 +65,7 @@ type announcement struct {
 	pods, nodes []string
 }
 
-// due takes what is to be told of a set now, and returns when there is more; zero for never.
+// due takes what is to be reported of a set now, and returns when there is more; zero for never.
 func (d *decisions) due(set types.UID, now time.Time) (due []announcement, next time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,7 +81,7 @@ func (d *decisions) due(set types.UID, now time.Time) (due []announcement, next 
 			}
 		default:
 			due = append(due, announcement{about, done.pods, done.nodes})
-			*done = deeds{told: now}
+			*done = untold{told: now}
 		}
 	}
 	slices.SortFunc(due, func(a, b announcement) int {
@@ -90,7 +90,7 @@ func (d *decisions) due(set types.UID, now time.Time) (due []announcement, next 
 	return due, next
 }
 
-// forget drops what is known of a set that is gone.
+// forget drops what is known of a deleted set.
 func (d *decisions) forget(set types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,19 +108,19 @@ var eventReasons = map[plan.Kind]string{
 // done notes that an action was carried out.
 func (r *Reconciler) done(scope *scope, action plan.Action, pod, node string) {
 	r.Metrics.did(action)
-	if action.Kind != plan.ClearReason { // which concerns nobody but Slurm
+	if action.Kind != plan.ClearReason { // which changes nothing that a user sees
 		r.decisions.did(scope.set.UID, action, pod, node)
 	}
 }
 
-// announce records events about what was decided, and returns when there is more to tell.
+// announce records events about what was decided, and returns when there is more to report.
 func (r *Reconciler) announce(scope *scope, next *plan.Plan) time.Time {
 	due, more := r.decisions.due(scope.set.UID, scope.now)
 	r.record(scope, next, due)
 	return more
 }
 
-// announceRest records what is left to tell of a set that is about to be gone.
+// announceRest records what is left to report of a set whose deletion is about to complete.
 func (r *Reconciler) announceRest(scope *scope) {
 	due, _ := r.decisions.due(scope.set.UID, scope.now.Add(eventInterval))
 	r.record(scope, &plan.Plan{}, due)

@@ -180,6 +180,8 @@ func withheld(scope *scope) string {
 	switch {
 	case scope.problem != nil:
 		return scope.problem.Message
+	case scope.template == nil:
+		return "there is no pod template"
 	case len(scope.awaited) > 0:
 		return "slurmctld does not run with a configuration that has the GRES " + strings.Join(scope.awaited, ", ")
 	default:

@@ -47,7 +47,7 @@ func (r *reservations) forget(set types.UID) {
 
 // reserve keeps a reservation in Slurm for a scheduled update, from when pods are out of date until they are not, until the window
 // is over, or until the NodeSet has another update strategy. No job begins that would run into it.
-func (r *Reconciler) reserve(ctx context.Context, scope *scope, next *plan.Plan, came *outcome) error {
+func (r *Reconciler) reserve(ctx context.Context, scope *scope, next *plan.Plan, result *outcome) error {
 	if scope.session == nil || !scope.snapshot.Answers || scope.snapshot.Slurm == nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (r *Reconciler) reserve(ctx context.Context, scope *scope, next *plan.Plan,
 	}
 	err = replaceReservation(ctx, scope.session.Client, reservationName(scope.set), wanted)
 	if errors.Is(err, slurm.Unsupported) {
-		came.unreserved = "this release of Slurm takes no reservations through its REST API, so make one with scontrol"
+		result.unreserved = "this release of Slurm takes no reservations through its REST API, so make one with scontrol"
 		return nil
 	}
 	if err != nil {

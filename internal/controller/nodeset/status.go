@@ -19,15 +19,15 @@ import (
 )
 
 // report writes the status, which follows from what was observed, what was decided and what came of it.
-func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, came outcome) error {
+func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, result outcome) error {
 	set, counts := scope.set, count(scope, next)
 	conditions := status.NewConditions(set.Generation, set.Status.Conditions, metav1.NewTime(scope.now))
-	conditions.Summarize(judge(scope, next, counts, came.failure))
+	conditions.Summarize(judge(scope, next, counts, result.failure))
 	conditions.Available(counts.available > 0 || counts.desired == 0, "%d of %d pods are ready", counts.available, counts.desired)
 	reachable(scope, conditions)
 	scaledIn(next, conditions)
-	updating(scope, next, came, conditions)
-	topologyApplied(came.placement, conditions)
+	updating(scope, next, result, conditions)
+	topologyApplied(result.placement, conditions)
 	is := applyv1beta1.NodeSetStatus().WithObservedGeneration(set.Generation).
 		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Slurmd, set.Name)).String()).
 		WithNodeSetHash(scope.revision.hash).
@@ -267,7 +267,7 @@ func scaledIn(next *plan.Plan, conditions *status.Conditions) {
 }
 
 // updating says whether pods are of an older revision, and what becomes of them.
-func updating(scope *scope, next *plan.Plan, came outcome, conditions *status.Conditions) {
+func updating(scope *scope, next *plan.Plan, result outcome, conditions *status.Conditions) {
 	set := func(is metav1.ConditionStatus, reason, format string, arguments ...any) {
 		conditions.Set(slinkyv1beta1.ConditionUpdateInProgress, is, reason, format, arguments...)
 	}
@@ -280,7 +280,7 @@ func updating(scope *scope, next *plan.Plan, came outcome, conditions *status.Co
 	case scope.snapshot.Set.Replaces():
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonUpdating, "%s", progress(next))
 	case strategy.Type == slinkyv1beta1.ScheduledUpdate && strategy.ScheduledUpdate != nil && strategy.ScheduledUpdate.StartTime != nil:
-		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled, "%s", scheduled(scope, next, came.unreserved))
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled, "%s", scheduled(scope, next, result.unreserved))
 	default:
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateOnDelete, "%d pods of an older revision are replaced when they are deleted by hand", next.Outdated)
 	}

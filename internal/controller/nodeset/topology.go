@@ -29,7 +29,7 @@ type placement struct {
 // placeNodes tells Slurm where in its topologies nodes are, with one request for each place. slurmd is not told: it would repeat
 // the place whenever it registers, and slurmctld drains a node whose slurmd names a place that does not exist. A place that
 // slurmctld refuses here costs nothing.
-func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan, came *outcome) error {
+func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan, result *outcome) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil
 	}
@@ -45,17 +45,17 @@ func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan,
 			byPlace[wanted] = append(byPlace[wanted], node)
 		}
 	}
-	came.placement = &placement{}
+	result.placement = &placement{}
 	var failures []error
 	for _, wanted := range slices.Sorted(maps.Keys(byPlace)) {
 		nodes := byPlace[wanted]
 		_, err := scope.session.UpdateNodes(ctx, nodes, slurm.NodeUpdate{Topology: &wanted})
 		switch {
 		case slurm.ErrorNumber(err, slurm.NumberTopology):
-			came.placement.refused(nodes, slinkyv1beta1.ReasonTopologyRefused, fmt.Sprintf(
+			result.placement.refused(nodes, slinkyv1beta1.ReasonTopologyRefused, fmt.Sprintf(
 				"Slurm has no place %s for node %s; correct the annotation or the labels of its Kubernetes node, or topology.yaml", wanted, nodes[0]))
 		case errors.Is(err, slurm.Unsupported):
-			came.placement.refused(nodes, slinkyv1beta1.ReasonUnsupportedVersion, "Slurm takes the places of nodes from topology.conf alone before 25.05")
+			result.placement.refused(nodes, slinkyv1beta1.ReasonUnsupportedVersion, "Slurm takes the places of nodes from topology.conf alone before 25.05")
 		case err != nil:
 			failures = append(failures, fmt.Errorf("giving %d nodes the place %s: %w", len(nodes), wanted, err))
 		}
@@ -71,8 +71,8 @@ func (p *placement) refused(nodes []string, reason, why string) {
 }
 
 // placeAgain is when to try once more: nothing tells when topology.yaml has changed.
-func placeAgain(scope *scope, came outcome) time.Time {
-	if came.placement == nil || came.placement.reason != slinkyv1beta1.ReasonTopologyRefused {
+func placeAgain(scope *scope, result outcome) time.Time {
+	if result.placement == nil || result.placement.reason != slinkyv1beta1.ReasonTopologyRefused {
 		return time.Time{}
 	}
 	return scope.now.Add(child.RetryRefusal)
