@@ -33,11 +33,11 @@ func TestTrace(t *testing.T) {
 			setLogLevel(t, operator, "debug")
 			story := &story{begun: time.Now().Truncate(time.Second)}
 			story.nodeSet = startNodeSet(t, operator, version)
-			t.Run("scale-out", story.scalesOut)
-			t.Run("scale-in that waits for a job", story.scalesInAfterAJob)
-			t.Run("update with a failing canary", story.updateFails)
-			t.Run("typo in extraConf", story.refusesATypo)
-			t.Run("slurmctld lost and back", story.losesSlurmctld)
+			story.tells(t, "scale-out", story.scalesOut)
+			story.tells(t, "scale-in that waits for a job", story.scalesInAfterAJob)
+			story.tells(t, "update with a failing canary", story.updateFails)
+			story.tells(t, "typo in extraConf", story.refusesATypo)
+			story.tells(t, "slurmctld lost and back", story.losesSlurmctld)
 			t.Run("every write has a line", func(t *testing.T) { story.everyWriteHasALine(t, own.Plane.AuditLog()) })
 			story.write(t)
 			t.Run("idle", func(t *testing.T) { story.isSilentWhenIdle(t, own.Plane.AuditLog()) })
@@ -75,6 +75,17 @@ func setLogLevel(t *testing.T, operator kube.Namespace, level string) {
 type story struct {
 	*nodeSet
 	begun time.Time
+	// chapter is when the present step began: what was logged before proves nothing about it.
+	chapter time.Time
+}
+
+// tells runs one step of the story.
+func (s *story) tells(t *testing.T, name string, step func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		s.chapter = time.Now()
+		step(t)
+	})
 }
 
 func (s *story) scalesOut(t *testing.T) {
@@ -121,8 +132,9 @@ func (s *story) refusesATypo(t *testing.T) {
 }
 
 func (s *story) losesSlurmctld(t *testing.T) {
-	s.signal(t, "pod/slurm-controller-0", "slurmctld", "KILL")
+	s.signal(t, "pod/slurm-controller-0", "slurmctld", "STOP") // a killed one would be back before the operator notices
 	s.logs(t, "updated status of Controller", "SlurmReachable=False")
+	s.signal(t, "pod/slurm-controller-0", "slurmctld", "CONT")
 	s.logs(t, "updated status of Controller", "SlurmReachable=True")
 	s.isUp(t, wanted)
 }
@@ -145,7 +157,7 @@ func (s *story) logs(t *testing.T, message string, texts ...string) {
 			return err
 		}
 		for _, line := range lines {
-			if text := line.String(); line.Message == message && !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) }) {
+			if text := line.String(); line.Message == message && !line.Time.Before(s.chapter) && !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) }) {
 				return nil
 			}
 		}
