@@ -89,6 +89,7 @@ func (s *story) tells(t *testing.T, name string, step func(*testing.T)) {
 }
 
 func (s *story) scalesOut(t *testing.T) {
+	t.Helper()
 	s.scale(t, wanted+1)
 	s.logs(t, "created Pod", "name=gpu-4", "slurmNode=gpu-4", "cause=Missing")
 	s.records(t, "CreatedPods", "created 1 pod: gpu-4")
@@ -96,6 +97,7 @@ func (s *story) scalesOut(t *testing.T) {
 }
 
 func (s *story) scalesInAfterAJob(t *testing.T) {
+	t.Helper()
 	job := s.startsAJob(t, "--partition=gpu", fmt.Sprintf("--nodes=%d", wanted+1), "--exclusive", "--time=60") // so that no node is idle
 	s.scale(t, wanted)
 	s.logs(t, "drained Slurm nodes", "nodes=gpu-4", "cause=ScaleIn", "reason=slurm-operator: scale-in")
@@ -114,6 +116,7 @@ func (s *story) scalesInAfterAJob(t *testing.T) {
 }
 
 func (s *story) updateFails(t *testing.T) {
+	t.Helper()
 	image := s.namespace.MustRun(t, "get", "nodeset/gpu", "--output=jsonpath={.spec.slurmd.image}")
 	s.patch(t, "nodeset/gpu", map[string]any{"registrationTimeout": "20s", "slurmd": map[string]any{"image": image + "-missing"}})
 	s.logs(t, "deleted Pod", "cause=Update")
@@ -123,6 +126,7 @@ func (s *story) updateFails(t *testing.T) {
 }
 
 func (s *story) refusesATypo(t *testing.T) {
+	t.Helper()
 	before := s.extraConf(t)
 	s.setExtraConf(t, before+"\nSchedulerTpye=sched/backfill")
 	s.logs(t, "created Pod", "cause=ConfigurationChanged", "configuration=")
@@ -132,6 +136,7 @@ func (s *story) refusesATypo(t *testing.T) {
 }
 
 func (s *story) losesSlurmctld(t *testing.T) {
+	t.Helper()
 	s.signal(t, "pod/slurm-controller-0", "slurmctld", "STOP") // a killed one would be back before the operator notices
 	s.logs(t, "updated status of Controller", "SlurmReachable=False")
 	s.signal(t, "pod/slurm-controller-0", "slurmctld", "CONT")
