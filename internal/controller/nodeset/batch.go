@@ -12,52 +12,53 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A few limits keep one NodeSet from holding up others, the API server or slurmctld.
+// These limits protect other NodeSets, the API server and slurmctld from one large NodeSet.
 const (
-	// mostMarks is how many pods are marked or nodes described in one reconcile, and fewMarks is how many while many are yet to
-	// come up, which is more urgent. How many are created or deleted has no limit but time, as with Kubernetes' own controllers: to begin
-	// again slowly, after the cache has shown all that was done, takes longer than a thousand pods do.
-	mostMarks, fewMarks = 250, 4
-	// podsAtOnce is how many pods are created or deleted at once: so many that a busy API server lets them come and go as
-	// fast as those of Kubernetes' own controllers.
-	podsAtOnce = 256
-	// marksAtOnce is how many pods are marked at once.
-	marksAtOnce = 16
-	// nodesAtOnce is how many nodes are described to Slurm at once: so few that slurmctld has time for its jobs.
-	nodesAtOnce = 8
+	// updatesPerReconcile is how many pods get new conditions, or Slurm nodes a new description, in one reconcile;
+	// updatesWhileStarting is the same while many pods have yet to start, which is more urgent. Creations and deletions are limited
+	// by time alone, as in Kubernetes' own controllers: another slow start, after the cache has caught up, would take longer than
+	// a thousand pods.
+	updatesPerReconcile, updatesWhileStarting = 250, 4
+	// parallelPods is how many pods are created or deleted in parallel: enough to be as fast as Kubernetes' own controllers on a
+	// busy API server.
+	parallelPods = 256
+	// parallelUpdates is how many pods are patched in parallel.
+	parallelUpdates = 16
+	// parallelSlurmUpdates is how many Slurm nodes are updated in parallel: few, so that slurmctld has time for jobs.
+	parallelSlurmUpdates = 8
 )
 
-// spare is how much of its time a reconcile has left when it begins nothing more of what may be many. The rest is done by the next
-// one, which knows what has happened meanwhile.
-const spare = 10 * time.Second
+// timeReserve is how long before its deadline a reconcile starts no more writes of a batch. The next reconcile does the rest, with a
+// newer snapshot.
+const timeReserve = 10 * time.Second
 
-// timely tells whether there is time to begin something.
-func timely(ctx context.Context) bool {
+// hasTime reports whether there is time to start another write.
+func hasTime(ctx context.Context) bool {
 	end, limited := ctx.Deadline()
-	return !limited || time.Until(end) > spare
+	return !limited || time.Until(end) > timeReserve
 }
 
-// slowly does something for each index below n: one, then twice as many after each batch that went well, then as many at a time
-// as are allowed. What is wrong with one pod is usually wrong with all, so it begins nothing more after an error, unless that is
-// of one pod only. Even then it gives up when nothing else happens.
-func slowly(ctx context.Context, n int, do func(index int) error) error {
+// slowStart calls do for each index below n: once, then twice as often after each successful batch, up to parallelPods in parallel. An
+// error usually concerns all pods, so it starts nothing more after one, unless it concerns a single pod only. If such errors are all
+// that happens, it gives up too.
+func slowStart(ctx context.Context, n int, do func(index int) error) error {
 	bad := &badPods{}
 	done := 0
-	for size := 1; size < podsAtOnce && done < n && timely(ctx); {
+	for size := 1; size < parallelPods && done < n && hasTime(ctx); {
 		begin := done
 		done = min(begin+size, n)
-		good := bad.good()
-		err := evenly(ctx, done-begin, podsAtOnce, func(index int) error { return bad.note(do(begin + index)) })
+		succeeded := bad.successes()
+		err := inParallel(ctx, done-begin, parallelPods, func(index int) error { return bad.note(do(begin + index)) })
 		switch {
 		case err != nil || bad.hopeless():
 			return errors.Join(err, bad.err())
-		case bad.good() > good:
+		case bad.successes() > succeeded:
 			size *= 2
 		}
 	}
 	group, unfailed := errgroup.WithContext(ctx)
-	group.SetLimit(podsAtOnce)
-	for ; done < n && unfailed.Err() == nil && timely(ctx); done++ {
+	group.SetLimit(parallelPods)
+	for ; done < n && unfailed.Err() == nil && hasTime(ctx); done++ {
 		index := done
 		group.Go(func() error { return bad.note(do(index)) })
 	}
@@ -67,18 +68,18 @@ func slowly(ctx context.Context, n int, do func(index int) error) error {
 	return errors.Join(bad.err(), context.Cause(ctx))
 }
 
-// mostBadPods is how many pods may fail in a way that concerns only them, without any success, before it is taken for the fault of
-// all; and how many of them are named.
-const mostBadPods, namedBadPods = 16, 3
+// maxBadPods is how many pods may fail without any success before the error counts as one of all pods; namedBadPods is how many of them
+// the error names.
+const maxBadPods, namedBadPods = 16, 3
 
-// badPods are the failures that concern one pod each.
+// badPods collects errors that concern one pod each.
 type badPods struct {
 	mu        sync.Mutex
 	succeeded int
 	failures  []error
 }
 
-// note keeps a failure that concerns one pod, and passes on others.
+// note keeps an error that concerns one pod, and returns any other.
 func (b *badPods) note(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,7 +94,7 @@ func (b *badPods) note(err error) error {
 	return nil
 }
 
-func (b *badPods) good() int {
+func (b *badPods) successes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.succeeded
@@ -102,10 +103,10 @@ func (b *badPods) good() int {
 func (b *badPods) hopeless() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.succeeded == 0 && len(b.failures) >= mostBadPods
+	return b.succeeded == 0 && len(b.failures) >= maxBadPods
 }
 
-// err names the first of the failures, in the order of their texts, and counts the others.
+// err returns the first errors, ordered by text, and the number of the others.
 func (b *badPods) err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,12 +118,11 @@ func (b *badPods) err() error {
 	return errors.Join(named...)
 }
 
-// evenly does something for each index below n, some at a time, and returns one of the errors. One that fails does not stop
-// the others.
-func evenly(ctx context.Context, n, atOnce int, do func(index int) error) error {
+// inParallel calls do for each index below n, at most limit at a time, and returns one of the errors. An error does not stop the others.
+func inParallel(ctx context.Context, n, limit int, do func(index int) error) error {
 	var group errgroup.Group
-	group.SetLimit(atOnce)
-	for index := 0; index < n && timely(ctx); index++ {
+	group.SetLimit(limit)
+	for index := 0; index < n && hasTime(ctx); index++ {
 		group.Go(func() error { return do(index) })
 	}
 	return group.Wait()

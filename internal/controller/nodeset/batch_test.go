@@ -12,9 +12,9 @@ import (
 )
 
 func TestSlowlyDoesAllOnce(t *testing.T) {
-	for _, n := range []int{0, 1, 2, 100, podsAtOnce, 3*podsAtOnce + 7} {
+	for _, n := range []int{0, 1, 2, 100, parallelPods, 3*parallelPods + 7} {
 		done := make([]atomic.Int32, n)
-		if err := slowly(t.Context(), n, func(index int) error { done[index].Add(1); return nil }); err != nil {
+		if err := slowStart(t.Context(), n, func(index int) error { done[index].Add(1); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for i := range done {
@@ -27,17 +27,17 @@ func TestSlowlyDoesAllOnce(t *testing.T) {
 
 func TestNothingIsBegunWhenTimeRunsOut(t *testing.T) {
 	batches := map[string]func(context.Context, func(int) error) error{
-		"slowly": func(ctx context.Context, do func(int) error) error { return slowly(ctx, 100000, do) },
-		"evenly": func(ctx context.Context, do func(int) error) error { return evenly(ctx, 100000, podsAtOnce, do) },
+		"slowStart":  func(ctx context.Context, do func(int) error) error { return slowStart(ctx, 100000, do) },
+		"inParallel": func(ctx context.Context, do func(int) error) error { return inParallel(ctx, 100000, parallelPods, do) },
 	}
 	for name, batch := range batches {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 3*spare)
+				ctx, cancel := context.WithTimeout(t.Context(), 3*timeReserve)
 				defer cancel()
 				begin := time.Now()
 				err := batch(ctx, func(int) error { time.Sleep(time.Second); return ctx.Err() })
-				if took := time.Since(begin); err != nil || took < 2*spare || took > 2*spare+time.Second {
+				if took := time.Since(begin); err != nil || took < 2*timeReserve || took > 2*timeReserve+time.Second {
 					t.Errorf("it took %s: %v", took, err)
 				}
 			})
@@ -49,13 +49,13 @@ func TestSlowlyStopsSoonAfterAnError(t *testing.T) {
 	tests := map[string]struct{ fails, most int32 }{
 		"the first":         {fails: 0, most: 1},
 		"one in a batch":    {fails: 5, most: 7},
-		"one in the stream": {fails: 300, most: 300 + podsAtOnce},
+		"one in the stream": {fails: 300, most: 300 + parallelPods},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			refusal := errors.New("no")
 			var begun atomic.Int32
-			err := slowly(t.Context(), 5000, func(index int) error {
+			err := slowStart(t.Context(), 5000, func(index int) error {
 				begun.Add(1)
 				if int32(index) >= test.fails {
 					return refusal
@@ -72,7 +72,7 @@ func TestSlowlyStopsSoonAfterAnError(t *testing.T) {
 func TestOneBadPodHoldsUpNoOther(t *testing.T) {
 	bad := map[int]bool{0: true, 1: true, 7: true, 400: true}
 	var good atomic.Int32
-	err := slowly(t.Context(), 500, func(index int) error {
+	err := slowStart(t.Context(), 500, func(index int) error {
 		if bad[index] {
 			return fmt.Errorf("pod %d is bad (%w)", index, errOnlyThisPod)
 		}
@@ -89,8 +89,8 @@ func TestOneBadPodHoldsUpNoOther(t *testing.T) {
 
 func TestPodsThatAreAllBadAreGivenUp(t *testing.T) {
 	var begun atomic.Int32
-	err := slowly(t.Context(), 5000, func(int) error { begun.Add(1); return errOnlyThisPod })
-	if err == nil || begun.Load() != mostBadPods {
+	err := slowStart(t.Context(), 5000, func(int) error { begun.Add(1); return errOnlyThisPod })
+	if err == nil || begun.Load() != maxBadPods {
 		t.Errorf("%d were begun, and the error is %v", begun.Load(), err)
 	}
 }
@@ -99,13 +99,13 @@ func TestSlowlyEndsWithItsContext(t *testing.T) {
 	late := errors.New("late")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var begun atomic.Int32
-	err := slowly(ctx, 5000, func(int) error {
+	err := slowStart(ctx, 5000, func(int) error {
 		if begun.Add(1) == 1000 {
 			cancel(late)
 		}
 		return nil
 	})
-	if !errors.Is(err, late) || begun.Load() > 1000+podsAtOnce {
+	if !errors.Is(err, late) || begun.Load() > 1000+parallelPods {
 		t.Errorf("%d were begun, and the error is %v", begun.Load(), err)
 	}
 }

@@ -1,10 +1,11 @@
-// Package nodeset runs the slurmd pods of each NodeSet: it makes them, replaces them and lets them go, and never costs a job.
+// Package nodeset runs the slurmd pods of each NodeSet: it creates, replaces and deletes them, and never costs a running job.
 //
-// Each reconcile observes the NodeSet, its pods, their Kubernetes nodes and one snapshot of Slurm; package plan decides, as a
-// pure function of that; act carries the plan out; report tells. Package worker builds the pods. The way from a plan to the
-// deletion of a pod leads through one function, which asks the deletion rule once more with what is known at that moment.
+// Each reconcile observes the NodeSet, its pods, their Kubernetes nodes and one snapshot of Slurm (observe.go). Package plan decides
+// what happens to the pods, package desired what everything around them should be, both as pure functions of that; act.go carries
+// it out, and status.go reports. Package worker builds the pods. Every deletion of a pod goes through one function (delete.go), which
+// evaluates the deletion rule again with the latest snapshot.
 //
-// Nothing is polled: pods, nodes, and the changes that the mirror of Slurm tells of enqueue the NodeSets concerned.
+// Nothing is polled: events of pods, of Kubernetes nodes and of the mirror of Slurm enqueue the NodeSets that they concern.
 package nodeset
 
 import (
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/retry"
@@ -33,19 +35,19 @@ type Reconciler struct {
 	Images   naming.Images
 	Pool     *slurm.Pool
 	Metrics  *Metrics
-	// Live asks the API server itself, where the cache may be behind.
+	// Live reads from the API server, where the cache may be stale.
 	Live client.Reader
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string
 
-	expectations expectations
-	witnesses    witnesses
-	reservations reservations
-	names        names
-	decisions    decisions
+	expectations   expectations
+	drainHistories drainHistories
+	reservations   reservations
+	names          names
+	decisions      decisions
 }
 
-// Reconcile takes one NodeSet a step further.
+// Reconcile moves one NodeSet towards its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
@@ -58,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return r.settleOwners(ctx, scope)
 	}
 	if until := r.expectations.open(scope.set.UID, scope.pods, scope.now); !until.IsZero() {
-		return ctrl.Result{RequeueAfter: until.Sub(scope.now)}, nil // the cache does not show yet what was done last
+		return ctrl.Result{RequeueAfter: until.Sub(scope.now)}, nil // the cache is stale
 	}
 	scope, next := r.decide(ctx, scope)
 	result := r.act(ctx, scope, &next)
@@ -70,29 +72,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return retry.After(pause(scope, &next, result, nextEvent), errors.Join(result.failure, err))
 }
 
-// decide makes a plan. If that lacks nothing but a newer read of Slurm, it refreshes what is known of Slurm and makes another one. It returns
-// what the plan was made from.
+// decide makes a plan. If the plan needs a newer snapshot of Slurm, it refreshes the mirror and makes another one. It returns the scope
+// that the plan was made from.
 func (r *Reconciler) decide(ctx context.Context, observed *scope) (*scope, plan.Plan) {
 	next := plan.Next(&observed.snapshot)
-	if !next.Proof || observed.session == nil {
+	if !next.NeedsRefresh || observed.session == nil {
 		return observed, next
 	}
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	if _, err := observed.session.Mirror.Refresh(ctx); err != nil {
-		return observed, next // the plan waits, and the session tells when Slurm answers again
+		return observed, next // the plan waits; an event of the session follows when Slurm answers again
 	}
 	refreshed := *observed
-	r.look(&refreshed)
-	refreshed.snapshot.Fresh = true
+	r.readMirror(&refreshed)
+	refreshed.snapshot.JustRead = true
 	return &refreshed, plan.Next(&refreshed.snapshot)
 }
 
 // refreshTimeout bounds a read of Slurm, so that no reconcile takes long.
 const refreshTimeout = 10 * time.Second
 
-// look takes up what is known of Slurm now.
-func (r *Reconciler) look(scope *scope) {
+// readMirror updates a scope with the mirror's latest snapshot of Slurm.
+func (r *Reconciler) readMirror(scope *scope) {
 	scope.now = r.Clock.Now()
 	snapshot := &scope.snapshot
 	snapshot.Now = scope.now
@@ -103,19 +105,19 @@ func (r *Reconciler) look(scope *scope) {
 	snapshot.Slurm = scope.session.Mirror.Snapshot()
 	nodes := make([]string, len(snapshot.Pods))
 	for i := range snapshot.Pods {
-		nodes[i] = snapshot.Pods[i].Node
+		nodes[i] = snapshot.Pods[i].SlurmNode
 	}
-	r.witnesses.keep(scope, nodes)
-	snapshot.DrainedSince = r.witnesses.look(scope, snapshot.Slurm, nodes...)
+	r.drainHistories.retain(scope, nodes)
+	snapshot.DrainedSince = r.drainHistories.observe(scope, snapshot.Slurm, nodes...)
 }
 
-// pause is how long to wait before another reconcile although nothing happens; zero for ever.
+// pause returns when to reconcile again without an event; zero for never.
 func pause(scope *scope, next *plan.Plan, result outcome, nextEvent time.Time) time.Duration {
-	if result.again || (next.Proof && scope.snapshot.Answers) { // or the newer look has not come
+	if result.again || (next.NeedsRefresh && scope.snapshot.Answers) { // or the refresh failed
 		return time.Second
 	}
 	wake := next.Wake
-	for _, moment := range []time.Time{windowEdge(scope, next), placeAgain(scope, result), nextEvent} {
+	for _, moment := range []time.Time{desired.WindowEdge(scope.set, next.Outdated, scope.now), retryPlacement(scope, result), nextEvent} {
 		if wake.IsZero() || (!moment.IsZero() && moment.Before(wake)) {
 			wake = moment
 		}

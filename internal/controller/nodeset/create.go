@@ -20,11 +20,11 @@ import (
 // create creates pods, each after its PVCs.
 func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	additions := next.Of(plan.Create)
-	return slowly(ctx, len(additions), func(index int) error {
+	return slowStart(ctx, len(additions), func(index int) error {
 		missing := additions[index].Pod
 		identity := worker.Numbered(scope.set, missing.Ordinal, scope.pins[missing.Ordinal])
 		if isDaemonSet(scope.set) {
-			identity = worker.OnNode(scope.set, scope.nodes[missing.Machine])
+			identity = worker.OnNode(scope.set, scope.nodes[missing.KubernetesNode])
 		}
 		ctx := trace.Because(trace.With(ctx, "slurmNode", identity.SlurmName), additions[index].Cause, additions[index].Why)
 		err := r.createOne(ctx, scope, identity)
@@ -35,14 +35,14 @@ func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan, 
 	})
 }
 
-// errOnlyThisPod marks what is wrong with one pod, and need not be wrong with the next one.
+// errOnlyThisPod marks an error that concerns one pod and need not concern the next.
 var errOnlyThisPod = errors.New("other pods are not affected")
 
 func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worker.Identity) error {
-	if err := r.claimName(ctx, scope, identity); err != nil {
+	if err := r.checkSlurmNodeName(ctx, scope, identity); err != nil {
 		return err
 	}
-	if err := r.createClaims(ctx, scope, identity.Pod); err != nil {
+	if err := r.createPVCs(ctx, scope, identity.Pod); err != nil {
 		return err
 	}
 	pod := worker.Pod(scope.set, *scope.template, scope.revision.hash, identity)
@@ -58,10 +58,10 @@ func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worke
 	return nil
 }
 
-// claimName refuses a pod whose Slurm node another pod of the namespace is already: Slurm would take the second slurmd for a
-// restart of the first, and end its jobs. The cache may not show yet what another NodeSet has just created, so names are also
-// remembered.
-func (r *Reconciler) claimName(ctx context.Context, scope *scope, identity worker.Identity) error {
+// checkSlurmNodeName refuses a pod if another pod of the namespace has the same Slurm node: Slurm would take the second slurmd for a
+// restart of the first, and terminate its jobs. The cache may not have the pods that another NodeSet has just created, so names are
+// remembered too.
+func (r *Reconciler) checkSlurmNodeName(ctx context.Context, scope *scope, identity worker.Identity) error {
 	name := types.NamespacedName{Namespace: scope.set.Namespace, Name: identity.SlurmName}
 	pods := &corev1.PodList{}
 	if err := index.PodsBySlurmNode.List(ctx, r.Client, name, pods, client.UnsafeDisableDeepCopy); err != nil {
@@ -74,7 +74,7 @@ func (r *Reconciler) claimName(ctx context.Context, scope *scope, identity worke
 		}
 	}
 	if holder == identity.Pod {
-		holder = r.names.claim(name, identity.Pod, r.Clock.Now())
+		holder = r.names.take(name, identity.Pod, r.Clock.Now())
 	}
 	if holder == identity.Pod {
 		return nil

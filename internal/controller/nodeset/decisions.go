@@ -20,37 +20,37 @@ import (
 // eventInterval is the least time between two events of a NodeSet about the same decision, however many pods it concerns.
 const eventInterval = time.Minute
 
-// A decision is what is done to pods or Slurm nodes, and the cause.
+// A decision is an action on pods or Slurm nodes, and its cause.
 type decision struct {
 	kind  plan.Kind
 	cause plan.Cause
 }
 
-// decisions collects what was done for NodeSets until an event reports it. The zero value is empty.
+// decisions collects the actions for NodeSets until an event reports them. The zero value is empty.
 type decisions struct {
 	mu    sync.Mutex
-	bySet map[types.UID]map[decision]*untold
+	bySet map[types.UID]map[decision]*unreported
 }
 
-// untold are the pods, or Slurm nodes, that no event has reported yet, and when the last event was recorded.
-type untold struct {
+// unreported are the pods, or Slurm nodes, that no event has reported yet, and when the last event was recorded.
+type unreported struct {
 	pods, nodes []string
-	told        time.Time
+	lastEvent   time.Time
 }
 
-// did notes that an action was carried out for a pod.
+// did records an action for a pod.
 func (d *decisions) did(set types.UID, action plan.Action, pod, node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.bySet == nil {
-		d.bySet = map[types.UID]map[decision]*untold{}
+		d.bySet = map[types.UID]map[decision]*unreported{}
 	}
 	if d.bySet[set] == nil {
-		d.bySet[set] = map[decision]*untold{}
+		d.bySet[set] = map[decision]*unreported{}
 	}
 	about := decision{action.Kind, action.Cause}
 	if d.bySet[set][about] == nil {
-		d.bySet[set][about] = &untold{}
+		d.bySet[set][about] = &unreported{}
 	}
 	done := d.bySet[set][about]
 	done.nodes = append(done.nodes, node)
@@ -65,12 +65,12 @@ type announcement struct {
 	pods, nodes []string
 }
 
-// due takes what is to be reported of a set now, and returns when there is more; zero for never.
+// due removes and returns what must be reported of a NodeSet now, and when more is due; zero for never.
 func (d *decisions) due(set types.UID, now time.Time) (due []announcement, next time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for about, done := range d.bySet[set] {
-		ready := done.told.Add(eventInterval)
+		ready := done.lastEvent.Add(eventInterval)
 		switch {
 		case len(done.nodes) == 0 && !ready.After(now):
 			delete(d.bySet[set], about)
@@ -81,7 +81,7 @@ func (d *decisions) due(set types.UID, now time.Time) (due []announcement, next 
 			}
 		default:
 			due = append(due, announcement{about, done.pods, done.nodes})
-			*done = untold{told: now}
+			*done = unreported{lastEvent: now}
 		}
 	}
 	slices.SortFunc(due, func(a, b announcement) int {
@@ -90,14 +90,14 @@ func (d *decisions) due(set types.UID, now time.Time) (due []announcement, next 
 	return due, next
 }
 
-// forget drops what is known of a deleted set.
+// forget drops the actions of a deleted NodeSet.
 func (d *decisions) forget(set types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.bySet, set)
 }
 
-// order is that of the events of one reconcile.
+// order is the order of the events of one reconcile.
 var order = map[plan.Kind]int{plan.Undrain: 0, plan.Drain: 1, plan.Delete: 2, plan.Prune: 3, plan.Create: 4}
 
 // eventReasons are the reasons of events.
@@ -105,22 +105,22 @@ var eventReasons = map[plan.Kind]string{
 	plan.Undrain: "UndrainedNodes", plan.Drain: "DrainedNodes", plan.Delete: "DeletedPods", plan.Prune: "DeletedNodes", plan.Create: "CreatedPods",
 }
 
-// done notes that an action was carried out.
+// done counts an action, and records it for an event.
 func (r *Reconciler) done(scope *scope, action plan.Action, pod, node string) {
 	r.Metrics.did(action)
-	if action.Kind != plan.ClearReason { // which changes nothing that a user sees
+	if action.Kind != plan.ClearReason { // users do not see its effect
 		r.decisions.did(scope.set.UID, action, pod, node)
 	}
 }
 
-// announce records events about what was decided, and returns when there is more to report.
+// announce records the events that are due, and returns when more are.
 func (r *Reconciler) announce(scope *scope, next *plan.Plan) time.Time {
 	due, more := r.decisions.due(scope.set.UID, scope.now)
 	r.record(scope, next, due)
 	return more
 }
 
-// announceRest records what is left to report of a set whose deletion is about to complete.
+// announceRest records the remaining events of a NodeSet whose deletion is about to complete.
 func (r *Reconciler) announceRest(scope *scope) {
 	due, _ := r.decisions.due(scope.set.UID, scope.now.Add(eventInterval))
 	r.record(scope, &plan.Plan{}, due)
@@ -138,7 +138,7 @@ func (r *Reconciler) record(scope *scope, next *plan.Plan, due []announcement) {
 	}
 }
 
-// note says what was decided, for whom, and what it still waits for.
+// note returns the text of an event: the action, its objects, and what it still waits for.
 func (a announcement) note(next *plan.Plan) string {
 	var text string
 	switch a.kind {
@@ -158,14 +158,14 @@ func (a announcement) note(next *plan.Plan) string {
 	return text
 }
 
-// purposes say what something is done for.
+// purposes describe causes in the text of events.
 var purposes = map[plan.Cause]string{
 	plan.ScaleIn: "for scale-in", plan.Updating: "for an update", plan.Deletion: "because the NodeSet is being deleted",
-	plan.PodCordon: "because the pod is cordoned", plan.Machinery: "because of the Kubernetes node",
+	plan.PodCordon: "because the pod is cordoned", plan.FromKubernetesNode: "because of the Kubernetes node",
 	plan.Ended: "that exited", plan.Lost: "whose Slurm node record was lost",
 }
 
-// waitingForJobs says how many nodes wait for jobs, and until when at the latest; empty when none does.
+// waitingForJobs says how many Slurm nodes wait for jobs, and until when at the latest; empty if none does.
 func waitingForJobs(waits []plan.Wait) string {
 	busy, open, until := 0, false, time.Time{}
 	for _, wait := range waits {
@@ -188,7 +188,7 @@ func waitingForJobs(waits []plan.Wait) string {
 	}
 }
 
-// plural is a number of things.
+// plural returns a number with its noun.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// expectations remember what was done to pods and does not show in the cache yet. Decisions that were made on a cache that does
-// not show what was just done would do it again. Names and preconditions make that harmless; this makes it rare.
+// expectations remember writes to pods that the cache does not show yet. A decision that is based on a stale cache would repeat them.
+// Names and preconditions make that harmless; expectations make it rare.
 type expectations struct {
 	mu   sync.Mutex
 	sets map[types.UID]*expected
 }
 
-// expected is what one set waits to see.
+// expected are the pending writes of one NodeSet.
 type expected struct {
-	created, deleted map[types.UID]time.Time // until when it is waited for
-	written          map[types.UID]string    // the resource version that came of it
+	created, deleted map[types.UID]time.Time // the deadline of the wait
+	written          map[types.UID]string    // the resulting resourceVersion
 }
 
-// longest is how long anything is waited for: a pod may come and go without ever being in the cache.
-const longest = 30 * time.Second
+// expectationTimeout limits each wait: a pod may be created and deleted without ever being in the cache.
+const expectationTimeout = 30 * time.Second
 
 func (e *expectations) of(set types.UID) *expected {
 	if e.sets == nil {
@@ -38,44 +38,44 @@ func (e *expectations) of(set types.UID) *expected {
 func (e *expectations) expectCreated(set, pod types.UID, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.of(set).created[pod] = now.Add(longest)
+	e.of(set).created[pod] = now.Add(expectationTimeout)
 }
 
 func (e *expectations) expectDeleted(set, pod types.UID, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.of(set).deleted[pod] = now.Add(longest)
+	e.of(set).deleted[pod] = now.Add(expectationTimeout)
 }
 
-// expectWritten expects to see a pod as it is after something was written to it.
+// expectWritten expects the cache to show a pod as it is after a write.
 func (e *expectations) expectWritten(set types.UID, pod *corev1.Pod) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.of(set).written[pod.UID] = pod.ResourceVersion
 }
 
-// outrun tells whether a pod in the cache is older than what was written to it. Its event is on the way.
-func (e *expectations) outrun(set types.UID, pod *corev1.Pod) bool {
+// stale reports whether a pod in the cache is older than the last write to it. Its event will follow.
+func (e *expectations) stale(set types.UID, pod *corev1.Pod) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	expected, ok := e.sets[set]
 	return ok && older(pod.ResourceVersion, expected.written[pod.UID])
 }
 
-// older tells whether a version is known to be older than another one.
+// older reports whether a resourceVersion is known to be older than another one.
 func older(version, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, other)
 	return err == nil && order < 0
 }
 
-// forget drops what is known of a set.
+// forget drops the expectations of a NodeSet.
 func (e *expectations) forget(set types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.sets, set)
 }
 
-// open compares with what the cache shows, and returns until when a creation or deletion is waited for; zero when none is.
+// open compares the expectations with the cache, and returns until when to wait for a creation or deletion; zero if for none.
 func (e *expectations) open(set types.UID, pods []corev1.Pod, now time.Time) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()

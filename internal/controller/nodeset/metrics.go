@@ -20,10 +20,10 @@ type Metrics struct {
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	metrics := &Metrics{
 		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slurm_operator_nodeset_actions_total", Help: "Steps taken for NodeSets, by what they do and why.",
+			Name: "slurm_operator_nodeset_actions_total", Help: "Actions taken for NodeSets, by action and cause.",
 		}, []string{"action", "cause"}),
 		waits: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "slurm_operator_nodeset_waiting_pods", Help: "Pods that are to go and wait, by NodeSet and by what for.",
+			Name: "slurm_operator_nodeset_waiting_pods", Help: "Pods whose deletion waits, by NodeSet and by what they wait for.",
 		}, []string{"nodeset_namespace", "nodeset", "for"}),
 		drains: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "slurm_operator_nodeset_drain_seconds", Help: "Time from the drain of a Slurm node to the deletion of its pod.",
@@ -38,19 +38,19 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	return metrics, nil
 }
 
-// did counts steps.
+// did counts an action.
 func (m *Metrics) did(action plan.Action) {
 	m.actions.WithLabelValues(string(action.Kind), string(action.Cause)).Inc()
 }
 
-// deleted notes how long the node of a deleted pod had been drained.
+// deleted observes how long the Slurm node of a deleted pod was drained.
 func (m *Metrics) deleted(scope *scope, action plan.Action) {
-	if since, drained := scope.snapshot.DrainedSince[action.Node]; drained {
+	if since, drained := scope.snapshot.DrainedSince[action.SlurmNode]; drained {
 		m.drains.Observe(scope.now.Sub(since).Seconds())
 	}
 }
 
-// waiting notes what the pods of a set wait for.
+// waiting sets how many pods of a NodeSet wait, and for what.
 func (m *Metrics) waiting(set *slinkyv1beta1.NodeSet, next *plan.Plan) {
 	m.waits.DeletePartialMatch(labelsOf(set))
 	byKind := map[plan.HoldKind]int{}
@@ -62,7 +62,7 @@ func (m *Metrics) waiting(set *slinkyv1beta1.NodeSet, next *plan.Plan) {
 	}
 }
 
-// forget drops what is told of a set that is gone.
+// forget deletes the metrics of a deleted NodeSet.
 func (m *Metrics) forget(set *slinkyv1beta1.NodeSet) {
 	m.waits.DeletePartialMatch(labelsOf(set))
 }

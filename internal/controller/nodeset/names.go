@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// names remember which pod was last created for each Slurm node name, until the cache must show it. They keep two NodeSets that
-// are reconciled at the same time from creating two pods for one Slurm node. What is remembered is kept in two generations, so
-// that it takes no search to forget what is old.
+// names remember which pod was last created for each Slurm node name, until the cache must have it, so that two NodeSets that are
+// reconciled at the same time do not create two pods for one Slurm node. Two generations of names make it cheap to forget old ones.
 type names struct {
 	mu                sync.Mutex
 	current, previous map[types.NamespacedName]string
@@ -44,11 +43,11 @@ func (n *names) free(name types.NamespacedName) []types.NamespacedName {
 	return sets
 }
 
-// claim takes a name for a pod, unless another pod has it, and returns the pod that has it.
-func (n *names) claim(name types.NamespacedName, pod string, now time.Time) string {
+// take takes a name for a pod unless another pod has it, and returns the pod that has it.
+func (n *names) take(name types.NamespacedName, pod string, now time.Time) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.current == nil || now.Sub(n.since) >= longest {
+	if n.current == nil || now.Sub(n.since) >= expectationTimeout {
 		n.current, n.previous, n.since = map[types.NamespacedName]string{}, n.current, now
 	}
 	for _, generation := range []map[types.NamespacedName]string{n.current, n.previous} {

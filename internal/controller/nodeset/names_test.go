@@ -21,10 +21,10 @@ func TestOneNameHasOnePod(t *testing.T) {
 		{m1, "a-m1", time.Second, "a-m1"},
 		{m1, "b-m1", time.Second, "a-m1"},
 		{types.NamespacedName{Namespace: "other", Name: "m1"}, "b-m1", time.Second, "b-m1"},
-		{m1, "b-m1", longest + time.Second, "a-m1"}, // claimed again a second after the first time
-		{m1, "b-m1", 3 * longest, "b-m1"},
+		{m1, "b-m1", expectationTimeout + time.Second, "a-m1"}, // claimed again a second after the first time
+		{m1, "b-m1", 3 * expectationTimeout, "b-m1"},
 	} {
-		if got := taken.claim(step.name, step.pod, noon.Add(step.at)); got != step.want {
+		if got := taken.take(step.name, step.pod, noon.Add(step.at)); got != step.want {
 			t.Errorf("after %s, %s of %s is held by %s, want %s", step.at, step.name, step.pod, got, step.want)
 		}
 	}
@@ -34,7 +34,7 @@ func TestNamesAreForgotten(t *testing.T) {
 	var taken names
 	for i := range 1000 {
 		name := types.NamespacedName{Namespace: "hpc", Name: fmt.Sprintf("m%d", i)}
-		taken.claim(name, name.Name, noon.Add(time.Duration(i)*longest/10))
+		taken.take(name, name.Name, noon.Add(time.Duration(i)*expectationTimeout/10))
 	}
 	if kept := len(taken.current) + len(taken.previous); kept > 20 {
 		t.Errorf("%d names are remembered", kept)
@@ -44,7 +44,7 @@ func TestNamesAreForgotten(t *testing.T) {
 func TestNodeSetsThatWaitForANameAreKnownOnce(t *testing.T) {
 	var taken names
 	m1, set := types.NamespacedName{Namespace: "hpc", Name: "m1"}, types.NamespacedName{Namespace: "hpc", Name: "b"}
-	taken.claim(m1, "a-m1", noon)
+	taken.take(m1, "a-m1", noon)
 	taken.wait(m1, set)
 	taken.wait(m1, set)
 	if sets := taken.free(m1); len(sets) != 1 || sets[0] != set {
@@ -53,7 +53,7 @@ func TestNodeSetsThatWaitForANameAreKnownOnce(t *testing.T) {
 	if sets := taken.free(m1); len(sets) != 0 {
 		t.Errorf("%v still wait", sets)
 	}
-	if holder := taken.claim(m1, "b-m1", noon); holder != "b-m1" {
+	if holder := taken.take(m1, "b-m1", noon); holder != "b-m1" {
 		t.Errorf("a name that was freed is held by %s", holder)
 	}
 }

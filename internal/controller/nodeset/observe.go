@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/index"
@@ -23,26 +24,27 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// A scope is what a reconcile observes. It is not written to after that. Pods and nodes are the cache's own: they are read, never changed.
+// A scope is what a reconcile observes. It does not change after observe. Pods and Kubernetes nodes are shared with the cache and must
+// not be changed.
 type scope struct {
 	set *slinkyv1beta1.NodeSet
-	// controller is nil when there is none, or when it is being deleted.
+	// controller is nil if it does not exist or is being deleted.
 	controller *slinkyv1beta1.Controller
-	// session is nil when nothing leads to Slurm.
+	// session is nil without a connection to Slurm.
 	session *slurm.Session
-	// template is what new pods are made from; nil when problem says why there is none.
+	// template is for new pods; nil if problem says why there is none.
 	template *corev1.PodTemplateSpec
 	problem  *status.Verdict
 	revision revision
-	// awaited are the GRES that slurmctld has to know before pods are made.
+	// awaited are the GRES that slurmctld must know before pods are created.
 	awaited []string
 	pods    []corev1.Pod
-	// orphans are to be taken over, and strays are pods to be let go.
+	// orphans will be adopted, strays are pods that will be released.
 	orphans, strays []client.Object
 	byName          map[string]*corev1.Pod
 	nodes           map[string]*corev1.Node
-	// pins are the Kubernetes nodes that ordinals are to be on; nil without spec.pinToNode.
-	pins     map[int]string
+	// pins is nil without spec.pinToNode.
+	pins     desired.Pins
 	snapshot plan.Snapshot
 	now      time.Time
 }
@@ -87,7 +89,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		}
 		scope.snapshot.Set.Waived = gone
 	}
-	r.look(scope)
+	r.readMirror(scope)
 	return scope, nil
 }
 
@@ -101,8 +103,8 @@ func (r *Reconciler) observeController(ctx context.Context, scope *scope) error 
 	return nil
 }
 
-// clusterGone reports whether the slurmctld that had the jobs is gone together with its Controller: one outside Kubernetes is not,
-// and one in Kubernetes only when its last pod has terminated.
+// clusterGone reports whether the slurmctld that ran the jobs is gone for good: an external one never is, and one in Kubernetes only
+// when its last pod has terminated.
 func (r *Reconciler) clusterGone(ctx context.Context, scope *scope) (bool, error) {
 	if slices.ContainsFunc(scope.pods, func(pod corev1.Pod) bool { return worker.IsExternal(&pod) }) {
 		return false, nil
@@ -113,7 +115,7 @@ func (r *Reconciler) clusterGone(ctx context.Context, scope *scope) (bool, error
 	return err == nil && len(slurmctlds.Items) == 0, err
 }
 
-// observePods finds the set's own pods, in the order of their ordinals, and those that are to become its own or cease to be.
+// observePods finds the NodeSet's pods, ordered by ordinal, and those to adopt or release.
 func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 	list := &corev1.PodList{}
 	err := index.PodsByNodeSet.List(ctx, r.Client, client.ObjectKeyFromObject(scope.set), list, client.UnsafeDisableDeepCopy)
@@ -127,7 +129,7 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 	selector := labels.SelectorFromSet(naming.Selector(naming.Slurmd, scope.set.Name))
 	own := make([]numbered, 0, len(list.Items)) // pods are large, and sorting copies
 	for i := range list.Items {
-		if pod := &list.Items[i]; scope.claim(pod, selector) {
+		if pod := &list.Items[i]; scope.owns(pod, selector) {
 			own = append(own, numbered{ordinal(pod), pod})
 		}
 	}
@@ -143,7 +145,7 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 	return nil
 }
 
-// observeNodes finds the Kubernetes nodes that pods are on, and in DaemonSet mode all others too.
+// observeNodes finds the Kubernetes nodes of the pods, and in DaemonSet mode all others too.
 func (r *Reconciler) observeNodes(ctx context.Context, scope *scope) error {
 	scope.nodes = map[string]*corev1.Node{}
 	if isDaemonSet(scope.set) {
@@ -156,7 +158,7 @@ func (r *Reconciler) observeNodes(ctx context.Context, scope *scope) error {
 		}
 	}
 	for i := range scope.pods {
-		name := machine(&scope.pods[i])
+		name := kubernetesNode(&scope.pods[i])
 		if _, known := scope.nodes[name]; known || name == "" || isDaemonSet(scope.set) {
 			continue
 		}
@@ -168,14 +170,14 @@ func (r *Reconciler) observeNodes(ctx context.Context, scope *scope) error {
 			return err
 		}
 	}
-	scope.snapshot.Machines = make(map[string]plan.Machine, len(scope.nodes))
+	scope.snapshot.KubernetesNodes = make(map[string]plan.KubernetesNode, len(scope.nodes))
 	for name, node := range scope.nodes {
-		scope.snapshot.Machines[name] = planMachine(scope.set, scope.template, node)
+		scope.snapshot.KubernetesNodes[name] = planKubernetesNode(scope.set, scope.template, node)
 	}
 	return nil
 }
 
-// withheld is why no pod can be created; empty when they can.
+// withheld returns why no pod can be created; empty if pods can.
 func withheld(scope *scope) string {
 	switch {
 	case scope.problem != nil:
@@ -189,14 +191,14 @@ func withheld(scope *scope) string {
 	}
 }
 
-// wanted is how many pods the set is to have.
+// wanted returns how many pods the NodeSet should have.
 func wanted(scope *scope) int {
 	if !isDaemonSet(scope.set) {
 		return replicas(scope.set)
 	}
 	count := 0
-	for _, machine := range scope.snapshot.Machines {
-		if machine.Wanted {
+	for _, node := range scope.snapshot.KubernetesNodes {
+		if node.Wanted {
 			count++
 		}
 	}

@@ -25,15 +25,15 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/retry"
 )
 
-// orphaning tells whether a NodeSet is being deleted without what it owns: nothing of that is to be touched.
+// orphaning reports whether a NodeSet is being deleted with --cascade=orphan: its pods must not be touched.
 func orphaning(set *slinkyv1beta1.NodeSet) bool {
 	return set.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(set, metav1.FinalizerOrphanDependents)
 }
 
-// claim tells whether a pod is the set's own, and notes those that are to become so or cease to be. What has the labels of a NodeSet
-// and belongs to nobody is taken over, such as what was left when a NodeSet of that name was deleted with --cascade=orphan. A pod
-// that has lost the labels is let go, as it is.
-func (s *scope) claim(pod *corev1.Pod, selector labels.Selector) (own bool) {
+// owns reports whether a pod belongs to the NodeSet, and collects those to adopt or release. An object with the labels of the NodeSet
+// and without an owner is adopted, such as the orphans of an earlier NodeSet of the same name. A pod that has lost the labels is
+// released unchanged.
+func (s *scope) owns(pod *corev1.Pod, selector labels.Selector) (own bool) {
 	matches := selector.Matches(labels.Set(pod.Labels))
 	switch {
 	case metav1.IsControlledBy(pod, s.set) && matches:
@@ -47,16 +47,16 @@ func (s *scope) claim(pod *corev1.Pod, selector labels.Selector) (own bool) {
 	return false
 }
 
-// named tells whether a pod has a name that the set gives, and is a node of the set's cluster.
+// named reports whether a pod has a name of this NodeSet, and belongs to its cluster.
 func named(set *slinkyv1beta1.NodeSet, pod *corev1.Pod) bool {
-	name := naming.NodeWorkerPod(set, machine(pod))
+	name := naming.NodeWorkerPod(set, kubernetesNode(pod))
 	if !isDaemonSet(set) {
 		name = naming.WorkerPod(set, ordinal(pod))
 	}
 	return pod.Name == name && pod.Labels[naming.LabelController] == set.Spec.ControllerRef.Name
 }
 
-// observeOrphans finds what else than pods is to be taken over.
+// observeOrphans finds objects other than pods to adopt.
 func (r *Reconciler) observeOrphans(ctx context.Context, scope *scope) error {
 	if scope.set.DeletionTimestamp != nil {
 		return nil
@@ -81,7 +81,7 @@ func (r *Reconciler) observeOrphans(ctx context.Context, scope *scope) error {
 	return nil
 }
 
-// settleOwners lets pods go and takes objects over. What is to become of them is decided when the cache shows whose they are.
+// settleOwners releases pods and adopts objects. Decisions about them follow when the cache shows their owners.
 func (r *Reconciler) settleOwners(ctx context.Context, scope *scope) (ctrl.Result, error) {
 	err := errors.Join(r.release(ctx, scope), r.adopt(ctx, scope))
 	if err != nil {
@@ -92,15 +92,15 @@ func (r *Reconciler) settleOwners(ctx context.Context, scope *scope) (ctrl.Resul
 }
 
 func (r *Reconciler) release(ctx context.Context, scope *scope) error {
-	return evenly(ctx, len(scope.strays), marksAtOnce, func(index int) error {
+	return inParallel(ctx, len(scope.strays), parallelUpdates, func(index int) error {
 		stray := scope.strays[index]
 		others := slices.DeleteFunc(slices.Clone(stray.GetOwnerReferences()), func(owner metav1.OwnerReference) bool { return owner.UID == scope.set.UID })
-		return r.setOwners(ctx, "letting go of", stray, others)
+		return r.setOwners(ctx, "releasing", stray, others)
 	})
 }
 
-// adopt takes objects over. The cache may not show yet that the NodeSet is being deleted, or is another one of the same name: the
-// API server is asked first.
+// adopt adopts objects. It reads the NodeSet from the API server first: the cache may not show yet that it is being deleted, or is
+// another one of the same name.
 func (r *Reconciler) adopt(ctx context.Context, scope *scope) error {
 	if len(scope.orphans) == 0 {
 		return nil
@@ -113,15 +113,15 @@ func (r *Reconciler) adopt(ctx context.Context, scope *scope) error {
 		return nil
 	}
 	reference := *metav1.NewControllerRef(live, slinkyv1beta1.SchemeGroupVersion.WithKind("NodeSet"))
-	return evenly(ctx, len(scope.orphans), marksAtOnce, func(index int) error {
+	return inParallel(ctx, len(scope.orphans), parallelUpdates, func(index int) error {
 		orphan := scope.orphans[index]
-		return r.setOwners(ctx, "taking over", orphan, append(slices.Clone(orphan.GetOwnerReferences()), reference))
+		return r.setOwners(ctx, "adopting", orphan, append(slices.Clone(orphan.GetOwnerReferences()), reference))
 	})
 }
 
-// setOwners says whose an object is, if it is as it was when it was looked at; otherwise it is looked at again.
+// setOwners replaces the ownerReferences of an object, unless it has changed since it was read.
 func (r *Reconciler) setOwners(ctx context.Context, doing string, object client.Object, owners []metav1.OwnerReference) error {
-	written, _ := object.DeepCopyObject().(client.Object) // the cache's own must not be written to
+	written, _ := object.DeepCopyObject().(client.Object) // the one in the cache must not be changed
 	written.SetOwnerReferences(owners)
 	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
 	err := r.Client.Patch(ctx, written, patch, client.FieldOwner(naming.ManagedBy))

@@ -3,21 +3,9 @@ package nodeset
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 )
-
-func TestTheStatusShowsTheFirstPins(t *testing.T) {
-	if shown := pinned(&scope{}); shown != nil {
-		t.Errorf("without pins it shows %v", shown)
-	}
-	is := &scope{pins: map[int]string{0: "m1", slinkyv1beta1.MaxOrdinalToNode - 1: "m2", slinkyv1beta1.MaxOrdinalToNode: "m3"}}
-	if diff := cmp.Diff(map[string]string{"0": "m1", "999": "m2"}, pinned(is)); diff != "" {
-		t.Error(diff)
-	}
-}
 
 func TestPinsAreReadAsFarAsOrdinalsGo(t *testing.T) {
 	tests := map[string]struct {

@@ -25,20 +25,20 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// A revision is what pods are made from at a time. Pods carry its hash, so that those of an older one are known.
+// A revision is a version of what shapes pods. Pods carry its hash, which identifies those of an older one.
 type revision struct {
 	hash       string
 	data       []byte
 	collisions *int32
-	// history are all revisions that are kept; live is this one among them, nil when it is new.
+	// history are all stored revisions; live is this one among them, nil if it is new.
 	history []appsv1.ControllerRevision
 	live    *appsv1.ControllerRevision
 }
 
-// origin is what shapes pods, and nothing else: what is not in here can change without a pod being replaced. It leaves out how
-// this version of the operator builds pods on purpose, so that an upgrade of the operator replaces none.
+// origin is what shapes pods, and nothing else: other changes replace no pod. It excludes on purpose how this version of the operator
+// builds pods, so that an upgrade of the operator replaces none.
 type origin struct {
-	// Spec is the part of the NodeSet's spec; putting it back is a roll-back.
+	// Spec is the part of the NodeSet's spec; restoring it is a rollback.
 	Spec podshape.NodeSet `json:"spec"`
 	// Image, Endpoints and SlurmKey come from elsewhere.
 	Image     string                           `json:"image"`
@@ -46,7 +46,7 @@ type origin struct {
 	SlurmKey  slinkyv1beta1.SecretKeyReference `json:"slurmKey"`
 }
 
-// observeRevision builds what new pods are made from, and finds it among the revisions that are kept.
+// observeRevision builds the template of new pods, and finds its revision among the stored ones.
 func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	set := scope.set
 	list := &appsv1.ControllerRevisionList{}
@@ -54,7 +54,9 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	if err != nil {
 		return err
 	}
-	scope.revision.history = slices.DeleteFunc(list.Items, func(kept appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&kept, set) })
+	scope.revision.history = slices.DeleteFunc(list.Items, func(stored appsv1.ControllerRevision) bool {
+		return !metav1.IsControlledBy(&stored, set)
+	})
 	slices.SortFunc(scope.revision.history, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
 	scope.revision.hash, scope.revision.collisions = set.Status.NodeSetHash, set.Status.CollisionCount
 	if scope.controller == nil {
@@ -70,7 +72,7 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	template, err := worker.Template(all)
 	if err != nil {
 		scope.problem = status.Problem(slinkyv1beta1.ReasonInvalidSpec, "%s", err.Error())
-		return nil // the status says it
+		return nil // the status reports it
 	}
 	scope.template = &template
 	return scope.revision.find(set, origin{
@@ -79,8 +81,8 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	})
 }
 
-// slurmKey selects the key that the cluster's daemons share. It may come from the Accounting: while that is away, nothing is said
-// about the key, because a pod with another one would not be let in.
+// slurmKey returns the key that the cluster's daemons share. It may come from the Accounting: without that the key is unknown, and a
+// pod with another key would be refused.
 func (r *Reconciler) slurmKey(ctx context.Context, scope *scope) (slinkyv1beta1.SecretKeyReference, error) {
 	var accounting *slinkyv1beta1.Accounting
 	if ref := scope.controller.Spec.AccountingRef; ref != nil {
@@ -97,7 +99,7 @@ func (r *Reconciler) slurmKey(ctx context.Context, scope *scope) (slinkyv1beta1.
 	return naming.ControllerKeys(scope.controller, accounting).Slurm, nil
 }
 
-// find gives the revision its name. Should another one of that name be kept, the number of collisions makes it another name.
+// find sets the hash of the revision. If another stored revision has the same name, the number of collisions changes the hash.
 func (v *revision) find(set *slinkyv1beta1.NodeSet, from origin) error {
 	data, err := canonical(from)
 	if err != nil {
@@ -118,8 +120,8 @@ func (v *revision) find(set *slinkyv1beta1.NodeSet, from origin) error {
 	}
 }
 
-// canonical is how the API server itself would write something. It must find nothing to change in the data of a revision, which is
-// immutable, when somebody patches the rest: Kubernetes' garbage collector could not take an owner away.
+// canonical encodes as the API server does. It must find nothing to change in the data of a revision, which is immutable, when the rest
+// is patched: otherwise the garbage collector could not remove an ownerReference.
 func canonical(from origin) ([]byte, error) {
 	data, err := json.Marshal(from)
 	if err != nil {
@@ -146,32 +148,32 @@ func hash(data []byte, collisions *int32) string {
 
 func revisionName(set *slinkyv1beta1.NodeSet, hash string) string { return set.Name + "-" + hash }
 
-// keepRevision keeps the current revision as the newest, and as many older ones as are to be kept and those that pods have.
-func (r *Reconciler) keepRevision(ctx context.Context, scope *scope) error {
-	is := &scope.revision
+// storeRevision stores the current revision as the newest, and deletes old ones beyond the limit that no pod uses.
+func (r *Reconciler) storeRevision(ctx context.Context, scope *scope, result *outcome) error {
+	current := &scope.revision
 	if scope.template == nil {
 		return nil
 	}
 	newest := int64(0)
-	if len(is.history) > 0 {
-		newest = is.history[len(is.history)-1].Revision
+	if len(current.history) > 0 {
+		newest = current.history[len(current.history)-1].Revision
 	}
 	switch {
-	case is.live == nil:
-		if err := r.createRevision(ctx, scope, newest+1); err != nil {
+	case current.live == nil:
+		if err := r.createRevision(ctx, scope, newest+1, result); err != nil {
 			return err
 		}
-	case is.live.Revision != newest: // a roll-back
+	case current.live.Revision != newest: // a rollback
 		patch := fmt.Appendf(nil, `{"revision":%d}`, newest+1)
-		live := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: is.live.Namespace, Name: is.live.Name}}
+		live := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: current.live.Namespace, Name: current.live.Name}}
 		if err := r.Client.Patch(ctx, live, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner(naming.ManagedBy)); err != nil {
-			return fmt.Errorf("making revision %s the newest: %w", is.live.Name, err)
+			return fmt.Errorf("making revision %s the newest: %w", current.live.Name, err)
 		}
 	}
-	return r.forgetRevisions(ctx, scope)
+	return r.deleteOldRevisions(ctx, scope)
 }
 
-func (r *Reconciler) createRevision(ctx context.Context, scope *scope, number int64) error {
+func (r *Reconciler) createRevision(ctx context.Context, scope *scope, number int64, result *outcome) error {
 	set := scope.set
 	created := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -188,28 +190,28 @@ func (r *Reconciler) createRevision(ctx context.Context, scope *scope, number in
 		if bytes.Equal(live.Data.Raw, created.Data.Raw) {
 			return nil // the cache is behind
 		}
-		scope.revision.collisions = new(deref(scope.revision.collisions) + 1) // which the status keeps, and gives it another name
+		result.collisions = new(deref(scope.revision.collisions) + 1) // the status stores it, and the next hash differs
 	}
-	return fmt.Errorf("keeping revision %s: %w", created.Name, err)
+	return fmt.Errorf("storing revision %s: %w", created.Name, err)
 }
 
-// forgetRevisions deletes the oldest revisions that nothing needs.
-func (r *Reconciler) forgetRevisions(ctx context.Context, scope *scope) error {
+// deleteOldRevisions deletes the oldest unused revisions beyond the limit.
+func (r *Reconciler) deleteOldRevisions(ctx context.Context, scope *scope) error {
 	used := map[string]bool{scope.revision.hash: true}
 	for i := range scope.snapshot.Pods {
 		used[scope.snapshot.Pods[i].Revision] = true
 	}
-	var spare []*appsv1.ControllerRevision
+	var unused []*appsv1.ControllerRevision
 	for i := range scope.revision.history {
-		kept := &scope.revision.history[i]
-		if !used[kept.Name[len(scope.set.Name)+1:]] && kept.DeletionTimestamp == nil {
-			spare = append(spare, kept)
+		stored := &scope.revision.history[i]
+		if !used[stored.Name[len(scope.set.Name)+1:]] && stored.DeletionTimestamp == nil {
+			unused = append(unused, stored)
 		}
 	}
 	limit := int(deref(scope.set.Spec.RevisionHistoryLimit))
-	for _, old := range spare[:max(len(spare)-limit, 0)] {
+	for _, old := range unused[:max(len(unused)-limit, 0)] {
 		if err := r.Client.Delete(ctx, old, client.Preconditions{UID: &old.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("forgetting revision %s: %w", old.Name, err)
+			return fmt.Errorf("deleting revision %s: %w", old.Name, err)
 		}
 	}
 	return nil

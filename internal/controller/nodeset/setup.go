@@ -44,8 +44,7 @@ const Name = "nodeset"
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 
-// SetupWithManager watches NodeSets, what they own, the Kubernetes nodes, the Controllers with their Accountings, and Slurm
-// itself.
+// SetupWithManager watches NodeSets, the objects that they own, Kubernetes nodes, Controllers with their Accountings, and Slurm itself.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
@@ -65,7 +64,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&corev1.ConfigMap{}).
 		Owns(&appsv1.ControllerRevision{}).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.setsOnMachine), builder.WithPredicates(machineChanged)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.setsOnKubernetesNode), builder.WithPredicates(kubernetesNodeChanged)).
 		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.NodeSetsByController), builder.WithPredicates(controllerChanged)).
 		Watches(&corev1.Pod{}, index.PodHandler(r.Client, naming.Slurmctld, index.NodeSetsByController), builder.WithPredicates(onlyDeletions)).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting, index.NodeSetsByController), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -75,14 +74,14 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 
 type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// settle is how long changes of pods are collected: they come by the hundred, and each reconcile looks at all pods.
-const settle = 200 * time.Millisecond
+// podEventDelay is how long events of pods are collected: they come by the hundred, and each reconcile reads all pods.
+const podEventDelay = 200 * time.Millisecond
 
-// podChanged enqueues the NodeSets that pods belong to, or may be taken over by, a little later.
+// podChanged enqueues the NodeSets that own pods, or may adopt them, after a delay.
 func podChanged(queue workQueue, pods ...client.Object) {
 	for _, pod := range pods {
 		for _, request := range index.PodsByNodeSet.Names(pod) {
-			queue.AddAfter(request, settle)
+			queue.AddAfter(request, podEventDelay)
 		}
 	}
 }
@@ -91,12 +90,12 @@ func podChanged(queue workQueue, pods ...client.Object) {
 func (r *Reconciler) nameFreed(queue workQueue, pod client.Object) {
 	for _, name := range index.PodsBySlurmNode.Names(pod) {
 		for _, set := range r.names.free(name.NamespacedName) {
-			queue.AddAfter(reconcile.Request{NamespacedName: set}, settle)
+			queue.AddAfter(reconcile.Request{NamespacedName: set}, podEventDelay)
 		}
 	}
 }
 
-// controllerChanged lets through another spec, and another configuration that slurmctld runs with, which new pods may wait for.
+// controllerChanged passes changes of the spec, and of the configuration that slurmctld runs with, for which pods may wait.
 var controllerChanged = predicate.Funcs{
 	UpdateFunc: func(update event.UpdateEvent) bool {
 		before, ok := update.ObjectOld.(*slinkyv1beta1.Controller)
@@ -105,14 +104,14 @@ var controllerChanged = predicate.Funcs{
 	},
 }
 
-// onlyDeletions lets through nothing else. A NodeSet that is deleted after its Controller waits for the end of slurmctld.
+// onlyDeletions passes deletions alone. A NodeSet that is deleted after its Controller waits until slurmctld has terminated.
 var onlyDeletions = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
-// machineChanged lets through what a NodeSet has a use for, and keeps out heartbeats.
-var machineChanged = predicate.Funcs{
+// kubernetesNodeChanged passes changes that concern NodeSets, and no heartbeats.
+var kubernetesNodeChanged = predicate.Funcs{
 	UpdateFunc: func(update event.UpdateEvent) bool {
 		before, ok := update.ObjectOld.(*corev1.Node)
 		after, same := update.ObjectNew.(*corev1.Node)
@@ -126,12 +125,12 @@ var machineChanged = predicate.Funcs{
 	},
 }
 
-// setsOnMachine enqueues the NodeSets with a pod on a Kubernetes node, and all those that may want one there.
-func (r *Reconciler) setsOnMachine(ctx context.Context, machine client.Object) []reconcile.Request {
-	sets := r.setsOfPods(ctx, index.PodsByMachine, types.NamespacedName{Name: machine.GetName()})
+// setsOnKubernetesNode enqueues the NodeSets with a pod on a Kubernetes node, and all in DaemonSet mode.
+func (r *Reconciler) setsOnKubernetesNode(ctx context.Context, node client.Object) []reconcile.Request {
+	sets := r.setsOfPods(ctx, index.PodsByMachine, types.NamespacedName{Name: node.GetName()})
 	all := &slinkyv1beta1.NodeSetList{}
 	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return slices.Collect(maps.Keys(sets)) // never: the cache answers
+		return slices.Collect(maps.Keys(sets)) // unreachable: the cache answers
 	}
 	for i := range all.Items {
 		if isDaemonSet(&all.Items[i]) {
@@ -141,12 +140,12 @@ func (r *Reconciler) setsOnMachine(ctx context.Context, machine client.Object) [
 	return slices.Collect(maps.Keys(sets))
 }
 
-// setsOfPods are the NodeSets whose pods refer to something.
+// setsOfPods returns the NodeSets whose pods refer to an object.
 func (r *Reconciler) setsOfPods(ctx context.Context, reference index.Reference, referenced types.NamespacedName) map[reconcile.Request]bool {
 	sets := map[reconcile.Request]bool{}
 	pods := &corev1.PodList{}
 	if err := reference.List(ctx, r.Client, referenced, pods, client.UnsafeDisableDeepCopy); err != nil {
-		panic(err) // the cache answers, so this is a missing index: a mistake of ours that every test shows
+		panic(err) // a missing index, which every test shows: the cache itself always answers
 	}
 	for i := range pods.Items {
 		if set, slurmd := naming.Instance(naming.Slurmd, pods.Items[i].Labels); slurmd {
@@ -156,7 +155,7 @@ func (r *Reconciler) setsOfPods(ctx context.Context, reference index.Reference, 
 	return sets
 }
 
-// watchPool enqueues the NodeSets whose Slurm nodes have changed, or whose cluster has come or gone.
+// watchPool enqueues the NodeSets whose Slurm nodes changed, or whose cluster connected or disconnected.
 func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
 	go r.Pool.Subscribe().Follow(ctx, func(events []slurm.Event) {
 		sets := map[reconcile.Request]bool{}

@@ -1,6 +1,7 @@
 package nodeset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -18,7 +19,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// report writes the status, which follows from what was observed, what was decided and what came of it.
+// report writes the status, a function of the observation, the plan and its outcome.
 func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, result outcome) error {
 	set, counts := scope.set, count(scope, next)
 	conditions := status.NewConditions(set.Generation, set.Status.Conditions, metav1.NewTime(scope.now))
@@ -34,7 +35,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 		WithDesired(counts.desired).WithReplicas(counts.pods).WithUpdatedReplicas(counts.updated).WithReadyReplicas(counts.ready).
 		WithAvailableReplicas(counts.available).WithUnavailableReplicas(max(counts.desired-counts.available, 0)).
 		WithSlurmIdle(counts.idle).WithSlurmAllocated(counts.allocated).WithSlurmDown(counts.down).WithSlurmDrain(counts.drain)
-	is.CollisionCount, is.OrdinalToNode = scope.revision.collisions, pinned(scope)
+	is.CollisionCount, is.OrdinalToNode = cmp.Or(result.collisions, scope.revision.collisions), scope.pins.Status()
 	is.Conditions = conditions.Configuration()
 	r.Metrics.waiting(set, next)
 	return r.Status.Write(ctx, set, conditions, is)
@@ -59,9 +60,9 @@ func count(scope *scope, next *plan.Plan) counts {
 				is.available++
 			}
 		}
-		is.addNode(scope.snapshot.Slurm, pod.Node)
+		is.addNode(scope.snapshot.Slurm, pod.SlurmNode)
 	}
-	if before := &scope.set.Status; scope.snapshot.Slurm == nil { // as after a restart of the operator: what was known last stays
+	if before := &scope.set.Status; scope.snapshot.Slurm == nil { // as after a restart of the operator: the last known numbers stay
 		is.idle, is.allocated, is.down, is.drain = before.SlurmIdle, before.SlurmAllocated, before.SlurmDown, before.SlurmDrain
 	}
 	return is
@@ -89,14 +90,14 @@ func (c *counts) addNode(snapshot *slurm.Snapshot, name string) {
 	}
 }
 
-// judge says how the set does, worst first.
+// judge returns the verdict on the NodeSet, worst first.
 func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.Verdict {
 	for _, verdict := range []func() (status.Verdict, bool){
 		func() (status.Verdict, bool) { return obstacle(scope, failure) },
 		func() (status.Verdict, bool) { return leaving(scope, next) },
 		func() (status.Verdict, bool) { return scalingIn(counts) },
 		func() (status.Verdict, bool) { return awaiting(scope, counts) },
-		func() (status.Verdict, bool) { return coming(scope, next, counts) },
+		func() (status.Verdict, bool) { return starting(scope, next, counts) },
 	} {
 		if found, decided := verdict(); decided {
 			return found
@@ -114,7 +115,7 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 	}
 }
 
-// obstacle is what keeps the operator from its work.
+// obstacle is about errors and invalid specs.
 func obstacle(scope *scope, failure error) (status.Verdict, bool) {
 	switch refusal, refused := child.Refusal(failure); {
 	case refused:
@@ -128,11 +129,11 @@ func obstacle(scope *scope, failure error) (status.Verdict, bool) {
 	}
 }
 
-// leaving is about pods that are to go.
+// leaving is about pods that wait for their deletion.
 func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
 	if scope.set.DeletionTimestamp != nil {
 		if len(next.Waits) == 0 {
-			return status.Working(slinkyv1beta1.ReasonDeleting, "%d pods are going", len(scope.pods)), true
+			return status.Working(slinkyv1beta1.ReasonDeleting, "%d pods are being deleted", len(scope.pods)), true
 		}
 		return status.Working(slinkyv1beta1.ReasonDeleting, "%s; to delete them nevertheless, and lose their jobs, annotate the NodeSet with %s=true",
 			waiting(next.Waits), slinkyv1beta1.AnnotationDeleteWithoutDrain), true
@@ -157,7 +158,7 @@ func scalingIn(counts counts) (status.Verdict, bool) {
 	return status.Working(slinkyv1beta1.ReasonScalingIn, "%s being deleted", plural(int(excess), "pod")), excess > 0
 }
 
-// awaiting is about pods that cannot be made yet.
+// awaiting is about pods that cannot be created yet.
 func awaiting(scope *scope, counts counts) (status.Verdict, bool) {
 	if len(scope.awaited) == 0 || counts.pods >= counts.desired {
 		return status.Verdict{}, false
@@ -166,16 +167,16 @@ func awaiting(scope *scope, counts counts) (status.Verdict, bool) {
 		counts.pods, counts.desired, strings.Join(scope.awaited, ", ")), true
 }
 
-// coming is about pods that are to come up.
-func coming(scope *scope, next *plan.Plan, counts counts) (status.Verdict, bool) {
+// starting is about pods that have yet to start.
+func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, bool) {
 	var unready []corev1.Pod
 	var overdue []string
 	for i := range scope.pods {
 		if pod := &scope.snapshot.Pods[i]; pod.ReadySince.IsZero() {
 			unready = append(unready, scope.pods[i])
 		} else if scope.snapshot.Answers && scope.snapshot.Slurm != nil && !pod.Terminating {
-			if _, known := scope.snapshot.Slurm.Node(pod.Node); !known && !pod.Started.IsZero() && scope.now.Sub(pod.Started) > scope.snapshot.Set.Registration {
-				overdue = append(overdue, pod.Node)
+			if _, known := scope.snapshot.Slurm.Node(pod.SlurmNode); !known && !pod.Started.IsZero() && scope.now.Sub(pod.Started) > scope.snapshot.Set.Registration {
+				overdue = append(overdue, pod.SlurmNode)
 			}
 		}
 	}
@@ -199,7 +200,7 @@ func coming(scope *scope, next *plan.Plan, counts counts) (status.Verdict, bool)
 	}
 }
 
-// progress says how far an update is.
+// progress describes how far an update is.
 func progress(next *plan.Plan) string {
 	text := fmt.Sprintf("%d of %d pods are up to date", next.Updated, next.Updated+next.Outdated)
 	if waits := waitsFor(next, plan.Updating); len(waits) > 0 {
@@ -218,26 +219,26 @@ func waitsFor(next *plan.Plan, cause plan.Cause) []plan.Wait {
 	return found
 }
 
-// told is how many of those that are waited for are told of.
-const told = 3
+// namedWaits is how many waiting pods a message describes.
+const namedWaits = 3
 
-// waiting says what pods wait for.
+// waiting describes what pods wait for.
 func waiting(waits []plan.Wait) string {
-	texts := make([]string, 0, told)
-	for _, wait := range waits[:min(told, len(waits))] {
+	texts := make([]string, 0, namedWaits)
+	for _, wait := range waits[:min(namedWaits, len(waits))] {
 		texts = append(texts, wait.Hold.Why)
 	}
 	text := fmt.Sprintf("waiting for %d nodes: %s", len(waits), strings.Join(texts, "; "))
 	if len(waits) == 1 {
 		text = "waiting for 1 node: " + texts[0]
 	}
-	if more := len(waits) - told; more > 0 {
+	if more := len(waits) - namedWaits; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
 }
 
-// reachable says whether Slurm can be asked.
+// reachable sets whether slurmctld answers.
 func reachable(scope *scope, conditions *status.Conditions) {
 	set := func(is metav1.ConditionStatus, reason, message string) {
 		conditions.Set(slinkyv1beta1.ConditionSlurmReachable, is, reason, "%s", message)
@@ -252,11 +253,11 @@ func reachable(scope *scope, conditions *status.Conditions) {
 	}
 }
 
-// scaledIn says whether pods have yet to go.
+// scaledIn sets whether pods in excess have yet to be deleted.
 func scaledIn(next *plan.Plan, conditions *status.Conditions) {
 	waits := append(waitsFor(next, plan.ScaleIn), waitsFor(next, plan.Deletion)...)
 	if len(waits) == 0 {
-		conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionTrue, slinkyv1beta1.ReasonNoExcess, "no pod has to go")
+		conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionTrue, slinkyv1beta1.ReasonNoExcess, "no pods in excess")
 		return
 	}
 	reason := slinkyv1beta1.ReasonDraining
@@ -266,7 +267,7 @@ func scaledIn(next *plan.Plan, conditions *status.Conditions) {
 	conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, reason, "%s", waiting(waits))
 }
 
-// updating says whether pods are of an older revision, and what becomes of them.
+// updating sets whether an update is in progress.
 func updating(scope *scope, next *plan.Plan, result outcome, conditions *status.Conditions) {
 	set := func(is metav1.ConditionStatus, reason, format string, arguments ...any) {
 		conditions.Set(slinkyv1beta1.ConditionUpdateInProgress, is, reason, format, arguments...)
@@ -286,7 +287,7 @@ func updating(scope *scope, next *plan.Plan, result outcome, conditions *status.
 	}
 }
 
-// scheduled says when pods are replaced.
+// scheduled describes when pods are replaced.
 func scheduled(scope *scope, next *plan.Plan, unreserved string) string {
 	window := scope.set.Spec.UpdateStrategy.ScheduledUpdate
 	start, end := window.StartTime.Time, window.StartTime.Add(window.Duration.Duration)
@@ -298,4 +299,19 @@ func scheduled(scope *scope, next *plan.Plan, unreserved string) string {
 		text += "; " + unreserved
 	}
 	return text
+}
+
+// topologyApplied sets whether all Slurm nodes have the topology that their Kubernetes nodes ask for.
+func topologyApplied(result *placement, conditions *status.Conditions) {
+	set := func(is metav1.ConditionStatus, reason, format string, arguments ...any) {
+		conditions.Set(slinkyv1beta1.ConditionTopologyApplied, is, reason, format, arguments...)
+	}
+	switch {
+	case result == nil:
+		set(metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "Slurm was not asked")
+	case result.misplaced > 0:
+		set(metav1.ConditionFalse, result.reason, "%d nodes are not in their place: %s", result.misplaced, result.why)
+	default:
+		set(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected, "no Kubernetes node names another place than Slurm has")
+	}
 }

@@ -24,7 +24,7 @@ func twoNodes() *scope {
 		Set: plan.Set{Replicas: 2, Registration: 5 * time.Minute, Update: plan.Update{Replace: true, MaxUnavailable: 1}},
 	}
 	for _, name := range []string{"gpu-0", "gpu-1"} {
-		is.snapshot.Pods = append(is.snapshot.Pods, plan.Pod{Name: name, Node: name, Started: noon.Add(-time.Hour), ReadySince: noon.Add(-time.Hour)})
+		is.snapshot.Pods = append(is.snapshot.Pods, plan.Pod{Name: name, SlurmNode: name, Started: noon.Add(-time.Hour), ReadySince: noon.Add(-time.Hour)})
 		is.snapshot.Slurm.Nodes = append(is.snapshot.Slurm.Nodes, &slurm.Node{Name: name, State: slurm.StateIdle})
 	}
 	return is

@@ -23,7 +23,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// planSet is what a spec asks for, in the words of a plan. Percentages of maxUnavailable are of desired pods.
+// planSet converts a spec for package plan. Percentages of maxUnavailable refer to the desired pods.
 func planSet(set *slinkyv1beta1.NodeSet, revision string, desired int, now time.Time) plan.Set {
 	return plan.Set{
 		Name: set.Name, UID: string(set.UID),
@@ -36,13 +36,13 @@ func planSet(set *slinkyv1beta1.NodeSet, revision string, desired int, now time.
 	}
 }
 
-// prunePolicies has the policies in the words of a plan. Objects that are older than the default have none.
+// prunePolicies converts policies for package plan. Objects from before the default have none.
 var prunePolicies = map[slinkyv1beta1.PrunePolicy]plan.PrunePolicy{
 	"": plan.PruneNever, slinkyv1beta1.PruneNever: plan.PruneNever,
 	slinkyv1beta1.PruneScaledIn: plan.PruneScaledIn, slinkyv1beta1.PruneNodeNotFound: plan.PruneAll,
 }
 
-// defaultRegistration is the default of spec.registrationTimeout, for objects that are older than the field.
+// defaultRegistration is the default of spec.registrationTimeout, for objects from before the field.
 const defaultRegistration = 5 * time.Minute
 
 func isDaemonSet(set *slinkyv1beta1.NodeSet) bool {
@@ -56,7 +56,7 @@ func replicas(set *slinkyv1beta1.NodeSet) int {
 	return int(*set.Spec.Replicas)
 }
 
-// planUpdate says whether pods are replaced now, and how many may be unavailable meanwhile.
+// planUpdate returns whether pods are replaced now, and how many may be unavailable meanwhile.
 func planUpdate(set *slinkyv1beta1.NodeSet, desired int, now time.Time) plan.Update {
 	strategy := set.Spec.UpdateStrategy
 	switch strategy.Type {
@@ -72,7 +72,7 @@ func planUpdate(set *slinkyv1beta1.NodeSet, desired int, now time.Time) plan.Upd
 	}
 	most, err := intstr.GetScaledValueFromIntOrPercent(&share, desired, true)
 	if err != nil {
-		most = 1 // the API server lets no such value through
+		most = 1 // unreachable: the API server refuses such values
 	}
 	return plan.Update{Replace: true, MaxUnavailable: max(most, 1)}
 }
@@ -85,10 +85,10 @@ func inWindow(window *slinkyv1beta1.NodeSetScheduledUpdate, now time.Time) bool 
 	return !now.Before(start) && now.Before(start.Add(window.Duration.Duration))
 }
 
-// planPod is a pod in the words of a plan.
+// planPod converts a pod for package plan.
 func planPod(pod *corev1.Pod) plan.Pod {
 	is := plan.Pod{
-		Name: pod.Name, UID: string(pod.UID), Ordinal: ordinal(pod), Node: worker.SlurmName(pod), Machine: machine(pod),
+		Name: pod.Name, UID: string(pod.UID), Ordinal: ordinal(pod), SlurmNode: worker.SlurmName(pod), KubernetesNode: kubernetesNode(pod),
 		Revision: pod.Labels[appsv1.ControllerRevisionHashLabelKey], Created: pod.CreationTimestamp.Time,
 		Unplaced: pod.Spec.NodeName == "", Terminating: pod.DeletionTimestamp != nil,
 		Ended:    pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
@@ -121,7 +121,7 @@ func planPod(pod *corev1.Pod) plan.Pod {
 	return is
 }
 
-// ordinal is the number of a pod; -1 in DaemonSet mode.
+// ordinal returns the ordinal of a pod; -1 in DaemonSet mode.
 func ordinal(pod *corev1.Pod) int {
 	if ordinal, numbered := worker.Ordinal(pod); numbered {
 		return ordinal
@@ -129,8 +129,8 @@ func ordinal(pod *corev1.Pod) int {
 	return -1
 }
 
-// machine is the Kubernetes node that a pod is on, or has to be on; empty while that is open.
-func machine(pod *corev1.Pod) string {
+// kubernetesNode returns the Kubernetes node that a pod runs on, or is bound to; empty if neither.
+func kubernetesNode(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return pod.Spec.NodeName
 	}
@@ -148,49 +148,50 @@ func machine(pod *corev1.Pod) string {
 	return ""
 }
 
-// planMachine is a Kubernetes node in the words of a plan. The template says which of them want a pod in DaemonSet mode.
-func planMachine(set *slinkyv1beta1.NodeSet, template *corev1.PodTemplateSpec, node *corev1.Node) plan.Machine {
-	machine := plan.Machine{Node: worker.OnNode(set, node).SlurmName, Drain: machineDrain(set, node)}
+// planKubernetesNode converts a Kubernetes node for package plan. In DaemonSet mode the template decides whether it gets a pod.
+func planKubernetesNode(set *slinkyv1beta1.NodeSet, template *corev1.PodTemplateSpec, node *corev1.Node) plan.KubernetesNode {
+	planned := plan.KubernetesNode{SlurmNode: worker.OnNode(set, node).SlurmName, Drain: kubernetesNodeDrain(set, node)}
 	if isDaemonSet(set) {
-		// Without a template it is not known which nodes fit, and no pod has to leave for that.
-		machine.Selected = template == nil || selects(&template.Spec, node)
-		machine.Stays = machine.Selected && (template == nil || tolerates(&template.Spec, node, evicts))
-		machine.Wanted = machine.Selected && node.DeletionTimestamp == nil && (template == nil || tolerates(&template.Spec, node, repels))
+		// Without a template it is unknown which Kubernetes nodes match, and no pod is removed for that.
+		planned.Selected = template == nil || selects(&template.Spec, node)
+		planned.Stays = planned.Selected && (template == nil || tolerates(&template.Spec, node, evicts))
+		planned.Wanted = planned.Selected && node.DeletionTimestamp == nil && (template == nil || tolerates(&template.Spec, node, repels))
 	}
-	return machine
+	return planned
 }
 
-// selects reports whether node selector and affinity of a template match a node.
+// selects reports whether the nodeSelector and affinity of a template match a Kubernetes node.
 func selects(spec *corev1.PodSpec, node *corev1.Node) bool {
 	match, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}).Match(node)
 	return err == nil && match
 }
 
-// tolerates reports whether a template tolerates the taints of a node that count. Room does not count, as with a DaemonSet.
+// tolerates reports whether a template tolerates the taints of a Kubernetes node that count. Free resources do not matter, as with a
+// DaemonSet.
 func tolerates(spec *corev1.PodSpec, node *corev1.Node, counts func(*corev1.Taint) bool) bool {
 	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, spec.Tolerations, counts, true)
 	return !untolerated
 }
 
-// repels reports whether a taint keeps new pods away.
+// repels reports whether a taint prevents new pods.
 func repels(taint *corev1.Taint) bool {
 	return taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(passingTaints, taint.Key)
 }
 
-// evicts reports whether a taint also removes pods that are there.
+// evicts reports whether a taint also evicts running pods.
 func evicts(taint *corev1.Taint) bool {
 	return taint.Effect == corev1.TaintEffectNoExecute && !slices.Contains(passingTaints, taint.Key)
 }
 
-// passingTaints are those that Kubernetes itself puts on a node that is cordoned or unwell. The pod stays: what it means for
-// jobs is Slurm's matter, and draining it is what cordoning does.
+// passingTaints are set by Kubernetes on nodes that are cordoned or not healthy. The pod stays: Slurm decides what that means for
+// jobs, and a cordon drains its Slurm node.
 var passingTaints = []string{
 	corev1.TaintNodeUnschedulable, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure,
 	corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable,
 }
 
-// machineDrain says why the Slurm nodes on a Kubernetes node are to take no jobs; empty when they may.
-func machineDrain(set *slinkyv1beta1.NodeSet, node *corev1.Node) string {
+// kubernetesNodeDrain returns why the Slurm nodes on a Kubernetes node must be drained; empty if they must not.
+func kubernetesNodeDrain(set *slinkyv1beta1.NodeSet, node *corev1.Node) string {
 	if node.Spec.Unschedulable {
 		if reason := node.Annotations[slinkyv1beta1.AnnotationNodeCordonReason]; reason != "" {
 			return reason

@@ -58,21 +58,21 @@ func TestPlanPod(t *testing.T) {
 		edit func(*corev1.Pod)
 		want func(*plan.Pod)
 	}{
-		"has no machine before it is placed": {func(*corev1.Pod) {}, func(is *plan.Pod) { is.Unplaced = true }},
-		"has the machine that it has to be on": {
-			func(pod *corev1.Pod) { pod.Spec.Affinity = pinned }, func(is *plan.Pod) { is.Unplaced, is.Machine = true, "m2" },
+		"has no Kubernetes node before it is placed": {func(*corev1.Pod) {}, func(is *plan.Pod) { is.Unplaced = true }},
+		"has the Kubernetes node that it has to be on": {
+			func(pod *corev1.Pod) { pod.Spec.Affinity = pinned }, func(is *plan.Pod) { is.Unplaced, is.KubernetesNode = true, "m2" },
 		},
 		"has not run while slurmd waits to start": {
 			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(waiting, 0) },
-			func(is *plan.Pod) { is.Machine = "m1" },
+			func(is *plan.Pod) { is.KubernetesNode = "m1" },
 		},
 		"has run before slurmd waits to start again": {
 			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(waiting, 1) },
-			func(is *plan.Pod) { is.Machine, is.EverRan = "m1", true },
+			func(is *plan.Pod) { is.KubernetesNode, is.EverRan = "m1", true },
 		},
 		"runs since slurmd does": {
 			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(running, 0) },
-			func(is *plan.Pod) { is.Machine, is.EverRan, is.Started = "m1", true, noon },
+			func(is *plan.Pod) { is.KubernetesNode, is.EverRan, is.Started = "m1", true, noon },
 		},
 		"is ready since it is": {
 			func(pod *corev1.Pod) {
@@ -102,7 +102,7 @@ func TestPlanPod(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 				Name: "gpu-3", UID: types.UID("u"), Labels: map[string]string{slinkyv1beta1.LabelPodIndex: "3", slinkyv1beta1.LabelPodHostname: "gpu-3"},
 			}}
-			want := plan.Pod{Name: "gpu-3", UID: "u", Ordinal: 3, Node: "gpu-3"}
+			want := plan.Pod{Name: "gpu-3", UID: "u", Ordinal: 3, SlurmNode: "gpu-3"}
 			test.edit(pod)
 			test.want(&want)
 			if diff := cmp.Diff(want, planPod(pod)); diff != "" {
@@ -113,22 +113,22 @@ func TestPlanPod(t *testing.T) {
 }
 
 func TestPlanMachine(t *testing.T) {
-	wanted := plan.Machine{Wanted: true, Stays: true, Selected: true}
+	wanted := plan.KubernetesNode{Wanted: true, Stays: true, Selected: true}
 	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: map[string]string{"gpu": "yes"}}}
 	tests := map[string]struct {
 		edit  func(*corev1.Node)
-		want  plan.Machine
+		want  plan.KubernetesNode
 		drain string
 	}{
 		"wants a pod when it fits":           {func(*corev1.Node) {}, wanted, ""},
-		"wants none when a label is missing": {func(node *corev1.Node) { node.Labels = nil }, plan.Machine{}, ""},
+		"wants none when a label is missing": {func(node *corev1.Node) { node.Labels = nil }, plan.KubernetesNode{}, ""},
 		"wants no new pod with a NoSchedule taint": {func(node *corev1.Node) {
 			node.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
-		}, plan.Machine{Stays: true, Selected: true}, ""},
+		}, plan.KubernetesNode{Stays: true, Selected: true}, ""},
 		"keeps no pod with a NoExecute taint": {func(node *corev1.Node) {
 			node.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}}
-		}, plan.Machine{Selected: true}, ""},
-		"wants no new pod while it is being deleted": {func(node *corev1.Node) { node.DeletionTimestamp = &metav1.Time{Time: noon} }, plan.Machine{Stays: true, Selected: true}, ""},
+		}, plan.KubernetesNode{Selected: true}, ""},
+		"wants no new pod while it is being deleted": {func(node *corev1.Node) { node.DeletionTimestamp = &metav1.Time{Time: noon} }, plan.KubernetesNode{Stays: true, Selected: true}, ""},
 		"keeps its pod while it is not ready": {
 			func(node *corev1.Node) {
 				node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute}}
@@ -155,15 +155,15 @@ func TestPlanMachine(t *testing.T) {
 			}}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: map[string]string{"gpu": "yes"}}}
 			test.edit(node)
-			test.want.Node, test.want.Drain = "m1", test.drain
-			if diff := cmp.Diff(test.want, planMachine(set, template, node)); diff != "" {
+			test.want.SlurmNode, test.want.Drain = "m1", test.drain
+			if diff := cmp.Diff(test.want, planKubernetesNode(set, template, node)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 	t.Run("keeps its pod when nobody knows who fits", func(t *testing.T) {
 		set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{ScalingMode: slinkyv1beta1.ScalingModeDaemonSet}}
-		if !planMachine(set, nil, &corev1.Node{}).Wanted {
+		if !planKubernetesNode(set, nil, &corev1.Node{}).Wanted {
 			t.Error("its pod would have to go")
 		}
 	})

@@ -34,7 +34,7 @@ var events = []event{
 	{1, func(w *world) { w.onPod(running, w.endPod) }},
 	{1, func(w *world) { w.onPod(notTerminating, w.deleteByOthers) }},
 
-	// people, about pods and machines
+	// people, about pods and Kubernetes nodes
 	{1, func(w *world) { w.onPod(notTerminating, func(pod *object) { w.cordonPod(pod.Name, !pod.Cordoned) }) }},
 	{1, func(w *world) {
 		w.onPod(notTerminating, func(pod *object) {
@@ -44,23 +44,23 @@ var events = []event{
 		})
 	}},
 	{1, func(w *world) {
-		name := pick(w, sorted(w.kube.machines))
-		w.cordon(name, w.machine(name).Drain == "")
+		name := pick(w, sorted(w.kube.kubernetesNodes))
+		w.cordon(name, w.kubernetesNode(name).Drain == "")
 	}},
 	{1, func(w *world) {
 		if set := w.set(); set != nil && set.DaemonSet {
-			name := pick(w, sorted(w.kube.machines))
-			w.want(name, !w.machine(name).Selected)
+			name := pick(w, sorted(w.kube.kubernetesNodes))
+			w.want(name, !w.kubernetesNode(name).Selected)
 		}
 	}},
 	{1, func(w *world) {
 		if set := w.set(); set != nil && set.DaemonSet {
-			w.taint(pick(w, sorted(w.kube.machines)))
+			w.taint(pick(w, sorted(w.kube.kubernetesNodes)))
 		}
 	}},
 	{1, func(w *world) {
 		if set := w.set(); set != nil && set.DaemonSet {
-			w.forgetMachine(pick(w, sorted(w.kube.machines)))
+			w.forgetKubernetesNode(pick(w, sorted(w.kube.kubernetesNodes)))
 		}
 	}},
 
@@ -274,8 +274,8 @@ func (w *world) seeSome() {
 	for _, name := range w.kube.names {
 		see(w.kube.pods[name], w.rand.IntN(3))
 	}
-	for _, name := range sorted(w.kube.machines) {
-		see(w.kube.machines[name], w.rand.IntN(2))
+	for _, name := range sorted(w.kube.kubernetesNodes) {
+		see(w.kube.kubernetesNodes[name], w.rand.IntN(2))
 	}
 }
 
@@ -316,53 +316,53 @@ func (w *world) cordonPod(name string, cordoned bool) {
 	w.write(w.pod(name), func(next *object) { next.Cordoned = cordoned })
 }
 
-func (w *world) cordon(machine string, cordoned bool) {
-	w.note("a person cordons machine %s: %v", machine, cordoned)
-	next := *w.machine(machine)
+func (w *world) cordon(kubernetesNode string, cordoned bool) {
+	w.note("a person cordons Kubernetes node %s: %v", kubernetesNode, cordoned)
+	next := *w.kubernetesNode(kubernetesNode)
 	if next.Drain = ""; cordoned {
-		next.Drain = "Kubernetes node " + machine + " is cordoned"
+		next.Drain = "Kubernetes node " + kubernetesNode + " is cordoned"
 	}
-	w.kube.machines[machine].put(&next)
+	w.kube.kubernetesNodes[kubernetesNode].put(&next)
 }
 
 // want takes a Kubernetes node into the selection of a NodeSet in DaemonSet mode, or out of it.
-func (w *world) want(machine string, wanted bool) {
-	w.note("machine %s is to have a pod: %v", machine, wanted)
-	next := *w.machine(machine)
+func (w *world) want(kubernetesNode string, wanted bool) {
+	w.note("Kubernetes node %s is to have a pod: %v", kubernetesNode, wanted)
+	next := *w.kubernetesNode(kubernetesNode)
 	next.Wanted, next.Stays, next.Selected = wanted, wanted, wanted
-	w.kube.machines[machine].put(&next)
+	w.kube.kubernetesNodes[kubernetesNode].put(&next)
 }
 
 // taint puts a NoSchedule taint on a Kubernetes node, or removes it.
-func (w *world) taint(machine string) {
-	next := *w.machine(machine)
+func (w *world) taint(kubernetesNode string) {
+	next := *w.kubernetesNode(kubernetesNode)
 	if next.Selected {
 		next.Wanted = !next.Wanted
-		w.note("machine %s has a taint that the pods do not tolerate: %v", machine, !next.Wanted)
-		w.kube.machines[machine].put(&next)
+		w.note("Kubernetes node %s has a taint that the pods do not tolerate: %v", kubernetesNode, !next.Wanted)
+		w.kube.kubernetesNodes[kubernetesNode].put(&next)
 	}
 }
 
 // forgetMachine deletes a Node object, whose kubelet goes on, or lets it register again.
-func (w *world) forgetMachine(machine string) {
-	if w.kube.machines[machine].newest() == nil {
-		w.note("machine %s registers again", machine)
-		w.kube.machines[machine].put(w.machine(machine))
+func (w *world) forgetKubernetesNode(kubernetesNode string) {
+	if w.kube.kubernetesNodes[kubernetesNode].newest() == nil {
+		w.note("Kubernetes node %s registers again", kubernetesNode)
+		w.kube.kubernetesNodes[kubernetesNode].put(w.kubernetesNode(kubernetesNode))
 		return
 	}
-	w.note("the Node object of machine %s is deleted", machine)
-	w.kube.machines[machine].put(nil)
+	w.note("the Node object of Kubernetes node %s is deleted", kubernetesNode)
+	w.kube.kubernetesNodes[kubernetesNode].put(nil)
 }
 
-// machine is a Kubernetes node as it is, or as it was when its object was deleted.
-func (w *world) machine(name string) *plan.Machine {
-	versions := w.kube.machines[name].versions
+// Kubernetes node is a Kubernetes node as it is, or as it was when its object was deleted.
+func (w *world) kubernetesNode(name string) *plan.KubernetesNode {
+	versions := w.kube.kubernetesNodes[name].versions
 	for i := len(versions); i > 0; i-- {
 		if is := at(versions, i); is != nil {
 			return is
 		}
 	}
-	return &plan.Machine{}
+	return &plan.KubernetesNode{}
 }
 
 // edit changes the spec, unless there is none.

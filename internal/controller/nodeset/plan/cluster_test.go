@@ -92,18 +92,18 @@ func (w *world) register(pod *object) {
 	if !known.Closed() {
 		known.foreign = 0 // ReturnToService=2 ends DOWN, no matter who set it
 	}
-	if name == pod.Node && !w.chance(10) { // or the operator stops before it writes that down
+	if name == pod.SlurmNode && !w.chance(10) { // or the operator stops before it writes that down
 		w.write(pod, func(next *object) { next.Registered = true })
 	}
-	known.Comment = slurm.Owner{Namespace: "default", PodName: pod.Name, Node: pod.Machine, NodeSetName: setName, NodeSetUID: w.set().UID}.Comment()
+	known.Comment = slurm.Owner{Namespace: "default", PodName: pod.Name, Node: pod.KubernetesNode, NodeSetName: setName, NodeSetUID: w.set().UID}.Comment()
 }
 
 // registeredAs is the name under which a pod's slurmd registers: that of its host when it was told none.
 func (w *world) registeredAs(pod *object) string {
 	if pod.Named {
-		return pod.Node
+		return pod.SlurmNode
 	}
-	return "host-" + pod.Machine
+	return "host-" + pod.KubernetesNode
 }
 
 // unregistered reports whether a pod's slurmd may register.
@@ -178,7 +178,7 @@ func (w *world) open(name string) bool {
 func (w *world) mayStart(name string) bool {
 	look := w.mirror.current
 	return look == nil || w.slurm.nodes[name].opened < w.mirror.looked ||
-		!look.TakenAfter(w.now.Add(-patience))
+		!look.TakenAfter(w.now.Add(-maxSnapshotAge))
 }
 
 // begin starts a job.

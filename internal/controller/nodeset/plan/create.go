@@ -13,7 +13,7 @@ func (p *planner) create() {
 	}
 	missing := p.missingOrdinals
 	if p.Set.DaemonSet {
-		missing = p.missingOnMachines
+		missing = p.missingOnKubernetesNodes
 	}
 	additions := missing()
 	if len(additions) > 0 && p.Set.Withheld != "" {
@@ -23,7 +23,7 @@ func (p *planner) create() {
 	p.Actions = append(p.Actions, additions...)
 }
 
-// missingOrdinals are pods of the lowest ordinals that are free.
+// missingOrdinals returns pods for the lowest free ordinals.
 func (p *planner) missingOrdinals() []Action {
 	taken := make(map[int]bool, len(p.Pods))
 	for i := range p.Pods {
@@ -41,17 +41,17 @@ func (p *planner) missingOrdinals() []Action {
 	return additions
 }
 
-// missingOnMachines are pods for the Kubernetes nodes that want one and have none.
-func (p *planner) missingOnMachines() []Action {
+// missingOnKubernetesNodes returns pods for the wanted Kubernetes nodes without one.
+func (p *planner) missingOnKubernetesNodes() []Action {
 	taken := make(map[string]bool, len(p.Pods))
 	for i := range p.Pods {
-		taken[p.Pods[i].Machine] = true
+		taken[p.Pods[i].KubernetesNode] = true
 	}
 	var additions []Action
-	for _, name := range slices.SortedFunc(maps.Keys(p.Machines), strings.Compare) {
-		if machine := p.Machines[name]; machine.Wanted && !taken[name] {
+	for _, name := range slices.SortedFunc(maps.Keys(p.KubernetesNodes), strings.Compare) {
+		if node := p.KubernetesNodes[name]; node.Wanted && !taken[name] {
 			additions = append(additions, Action{
-				Kind: Create, Pod: &Pod{Ordinal: -1, Machine: name, Node: machine.Node}, Node: machine.Node, Cause: Missing, Why: "the Kubernetes node has none",
+				Kind: Create, Pod: &Pod{Ordinal: -1, KubernetesNode: name, SlurmNode: node.SlurmNode}, SlurmNode: node.SlurmNode, Cause: Missing, Why: "the Kubernetes node has none",
 			})
 		}
 	}

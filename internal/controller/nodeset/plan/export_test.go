@@ -1,4 +1,4 @@
 package plan
 
-// Patience is known to tests.
-const Patience = patience
+// MaxSnapshotAge is known to tests.
+const MaxSnapshotAge = maxSnapshotAge

@@ -10,11 +10,11 @@ import (
 // kubernetes is the API server with all versions of its objects, of which the operator's cache shows one each, and the
 // kubelets.
 type kubernetes struct {
-	set      history[plan.Set]
-	pods     map[string]*history[object]
-	names    []string // of all pods that there ever were, sorted
-	machines map[string]*history[plan.Machine]
-	kubelets map[string]*container // by the pod's UID
+	set             history[plan.Set]
+	pods            map[string]*history[object]
+	names           []string // of all pods that there ever were, sorted
+	kubernetesNodes map[string]*history[plan.KubernetesNode]
+	kubelets        map[string]*container // by the pod's UID
 	// claims has the UID of the pod that last used the claim of a name.
 	claims map[string]string
 	faulty map[string]fault // by revision
@@ -144,9 +144,9 @@ func (w *world) stop(uid string) {
 }
 
 // place gives a pod to a kubelet.
-func (w *world) place(pod *object, machine string) {
-	w.note("kubernetes: %s is placed on %s", pod.Name, machine)
-	w.write(pod, func(next *object) { next.Unplaced, next.Machine = false, machine })
+func (w *world) place(pod *object, kubernetesNode string) {
+	w.note("kubernetes: %s is placed on %s", pod.Name, kubernetesNode)
+	w.write(pod, func(next *object) { next.Unplaced, next.KubernetesNode = false, kubernetesNode })
 }
 
 // start starts the slurmd of a pod.
@@ -203,8 +203,8 @@ func (w *world) work() {
 }
 
 func (w *world) machineFor(pod *object) string {
-	if pod.Machine != "" {
-		return pod.Machine
+	if pod.KubernetesNode != "" {
+		return pod.KubernetesNode
 	}
 	return fmt.Sprintf("m%d", 1+pod.Ordinal%3)
 }
@@ -219,7 +219,7 @@ func (w *world) seeAll() {
 	for _, pod := range w.kube.pods {
 		see(pod, all)
 	}
-	for _, machine := range w.kube.machines {
-		see(machine, all)
+	for _, kubernetesNode := range w.kube.kubernetesNodes {
+		see(kubernetesNode, all)
 	}
 }

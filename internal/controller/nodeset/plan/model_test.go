@@ -134,7 +134,7 @@ func (w *world) step() {
 		if w.chance(3) {
 			panic(crash{})
 		}
-		w.pass(patience)
+		w.pass(maxSnapshotAge)
 	case lot < 12:
 		w.settleKubernetes()
 		_ = w.look(true)
@@ -161,7 +161,7 @@ func (w *world) recover() {
 	for id := range w.slurm.jobs {
 		delete(w.slurm.jobs, id)
 	}
-	for _, name := range sorted(w.kube.machines) {
+	for _, name := range sorted(w.kube.kubernetesNodes) {
 		w.cordon(name, false)
 	}
 	for _, pod := range w.podsThat(notTerminating) {
@@ -229,8 +229,8 @@ func (w *world) desired() int {
 		return w.set().Replicas
 	}
 	wanted := 0
-	for name, machine := range w.kube.machines {
-		is := machine.newest()
+	for name, kubernetesNode := range w.kube.kubernetesNodes {
+		is := kubernetesNode.newest()
 		if is == nil || !is.Wanted && is.Stays {
 			if w.pod(setName+"-"+name) != nil { // it may stay
 				wanted++
@@ -244,7 +244,7 @@ func (w *world) desired() int {
 
 // checkPod checks that a pod is as the spec asks for.
 func (w *world) checkPod(pod *object) {
-	known := w.slurm.nodes[pod.Node]
+	known := w.slurm.nodes[pod.SlurmNode]
 	switch {
 	case pod.Revision != w.set().Revision:
 		w.violate("converge: %s has an old revision", pod.Name)
@@ -302,8 +302,8 @@ func (w *world) fingerprint() string {
 	for _, name := range w.kube.names {
 		fmt.Fprint(&all, len(w.kube.pods[name].versions), " ")
 	}
-	for _, name := range sorted(w.kube.machines) {
-		fmt.Fprint(&all, len(w.kube.machines[name].versions), " ")
+	for _, name := range sorted(w.kube.kubernetesNodes) {
+		fmt.Fprint(&all, len(w.kube.kubernetesNodes[name].versions), " ")
 	}
 	for _, record := range w.records() {
 		fmt.Fprint(&all, record.Name, record.StateNames(), record.Reason, " ")

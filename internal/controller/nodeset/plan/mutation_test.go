@@ -29,9 +29,9 @@ const (
 
 var mutations = map[string]mutation{
 	// the deletion rule
-	"an old look proves something":                    {"release.go", "after := s.Now.Add(-patience)", "after := s.Now.Add(-240 * patience)"},
+	"an old look proves something":                    {"release.go", "after := s.Now.Add(-maxSnapshotAge)", "after := s.Now.Add(-240 * maxSnapshotAge)"},
 	"a look from before the drain proves something":   {"release.go", "if since.After(after) {", "if false {"},
-	"a drain needs no witness":                        {"release.go", "&& !witnessed {", "&& !witnessed && false {"},
+	"a drain needs no history":                        {"release.go", "&& !recorded {", "&& !recorded && false {"},
 	"a silent Slurm has no jobs":                      {"release.go", `return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Silent}, `, `return Hold{}, `},
 	"a node that is not found is drained":             {"release.go", "s.undrained, s.absent, s.stale,", "s.undrained, s.stale,"},
 	"a look that was taken for something else proves": {"release.go", "s.absent, s.stale,", "s.absent,"},
@@ -43,10 +43,10 @@ var mutations = map[string]mutation{
 	"completing jobs are none":                        {slurmSnapshot, "return l.Running + l.Completing + l.Other", "return l.Running + l.Other"},
 	"a node that is COMPLETING is drained":            {slurmNode, "return !free || n.Flags.Has(FlagCompleting) ||", "return !free ||"},
 	"only nodes are looked at for their age":          {slurmSnapshot, "s.NodesAsOf.After(moment) && s.JobsAsOf.After(moment)", "s.NodesAsOf.After(moment)"},
-	"a drain that was lifted in between is the same":  {"witness.go", "case noted && before == closing:", "case noted:"},
-	"a node that is gone is not witnessed":            {"witness.go", "closing := seal{absent: !known}", "closing := seal{acknowledged: !known}"},
-	"what was acknowledged is what is seen next":      {"witness.go", "before.acknowledged && known && node.DrainedByUs()", "before.acknowledged"},
-	"the witness never forgets":                       {"witness.go", "delete(w.since, name)", "_ = name"},
+	"a drain that was lifted in between is the same":  {"drainhistory.go", "case recorded && before == current:", "case recorded:"},
+	"an absent node is not recorded":                  {"drainhistory.go", "current := closing{absent: !known}", "current := closing{acknowledged: !known}"},
+	"what was acknowledged is what is seen next":      {"drainhistory.go", "before.acknowledged && known && node.DrainedByUs()", "before.acknowledged"},
+	"the history never forgets":                       {"drainhistory.go", "delete(h.since, name)", "_ = name"},
 
 	// the rest of the plan
 	"a new revision needs no canary":                      {"update.go", "if pod.ReadySince.IsZero() || p.proven || p.trying == 0 {", "if true {"},
@@ -65,9 +65,9 @@ var mutations = map[string]mutation{
 	"a node that is failing takes jobs":                   {slurmNode, "return n.Flags.HasAny(FlagDrain|FlagFail) || n.State == StateDown", "return n.Flags.HasAny(FlagDrain) || n.State == StateDown"},
 	"a reason that outlived its drain stays":              {"drain.go", `Why: "its drain was lifted"}, slurm.IsOurReason(record.Reason)`, `Why: "its drain was lifted"}, false`},
 	"a slurmd under another name is absent":               {"release.go", "if !pod.Named && !pod.Registered && !pod.Started.IsZero() {", "if false {"},
-	"a taint is a scale-in":                               {"scale.go", "machine.Wanted || machine.Stays", "machine.Wanted"},
-	"a Node object that is gone is a scale-in":            {"scale.go", "return !known || machine.Wanted", "return known && machine.Wanted"},
-	"claims go with a taint":                              {"remove.go", "known && !machine.Selected", "known && !machine.Stays"},
+	"a taint is a scale-in":                               {"scale.go", "node.Wanted || node.Stays", "node.Wanted"},
+	"a Node object that is gone is a scale-in":            {"scale.go", "return !known || node.Wanted", "return known && node.Wanted"},
+	"claims go with a taint":                              {"remove.go", "known && !node.Selected", "known && !node.Stays"},
 	"a record that is lost stays lost":                    {"remove.go", "return !p.Now.Before(replaced)", "return false"},
 	"a record is lost as soon as it is missed":            {"remove.go", "replaced := since.Add(p.Set.Registration)", "replaced := since"},
 	"records that we have emptied stay":                   {"prune.go", "return drainedFor(ScaleIn, record) || drainedFor(Deletion, record)", "return false"},
@@ -75,7 +75,7 @@ var mutations = map[string]mutation{
 	"idle pods may be evicted":                            {"protect.go", "return !record.Drained(), true", "return record.Busy(), true"},
 	"suspended jobs may be evicted":                       {"protect.go", "case s.load(pod).Jobs() > 0:", "case false:"},
 	"pods may be evicted while Slurm is silent":           {"protect.go", "return true, false", "return false, true"},
-	"drains are set after an old look":                    {"drain.go", "case !p.Fresh: // somebody", "case !p.Fresh && false: // somebody"},
+	"drains are set after an old look":                    {"drain.go", "case !p.JustRead: // others", "case !p.JustRead && false: // others"},
 	"our drains are never lifted":                         {"drain.go", "record.DrainedByUs() && up", "false && up"},
 	"claims go with an update":                            {"remove.go", "if cause != ScaleIn {", "if cause == Ended {"},
 	"records of nodes that others closed are pruned":      {"prune.go", "return record.DrainedByUs() || !record.Draining() && !record.Flags.Has(slurm.FlagFail)", "return true"},
@@ -85,7 +85,7 @@ var mutations = map[string]mutation{
 	"pods are replaced although none can be created":      {"snapshot.go", `s.Update.Replace && s.Withheld == ""`, `s.Update.Replace`},
 	"a pod that is going has gone":                        {"create.go", "for range p.Set.Replicas - len(p.Pods) {", "for range p.Set.Replicas - p.Updated - p.Outdated {"},
 
-	// The shell, as it is simulated. That it asks the rule again before each delete, and tells the witness of drains that it
+	// The shell, as it is simulated. That it asks the rule again before each delete, and records drains that it
 	// lifts, guards against what happens within one turn, which the model takes for one moment.
 	"a lifted drain leaves our reason":            {shell, "known.Reason, known.foreign = slurm.NoReason, 0", "known.foreign = 0"},
 	"deletes carry no resourceVersion":            {shell, "|| pod.resourceVersion != w.operator.versions[pod.Name] {", "{"},
@@ -94,7 +94,7 @@ var mutations = map[string]mutation{
 
 // layers are the tests that could notice, from the quickest to the slowest.
 var layers = []struct{ name, run string }{
-	{"tables", "^Test(Release|ReleaseSays.*|Witness|Who.*|Scale|Claims.*|Update|Drain|Prune|Proof|Wake|Protected|LostRecords)$"},
+	{"tables", "^Test(Release|ReleaseSays.*|DrainHistory|Who.*|Scale|Claims.*|Update|Drain|Prune|NeedsRefresh|Wake|Protected|LostRecords)$"},
 	{"stories", "^TestStories$"},
 	{"model", "^TestModel$"},
 }

@@ -80,15 +80,17 @@ func TestWhoGoesFirst(t *testing.T) {
 
 func TestScale(t *testing.T) {
 	daemon := set(func(set *plan.Set) { set.DaemonSet = true })
-	on := func(i int, machine string) edit {
-		return pod(i, func(p *plan.Pod) { p.Ordinal, p.Machine = -1, machine })
+	on := func(i int, kubernetesNode string) edit {
+		return pod(i, func(p *plan.Pod) { p.Ordinal, p.KubernetesNode = -1, kubernetesNode })
 	}
-	machine := func(name string, wanted bool) edit {
+	kubernetesNode := func(name string, wanted bool) edit {
 		return func(s *plan.Snapshot) {
-			s.Machines[name] = plan.Machine{Wanted: wanted, Stays: wanted, Selected: wanted, Node: "gpu-" + name}
+			s.KubernetesNodes[name] = plan.KubernetesNode{Wanted: wanted, Stays: wanted, Selected: wanted, SlurmNode: "gpu-" + name}
 		}
 	}
-	tainted := func(s *plan.Snapshot) { s.Machines["m1"] = plan.Machine{Stays: true, Selected: true, Node: "gpu-m1"} }
+	tainted := func(s *plan.Snapshot) {
+		s.KubernetesNodes["m1"] = plan.KubernetesNode{Stays: true, Selected: true, SlurmNode: "gpu-m1"}
+	}
 	check(t, map[string]row{
 		"does nothing when all is well":                  {scene(3), nil},
 		"creates the lowest ordinals that are free":      {scene(2, replicas(4), pod(1, func(p *plan.Pod) { p.Ordinal = 2 })), []string{"create ordinal 1: it is missing", "create ordinal 3: it is missing"}},
@@ -96,18 +98,18 @@ func TestScale(t *testing.T) {
 		"waits for a pod that is going to make room":     {scene(2, pod(1, func(p *plan.Pod) { p.Terminating = true })), nil},
 		"counts a pod that is going as gone":             {scene(2, replicas(1), pod(0, func(p *plan.Pod) { p.Terminating = true })), nil},
 		"drains what is too many":                        {scene(2, replicas(1)), []string{"drain node gpu-1: slurm-operator: scale-in", "keep gpu-1 (ScaleIn): gpu-1 is not drained yet"}},
-		"deletes what is too many and drained":           {scene(2, replicas(1), drained(1, byUs("scale-in"))), []string{"delete gpu-1: it is one too many"}},
+		"deletes what is too many and drained":           {scene(2, replicas(1), drained(1, byUs("scale-in"))), []string{"delete gpu-1: the NodeSet needs fewer pods"}},
 		"lifts the drains of a scale-in that is no more": {scene(2, drained(1, byUs("scale-in"))), []string{"undrain node gpu-1: it may take jobs again"}},
 		"deletes what has ended":                         {scene(1, pod(0, func(p *plan.Pod) { p.Ended, p.ReadySince = true, time.Time{} })), []string{"delete gpu-0: it has exited"}},
 		"creates nothing for a NodeSet that is going":    {scene(0, replicas(2), set(func(set *plan.Set) { set.Deleting = true })), nil},
 
-		"has a pod on every machine that wants one":    {scene(1, daemon, on(0, "m1"), machine("m3", true), machine("m2", true)), []string{"create on m2: the Kubernetes node has none", "create on m3: the Kubernetes node has none"}},
-		"has no pod on a machine that wants none":      {scene(1, daemon, on(0, "m1"), machine("m1", false)), []string{"drain node gpu-0: slurm-operator: scale-in", "keep gpu-0 (ScaleIn): gpu-0 is not drained yet"}},
-		"keeps the pod of a Node object that is gone":  {scene(1, daemon, on(0, "m9")), []string{"create on m1: the Kubernetes node has none"}},
-		"keeps a pod under a NoSchedule taint":         {scene(1, daemon, on(0, "m1"), tainted), nil},
-		"creates no pod under a NoSchedule taint":      {scene(0, daemon, tainted), nil},
-		"makes no second pod while the first is going": {scene(1, daemon, on(0, "m1"), pod(0, func(p *plan.Pod) { p.Terminating = true })), nil},
-		"takes no notice of replicas on machines":      {scene(1, daemon, on(0, "m1"), replicas(0)), nil},
+		"has a pod on every Kubernetes node that wants one": {scene(1, daemon, on(0, "m1"), kubernetesNode("m3", true), kubernetesNode("m2", true)), []string{"create on m2: the Kubernetes node has none", "create on m3: the Kubernetes node has none"}},
+		"has no pod on a Kubernetes node that wants none":   {scene(1, daemon, on(0, "m1"), kubernetesNode("m1", false)), []string{"drain node gpu-0: slurm-operator: scale-in", "keep gpu-0 (ScaleIn): gpu-0 is not drained yet"}},
+		"keeps the pod of a Node object that is gone":       {scene(1, daemon, on(0, "m9")), []string{"create on m1: the Kubernetes node has none"}},
+		"keeps a pod under a NoSchedule taint":              {scene(1, daemon, on(0, "m1"), tainted), nil},
+		"creates no pod under a NoSchedule taint":           {scene(0, daemon, tainted), nil},
+		"makes no second pod while the first is going":      {scene(1, daemon, on(0, "m1"), pod(0, func(p *plan.Pod) { p.Terminating = true })), nil},
+		"takes no notice of replicas on Kubernetes nodes":   {scene(1, daemon, on(0, "m1"), replicas(0)), nil},
 	})
 }
 
@@ -117,15 +119,15 @@ func TestClaimsGoOnlyWithTheirOrdinal(t *testing.T) {
 		want  bool
 	}{
 		"with a scale-in": {scene(2, replicas(1), drained(1, byUs("scale-in"))), true},
-		"with a Kubernetes node that is no longer selected": {scene(1, daemonOn(plan.Machine{}), drained(0, byUs("scale-in"))), true},
-		"not with a NoExecute taint":                        {scene(1, daemonOn(plan.Machine{Selected: true}), drained(0, byUs("scale-in"))), false},
+		"with a Kubernetes node that is no longer selected": {scene(1, daemonOn(plan.KubernetesNode{}), drained(0, byUs("scale-in"))), true},
+		"not with a NoExecute taint":                        {scene(1, daemonOn(plan.KubernetesNode{Selected: true}), drained(0, byUs("scale-in"))), false},
 		"not with an update":                                {scene(1, outdated(0), drained(0, byUs("update"))), false},
 		"not with a pod that has ended":                     {scene(1, pod(0, func(p *plan.Pod) { p.Ended = true })), false},
 		"not with the NodeSet, which has a rule of its own": {scene(1, set(func(set *plan.Set) { set.Deleting = true }), drained(0, byUs("update"))), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, action := range plan.Next(test.scene).Actions {
-				if action.Kind == plan.Delete && action.WithClaims == test.want {
+				if action.Kind == plan.Delete && action.ScaledIn == test.want {
 					return
 				}
 			}
@@ -135,9 +137,9 @@ func TestClaimsGoOnlyWithTheirOrdinal(t *testing.T) {
 }
 
 // daemonOn has the first pod in DaemonSet mode, on a Kubernetes node.
-func daemonOn(machine plan.Machine) edit {
+func daemonOn(kubernetesNode plan.KubernetesNode) edit {
 	return func(s *plan.Snapshot) {
-		s.Set.DaemonSet, s.Pods[0].Ordinal, s.Machines["m1"] = true, -1, machine
+		s.Set.DaemonSet, s.Pods[0].Ordinal, s.KubernetesNodes["m1"] = true, -1, kubernetesNode
 	}
 }
 
@@ -187,8 +189,8 @@ func TestUpdate(t *testing.T) {
 		"replaces what an administrator expects to fail": {scene(2, outdated(0, 1), failing(0), drainedAt(-time.Minute)), []string{"delete gpu-0: its revision is out of date"}},
 		"replaces what is down within the budget":        {scene(3, outdated(0, 1, 2), downSince(0), downSince(1)), []string{"delete gpu-0: its revision is out of date"}},
 		"replaces what an administrator has drained":     {scene(2, outdated(0, 1), drained(0, "broken fan")), []string{"delete gpu-0: its revision is out of date"}},
-		"keeps what a person has cordoned":               {scene(2, outdated(0), cordoned(0), drained(0, byUs("pod is cordoned"))), []string{"keep gpu-0 (Update): a person has cordoned it"}},
-		"leaves a pod that is too many to the scale-in":  {scene(2, outdated(0, 1), replicas(1), drained(1, byUs("update"))), []string{"drain node gpu-0: slurm-operator: update", "drain node gpu-1: slurm-operator: scale-in", "delete gpu-1: it is one too many", "keep gpu-0 (Update): gpu-0 is not drained yet"}},
+		"keeps what a person has cordoned":               {scene(2, outdated(0), cordoned(0), drained(0, byUs("pod is cordoned"))), []string{"keep gpu-0 (Update): its annotation cordons it"}},
+		"leaves a pod that is too many to the scale-in":  {scene(2, outdated(0, 1), replicas(1), drained(1, byUs("update"))), []string{"drain node gpu-0: slurm-operator: update", "drain node gpu-1: slurm-operator: scale-in", "delete gpu-1: the NodeSet needs fewer pods", "keep gpu-0 (Update): gpu-0 is not drained yet"}},
 		"tries a new revision on one pod first":          {scene(2, outdated(0, 1), twoUnavailable, drained(0, byUs("update")), drained(1, byUs("update"))), []string{"delete gpu-0: its revision is out of date", "keep gpu-1 (Update): the new revision is tried on another pod first"}},
 		"goes on with all when one has come up":          {scene(3, outdated(0, 1), twoUnavailable, drained(0, byUs("update")), drained(1, byUs("update"))), []string{"delete gpu-0: its revision is out of date", "delete gpu-1: its revision is out of date"}},
 		"takes a pod that has come up drained for proof": {scene(2, outdated(1), twoUnavailable, drained(0, "broken fan"), drained(1, byUs("update"))), []string{"delete gpu-1: its revision is out of date"}},
@@ -207,14 +209,14 @@ func TestUpdate(t *testing.T) {
 		"blames no revision for a slurmctld that has just started": {scene(2, outdated(1), drained(1, byUs("update")), busy(1, time.Hour),
 			record(0, func(n *slurm.Node) { n.Flags |= slurm.FlagNotResponding }), func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch.Add(-time.Second) },
 		), []string{"keep gpu-1 (Update): gpu-1 runs job 101 until 2026-03-01 13:00 UTC"}},
-		"replaces only what no machine has while Slurm is away": {scene(2, outdated(0, 1), newborn, func(s *plan.Snapshot) { s.Answers, s.Pods[0].Unplaced = false, true }), []string{"delete gpu-0: its revision is out of date"}},
+		"replaces only what no Kubernetes node has while Slurm is away": {scene(2, outdated(0, 1), newborn, func(s *plan.Snapshot) { s.Answers, s.Pods[0].Unplaced = false, true }), []string{"delete gpu-0: its revision is out of date"}},
 	})
 }
 
 // downSince has a node that Slurm has set down long before the last read.
 func downSince(i int) edit {
 	return many(record(i, func(n *slurm.Node) { n.State, n.Reason = slurm.StateDown, "Not responding" }),
-		func(s *plan.Snapshot) { s.DrainedSince[s.Pods[i].Node] = epoch.Add(-time.Minute) })
+		func(s *plan.Snapshot) { s.DrainedSince[s.Pods[i].SlurmNode] = epoch.Add(-time.Minute) })
 }
 
 // drainedSecond has the second node drained for the update, where the first is not known.
@@ -225,12 +227,14 @@ func drainedSecond(s *plan.Snapshot) {
 
 func TestDrain(t *testing.T) {
 	cordoned := pod(0, func(p *plan.Pod) { p.Cordoned = true })
-	machine := func(s *plan.Snapshot) { s.Machines["m1"] = plan.Machine{Drain: "Kubernetes node m1 is cordoned"} }
-	old := func(s *plan.Snapshot) { s.Fresh = false }
+	kubernetesNode := func(s *plan.Snapshot) {
+		s.KubernetesNodes["m1"] = plan.KubernetesNode{Drain: "Kubernetes node m1 is cordoned"}
+	}
+	old := func(s *plan.Snapshot) { s.JustRead = false }
 	check(t, map[string]row{
-		"drains what a person has cordoned":               {scene(1, cordoned), []string{"drain node gpu-0: slurm-operator: pod is cordoned"}},
-		"drains what is on a cordoned machine":            {scene(1, machine), []string{"drain node gpu-0: slurm-operator: Kubernetes node m1 is cordoned"}},
-		"does so once":                                    {scene(1, machine, drained(0, byUs("Kubernetes node m1 is cordoned"))), nil},
+		"drains what a person has cordoned":            {scene(1, cordoned), []string{"drain node gpu-0: slurm-operator: pod is cordoned"}},
+		"drains what is on a cordoned Kubernetes node": {scene(1, kubernetesNode), []string{"drain node gpu-0: slurm-operator: Kubernetes node m1 is cordoned"}},
+		"does so once": {scene(1, kubernetesNode, drained(0, byUs("Kubernetes node m1 is cordoned"))), nil},
 		"says what the reason is when it is another":      {scene(1, cordoned, drained(0, byUs("update"))), []string{"drain node gpu-0: slurm-operator: pod is cordoned"}},
 		"lifts a drain of ours without a cause":           {scene(1, drained(0, byUs("pod is cordoned"))), []string{"undrain node gpu-0: it may take jobs again"}},
 		"lifts none before the pod is ready":              {scene(1, drained(0, byUs("update")), unready(0)), nil},
@@ -280,7 +284,7 @@ func TestPrune(t *testing.T) {
 		})), nil},
 		"removes none that a person has commented on": {scene(2, gone, down, record(1, func(n *slurm.Node) { n.Comment = "set-1" })), nil},
 		"removes none while a pod is missing":         {scene(2, gone, down, replicas(2)), []string{"create ordinal 1: it is missing"}},
-		"removes none after a look that is old":       {scene(2, gone, down, func(s *plan.Snapshot) { s.Fresh = false }), nil},
+		"removes none after a look that is old":       {scene(2, gone, down, func(s *plan.Snapshot) { s.JustRead = false }), nil},
 		"removes none of a pod that is going":         {scene(2, prune, replicas(1), down, pod(1, func(p *plan.Pod) { p.Terminating = true })), nil},
 		"removes none while another pod is going": {scene(3, prune, record(1, func(n *slurm.Node) { n.State = slurm.StateDown }), func(s *plan.Snapshot) {
 			s.Pods, s.Set.Replicas = []plan.Pod{s.Pods[0], s.Pods[2]}, 1
@@ -293,7 +297,7 @@ func TestPrune(t *testing.T) {
 // TestProof has plans that need a newer look at Slurm, and plans that do not.
 func TestProof(t *testing.T) {
 	old := func(s *plan.Snapshot) {
-		s.Fresh = false
+		s.JustRead = false
 	}
 	for name, test := range map[string]struct {
 		scene *plan.Snapshot
@@ -309,8 +313,8 @@ func TestProof(t *testing.T) {
 		"none for a drain of somebody else's": {scene(1, old, drained(0, "broken fan")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if next := plan.Next(test.scene); next.Proof != test.want {
-				t.Errorf("proof needed: %v, want %v, in\n%s", next.Proof, test.want, next)
+			if next := plan.Next(test.scene); next.NeedsRefresh != test.want {
+				t.Errorf("proof needed: %v, want %v, in\n%s", next.NeedsRefresh, test.want, next)
 			}
 		})
 	}

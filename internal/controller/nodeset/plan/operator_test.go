@@ -15,7 +15,7 @@ import (
 
 // An operator is the shell around the plan, as thin as it can be: observe, plan, act.
 type operator struct {
-	witness plan.Witness
+	history plan.DrainHistory
 	// expects has, by pod, the version that the cache must show before anything is decided.
 	expects map[string]int
 	// versions has the resourceVersions of the pods that were observed.
@@ -26,8 +26,8 @@ type operator struct {
 	// present is how many pods there were when the plan began to be carried out, really or in the cache.
 	present int
 	// setSeen and machinesSeen are the versions of the NodeSet and of the Kubernetes nodes that the plan at hand rests on.
-	setSeen      int
-	machinesSeen map[string]int
+	setSeen             int
+	kubernetesNodesSeen map[string]int
 }
 
 // startOperator makes an operator that has seen and expects nothing. Its cache is as fresh as the old one's, or fresher.
@@ -49,14 +49,14 @@ func (w *world) reconcile() {
 	}
 	snapshot := w.observe()
 	next := w.plan(snapshot)
-	if next.Proof && w.mirror.answers && w.look(true) == nil {
+	if next.NeedsRefresh && w.mirror.answers && w.look(true) == nil {
 		w.glance(snapshot)
-		snapshot.Fresh = true
+		snapshot.JustRead = true
 		next = w.plan(snapshot)
 	}
 	w.tell(next)
 	w.wake = next.Wake
-	if soon := w.now.Add(time.Second); next.Proof && w.mirror.answers && (w.wake.IsZero() || soon.Before(w.wake)) {
+	if soon := w.now.Add(time.Second); next.NeedsRefresh && w.mirror.answers && (w.wake.IsZero() || soon.Before(w.wake)) {
 		w.wake = soon // the look has shown something that only the next one can prove
 	}
 	w.act(snapshot, next)
@@ -65,18 +65,18 @@ func (w *world) reconcile() {
 
 // observe is all that the operator knows.
 func (w *world) observe() *plan.Snapshot {
-	snapshot := &plan.Snapshot{Set: *w.kube.set.cached(), Machines: map[string]plan.Machine{}}
-	w.operator.setSeen, w.operator.machinesSeen = w.kube.set.seen, map[string]int{}
+	snapshot := &plan.Snapshot{Set: *w.kube.set.cached(), KubernetesNodes: map[string]plan.KubernetesNode{}}
+	w.operator.setSeen, w.operator.kubernetesNodesSeen = w.kube.set.seen, map[string]int{}
 	for _, name := range w.kube.names {
 		if pod := w.kube.pods[name].cached(); pod != nil {
 			snapshot.Pods = append(snapshot.Pods, pod.Pod)
 			w.operator.versions[name] = pod.resourceVersion
 		}
 	}
-	for name, machine := range w.kube.machines {
-		w.operator.machinesSeen[name] = machine.seen
-		if known := machine.cached(); known != nil {
-			snapshot.Machines[name] = *known
+	for name, kubernetesNode := range w.kube.kubernetesNodes {
+		w.operator.kubernetesNodesSeen[name] = kubernetesNode.seen
+		if known := kubernetesNode.cached(); known != nil {
+			snapshot.KubernetesNodes[name] = *known
 		}
 	}
 	w.glance(snapshot)
@@ -86,7 +86,7 @@ func (w *world) observe() *plan.Snapshot {
 // plan makes a plan, and notes what it rests on.
 func (w *world) plan(snapshot *plan.Snapshot) plan.Plan {
 	w.operator.looked = w.mirror.looked
-	w.operator.tooOld = snapshot.Slurm == nil || w.now.Sub(snapshot.Slurm.NodesAsOf) >= patience
+	w.operator.tooOld = snapshot.Slurm == nil || w.now.Sub(snapshot.Slurm.NodesAsOf) >= maxSnapshotAge
 	next := plan.Next(snapshot)
 	w.checkBudget(snapshot, next)
 	return next
@@ -99,7 +99,7 @@ func (w *world) checkBudget(snapshot *plan.Snapshot, next plan.Plan) {
 	}
 	drained, more := map[string]bool{}, false
 	for i := range snapshot.Pods {
-		record, known := snapshot.Slurm.Node(snapshot.Pods[i].Node)
+		record, known := snapshot.Slurm.Node(snapshot.Pods[i].SlurmNode)
 		if known && record.Draining() && record.Reason == slurm.OurReason("update") && !snapshot.Pods[i].Terminating {
 			drained[record.Name] = true
 		}
@@ -108,9 +108,9 @@ func (w *world) checkBudget(snapshot *plan.Snapshot, next plan.Plan) {
 		if action.Kind != plan.Drain && action.Kind != plan.Undrain {
 			continue
 		}
-		delete(drained, action.Node)
-		if record, known := snapshot.Slurm.Node(action.Node); action.Cause == plan.Updating {
-			drained[action.Node] = true
+		delete(drained, action.SlurmNode)
+		if record, known := snapshot.Slurm.Node(action.SlurmNode); action.Cause == plan.Updating {
+			drained[action.SlurmNode] = true
 			more = more || !known || !record.Draining()
 		}
 	}
@@ -123,11 +123,11 @@ func (w *world) checkBudget(snapshot *plan.Snapshot, next plan.Plan) {
 func (w *world) glance(snapshot *plan.Snapshot) {
 	nodes := make([]string, len(snapshot.Pods))
 	for i := range snapshot.Pods {
-		nodes[i] = snapshot.Pods[i].Node
+		nodes[i] = snapshot.Pods[i].SlurmNode
 	}
-	w.operator.witness.Look(w.mirror.current, nodes)
+	w.operator.history.Observe(w.mirror.current, nodes)
 	snapshot.Now, snapshot.Slurm, snapshot.Answers = w.now, w.mirror.current, w.mirror.answers
-	snapshot.DrainedSince = w.operator.witness.Since()
+	snapshot.DrainedSince = w.operator.history.Since()
 }
 
 // tell notes a plan down, when it is another one than before.
@@ -152,20 +152,20 @@ func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
 	for _, action := range next.Actions {
 		switch action.Kind {
 		case plan.Undrain:
-			undrains = append(undrains, action.Node)
+			undrains = append(undrains, action.SlurmNode)
 		case plan.ClearReason:
-			stale = append(stale, action.Node)
+			stale = append(stale, action.SlurmNode)
 		case plan.Drain:
 			drains[action.Why] = append(drains[action.Why], action)
 		case plan.Prune:
-			prunes = append(prunes, action.Node)
+			prunes = append(prunes, action.SlurmNode)
 		case plan.Delete, plan.Create:
 		}
 	}
 	if len(undrains) > 0 {
 		w.yield()
 		_ = w.update(undrains, w.lift)
-		w.operator.witness.Acknowledged(undrains, w.tick()) // whether it has failed or not
+		w.operator.history.Acknowledged(undrains, w.tick()) // whether it has failed or not
 	}
 	if len(stale) > 0 {
 		w.yield()
@@ -201,7 +201,7 @@ func (w *world) drainNodes(actions []plan.Action) {
 	w.yield()
 	nodes := make([]string, len(actions))
 	for i, action := range actions {
-		nodes[i] = action.Node
+		nodes[i] = action.SlurmNode
 	}
 	err := w.update(nodes, func(known *node) error {
 		w.wroteDrain(known)
@@ -210,7 +210,7 @@ func (w *world) drainNodes(actions []plan.Action) {
 		return nil
 	})
 	if err == nil {
-		w.operator.witness.Acknowledged(nodes, w.tick())
+		w.operator.history.Acknowledged(nodes, w.tick())
 	}
 }
 
@@ -283,7 +283,7 @@ func (w *world) deletePod(snapshot *plan.Snapshot, action plan.Action) {
 	}
 	w.remove(pod)
 	w.operator.expects[pod.Name] = len(w.kube.pods[pod.Name].versions)
-	if action.WithClaims {
+	if action.ScaledIn {
 		delete(w.kube.claims, pod.Name)
 	}
 }
@@ -294,9 +294,9 @@ func (w *world) checkDelete(snapshot *plan.Snapshot, pod *object, action plan.Ac
 		w.violate("I1: pod %s was deleted (%s) while job %d was %s", pod.Name, action.Cause, ids[0], w.slurm.jobs[ids[0]].state)
 	}
 	if pod.Cordoned && action.Cause == plan.Updating {
-		w.violate("I11: pod %s was replaced, and with it went that a person has cordoned it", pod.Name)
+		w.violate("I11: pod %s was replaced, and with it went that its annotation cordons it", pod.Name)
 	}
-	if action.WithClaims && !w.leaves(pod) {
+	if action.ScaledIn && !w.leaves(pod) {
 		w.violate("I10: the claims of %s go although it was not scaled in", pod.Name)
 	}
 }
@@ -326,9 +326,9 @@ func (w *world) leaves(pod *object) bool {
 		if !set.DaemonSet && w.operator.present > set.Replicas {
 			return true
 		}
-		machine := w.kube.machines[pod.Machine]
-		for j := w.operator.machinesSeen[pod.Machine]; set.DaemonSet && j <= len(machine.versions); j++ {
-			if is := at(machine.versions, j); is != nil && !is.Selected {
+		kubernetesNode := w.kube.kubernetesNodes[pod.KubernetesNode]
+		for j := w.operator.kubernetesNodesSeen[pod.KubernetesNode]; set.DaemonSet && j <= len(kubernetesNode.versions); j++ {
+			if is := at(kubernetesNode.versions, j); is != nil && !is.Selected {
 				return true
 			}
 		}
@@ -340,9 +340,9 @@ func (w *world) leaves(pod *object) bool {
 func (w *world) createPod(snapshot *plan.Snapshot, pod *plan.Pod) {
 	made := *pod
 	if made.Name = fmt.Sprintf("%s-%d", setName, pod.Ordinal); pod.Ordinal < 0 {
-		made.Name = setName + "-" + pod.Machine
+		made.Name = setName + "-" + pod.KubernetesNode
 	}
-	made.Node, made.Revision, made.Named = made.Name, snapshot.Set.Revision, !w.hostNetwork
+	made.SlurmNode, made.Revision, made.Named = made.Name, snapshot.Set.Revision, !w.hostNetwork
 	if w.chance(20) || w.create(made) != nil {
 		return
 	}
@@ -350,18 +350,18 @@ func (w *world) createPod(snapshot *plan.Snapshot, pod *plan.Pod) {
 	w.checkTwins()
 }
 
-// checkTwins checks I2: no ordinal, machine or Slurm node has two pods.
+// checkTwins checks I2: no ordinal, Kubernetes node or Slurm node has two pods.
 func (w *world) checkTwins() {
 	nodes, places := map[string]bool{}, map[string]bool{}
 	for _, pod := range w.podsThat(func(*object, *container) bool { return true }) {
 		place := strconv.Itoa(pod.Ordinal)
 		if pod.Ordinal < 0 {
-			place = pod.Machine
+			place = pod.KubernetesNode
 		}
-		if nodes[pod.Node] || places[place] {
-			w.violate("I2: two pods for node %s or place %s", pod.Node, place)
+		if nodes[pod.SlurmNode] || places[place] {
+			w.violate("I2: two pods for node %s or place %s", pod.SlurmNode, place)
 		}
-		nodes[pod.Node], places[place] = true, true
+		nodes[pod.SlurmNode], places[place] = true, true
 	}
 }
 

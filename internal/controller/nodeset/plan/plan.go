@@ -1,14 +1,14 @@
 // Package plan decides what happens next to the pods of a NodeSet.
 //
-// Next is a function of a Snapshot and nothing else, and all that it knows is in there: after a crash, the next call makes
-// the same plan, because every step leaves its mark in Kubernetes or in Slurm. It answers four questions:
+// Next is a pure function of a Snapshot: after a crash, the next call makes the same plan, because every step leaves its mark in
+// Kubernetes or in Slurm. It answers four questions:
 //
-//	which pods are too many?        scale.go    pods beyond the desired ones, in a fixed order; those chosen before stay chosen
-//	which are out of date?          update.go   pods of an older revision, as many at a time as may be unavailable
-//	which nodes get no more jobs?   drain.go    of those two, and what people and Kubernetes nodes ask for; other drains of ours end
-//	which pods may be deleted?      remove.go   those that the deletion rule (release.go) lets go, the only way to a delete
+//	which pods are in excess?         scale.go    pods beyond the desired ones, in a fixed order; those chosen before stay chosen
+//	which are outdated?               update.go   pods of an older revision, as many at a time as may be unavailable
+//	which Slurm nodes are drained?    drain.go    those of both, and what users and Kubernetes nodes ask for; others are undrained
+//	which pods may be deleted?        remove.go   those that the deletion rule (release.go) releases; nothing else deletes a pod
 //
-// and last removes records of Slurm without a pod (prune.go) and creates what is missing (create.go). Every action says why.
+// Then it deletes Slurm records without a pod (prune.go) and creates missing pods (create.go). Every action says why.
 package plan
 
 import (
@@ -22,15 +22,15 @@ type Kind string
 
 // The kinds of actions, in the order in which they are carried out.
 const (
-	// Undrain lifts a drain of ours, so that a node takes jobs again.
+	// Undrain lifts a drain of the operator, so that a Slurm node takes jobs again.
 	Undrain Kind = "undrain"
-	// Drain makes a node take no more jobs.
+	// Drain makes a Slurm node take no more jobs.
 	Drain Kind = "drain"
-	// ClearReason replaces a reason of ours that has outlived its drain.
+	// ClearReason replaces a reason of the operator that outlived its drain.
 	ClearReason Kind = "clear reason of"
 	// Delete deletes a pod.
 	Delete Kind = "delete"
-	// Prune removes a node's record from Slurm.
+	// Prune deletes the record of a Slurm node.
 	Prune Kind = "prune"
 	// Create creates a pod.
 	Create Kind = "create"
@@ -39,61 +39,61 @@ const (
 // An Action is one step, with the reason for it.
 type Action struct {
 	Kind Kind
-	// Pod is the pod that it is about; when the action is to create one, it has an ordinal or a machine, and no name.
+	// Pod is the pod concerned; one to create has an ordinal or a Kubernetes node, and no name.
 	Pod *Pod
-	// Node is the Slurm node that it is about.
-	Node  string
-	Cause Cause
-	// Why is the cause in words, for people. With a drain it is what Slurm shows as the reason.
+	// SlurmNode is the Slurm node concerned.
+	SlurmNode string
+	Cause     Cause
+	// Why is the cause in words. For a drain it is the reason that Slurm shows.
 	Why string
-	// WithClaims says that the pod's claims may go with it, because its ordinal does.
-	WithClaims bool
+	// ScaledIn says that the pod's ordinal is scaled in, so that the retention policy applies to its PVCs.
+	ScaledIn bool
 }
 
-// A Cause is why a pod is touched, in a word.
+// A Cause is why an action is taken, in a word.
 type Cause string
 
 // The causes.
 const (
-	Missing   Cause = "Missing"
-	ScaleIn   Cause = "ScaleIn"
-	Updating  Cause = "Update"
-	Deletion  Cause = "Deletion"
-	PodCordon Cause = "PodCordon"
-	Machinery Cause = "KubernetesNode"
-	Ended     Cause = "Ended"
-	Lost      Cause = "RecordLost"
-	NoCause   Cause = "CauseGone"
-	NoPod     Cause = "NoPod"
+	Missing            Cause = "Missing"
+	ScaleIn            Cause = "ScaleIn"
+	Updating           Cause = "Update"
+	Deletion           Cause = "Deletion"
+	PodCordon          Cause = "PodCordon"
+	FromKubernetesNode Cause = "KubernetesNode"
+	Ended              Cause = "Ended"
+	Lost               Cause = "RecordLost"
+	NoCause            Cause = "CauseGone"
+	NoPod              Cause = "NoPod"
 )
 
-// A Wait is a pod that is to go and may not yet.
+// A Wait is a pod that should be deleted and is held.
 type Wait struct {
 	Pod   *Pod
 	Cause Cause
 	Hold  Hold
 }
 
-// A Plan is what to do next, and what stands in the way of more.
+// A Plan is what to do next, and what holds the rest.
 type Plan struct {
 	Actions []Action
-	// Waits are the pods that are to go and may not yet.
+	// Waits are the pods that should be deleted and are held.
 	Waits []Wait
-	// Desired and the rest count pods.
+	// Desired, Available and Updated count pods.
 	Desired, Available, Updated int
-	// Outdated is how many pods of an older revision there are.
+	// Outdated counts the pods of an older revision.
 	Outdated int
-	// Stopped says why the update does not go on; empty when it does.
+	// Stopped says why the update is stopped; empty if it is not.
 	Stopped string
-	// Withheld says why missing pods are not created; empty when they are, or none is missing.
+	// Withheld says why missing pods are not created; empty if they are, or none is missing.
 	Withheld string
-	// Proof says that something waits for nothing but a newer look at Slurm.
-	Proof bool
-	// Wake is when to plan again although nothing has happened; zero for never.
+	// NeedsRefresh says that something waits only for a newer snapshot of Slurm.
+	NeedsRefresh bool
+	// Wake is when to plan again without an event; zero for never.
 	Wake time.Time
 }
 
-// Of are the actions of a kind, in their order.
+// Of returns the actions of a kind, in their order.
 func (p *Plan) Of(kind Kind) []Action {
 	var found []Action
 	for _, action := range p.Actions {
@@ -104,13 +104,13 @@ func (p *Plan) Of(kind Kind) []Action {
 	return found
 }
 
-// Goes tells which pods are deleted, by their names.
-func (p *Plan) Goes() map[string]bool {
-	going := map[string]bool{}
+// Deleted returns the names of the pods that the plan deletes.
+func (p *Plan) Deleted() map[string]bool {
+	deleted := map[string]bool{}
 	for _, action := range p.Of(Delete) {
-		going[action.Pod.Name] = true
+		deleted[action.Pod.Name] = true
 	}
-	return going
+	return deleted
 }
 
 // Next makes a plan.
@@ -130,9 +130,9 @@ func Next(snapshot *Snapshot) Plan {
 type planner struct {
 	*Snapshot
 	Plan
-	// leaving are the pods that are to go, by name.
+	// leaving are the pods that should be deleted, by name.
 	leaving map[string]Cause
-	// proven tells whether the new revision works somewhere; trying is how many pods have it, or are about to.
+	// proven reports whether the new revision works on some pod; trying counts the pods that have it, or are about to.
 	proven bool
 	trying int
 }
@@ -159,14 +159,14 @@ func (p *planner) count() {
 
 func (p *planner) do(action Action) { p.Actions = append(p.Actions, action) }
 
-// wakeAt asks for another plan at a moment, if that is to come.
+// wakeAt asks for another plan at a moment in the future.
 func (p *planner) wakeAt(moment time.Time) {
 	if moment.After(p.Now) && (p.Wake.IsZero() || moment.Before(p.Wake)) {
 		p.Wake = moment
 	}
 }
 
-// String is a plan as a person would note it down.
+// String returns a plan as text, for logs and golden files.
 func (p Plan) String() string {
 	var lines strings.Builder
 	for _, action := range p.Actions {
@@ -189,10 +189,10 @@ func (a Action) subject() string {
 	case a.Kind == Create && a.Pod.Ordinal >= 0:
 		return fmt.Sprintf("ordinal %d", a.Pod.Ordinal)
 	case a.Kind == Create:
-		return "on " + a.Pod.Machine
+		return "on " + a.Pod.KubernetesNode
 	case a.Kind == Delete:
 		return a.Pod.Name
 	default:
-		return "node " + a.Node
+		return "node " + a.SlurmNode
 	}
 }

@@ -2,11 +2,11 @@ package plan
 
 import "github.com/slurm-operator/slurm-operator/internal/slurm"
 
-// Protected reports whether the eviction of a pod has to be refused, and whether that is known at all.
+// Protected reports whether the eviction of a pod must be refused, and whether that is known at all.
 //
-// It fails closed: every pod is protected from its creation on, because Slurm may give its node a job at any time, long before
-// anything could be written to the pod. Protection ends when Slurm shows the node closed to jobs and empty, or when the deletion
-// rule would let the pod go although Slurm does not know it. It begins again before a drain of ours is lifted.
+// It fails closed: every pod is protected from its creation on, because Slurm may schedule a job on it at any time, before the pod
+// could be patched. Protection ends when Slurm shows the node closed to jobs and empty, or when the deletion rule releases a pod
+// that Slurm does not know. It is restored before the operator lifts a drain.
 func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
 	switch {
 	case s.Set.Waived || pod.Ended:

@@ -6,34 +6,34 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// prune removes the records of the set's nodes that have no pod, as far as the policy wants it.
+// prune deletes the records of the NodeSet's Slurm nodes without a pod, as the policy asks for.
 func (p *planner) prune() {
 	if p.Set.Prune == PruneNever || !p.Answers || p.Slurm == nil || len(p.Pods) < p.Desired {
-		return // a pod that is missing comes back to its record
+		return // a missing pod is re-created and reuses its record
 	}
 	taken := make(map[string]bool, len(p.Pods))
 	for i := range p.Pods {
 		if p.Pods[i].Terminating {
-			return // pods are deleted by the hundred, and their records with one read of Slurm and one request
+			return // many pods are deleted at a time, and their records with one read of Slurm and one request
 		}
-		taken[p.Pods[i].Node] = true
+		taken[p.Pods[i].SlurmNode] = true
 	}
 	for _, record := range p.Slurm.Nodes {
 		if taken[record.Name] || !p.prunable(record) {
 			continue
 		}
-		vacancy := p.Slurm.Vacancy(record.Name, p.Now.Add(-patience))
+		vacancy := p.Slurm.Vacancy(record.Name, p.Now.Add(-maxSnapshotAge))
 		switch {
-		case vacancy == slurm.Uncertain || !p.Fresh:
-			p.Proof = true
+		case vacancy == slurm.Uncertain || !p.JustRead:
+			p.NeedsRefresh = true
 		case vacancy == slurm.Drained, vacancy == slurm.Open && !record.Responding():
-			p.do(Action{Kind: Prune, Node: record.Name, Cause: NoPod, Why: "it has no pod any more"})
+			p.do(Action{Kind: Prune, SlurmNode: record.Name, Cause: NoPod, Why: "it has no pod any more"})
 		}
 	}
 }
 
-// prunable reports whether the policy covers a record: one of this NodeSet that nobody else has closed on purpose, and that no
-// reservation holds, because Slurm would refuse.
+// prunable reports whether the policy covers a record: it is of this NodeSet, no user has closed it, and no reservation includes it,
+// because Slurm would refuse.
 func (p *planner) prunable(record *slurm.Node) bool {
 	if !strings.Contains(record.Comment, p.Set.UID) || record.Reserved() {
 		return false

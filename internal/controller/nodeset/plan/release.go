@@ -7,56 +7,55 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// patience is how old a look at Slurm may be to prove anything. Between the look and the deed somebody may lift a drain, and
-// a job may begin: no rule can close that gap, a short one keeps it small.
-const patience = 15 * time.Second
+// maxSnapshotAge is how old a snapshot of Slurm may be to prove anything. Between the snapshot and the deletion a drain may be lifted
+// and a job may start: no rule can close that gap, a low limit keeps it small.
+const maxSnapshotAge = 15 * time.Second
 
-// A Hold is why a pod may not go; the zero Hold is none.
+// A Hold is why a pod must not be deleted; the zero Hold is none.
 type Hold struct {
-	// Why is for people; empty when the pod may go.
+	// Why is for messages; empty if the pod may be deleted.
 	Why string
-	// Kind says what stands in the way.
+	// Kind classifies the hold.
 	Kind HoldKind
-	// Until is when the last job ends at the latest, where that is known, or when the hold ends by itself.
+	// Until is when the last job ends at the latest, if known, or when the hold expires.
 	Until time.Time
 }
 
-// A HoldKind is what stands in the way.
+// A HoldKind classifies holds.
 type HoldKind uint8
 
 // The kinds of holds.
 const (
-	// NotHeld: nothing does.
+	// NotHeld: the pod may be deleted.
 	NotHeld HoldKind = iota
-	// Silent: Slurm cannot be asked.
+	// Silent: Slurm does not answer.
 	Silent
-	// Unproven: the last look at Slurm does not suffice; a newer one may.
+	// Unproven: the snapshot of Slurm proves nothing; a newer one may.
 	Unproven
-	// Jobs: jobs hold the node.
+	// Jobs: the Slurm node has jobs.
 	Jobs
-	// Undrained: a job could begin any time.
+	// Undrained: a job could start at any time.
 	Undrained
-	// Registering: slurmd may register, and be given a job, any time.
+	// Registering: slurmd may register, and get a job, at any time.
 	Registering
-	// Canary: another pod tries the new revision first.
+	// Canary: the new revision must prove itself on another pod first.
 	Canary
-	// Fresh: the pod ended as soon as it was made; another one would too.
-	Fresh
-	// Kept: a person wants it as it is.
+	// ExitedEarly: the pod exited right after its creation; another one would too.
+	ExitedEarly
+	// Kept: a user has cordoned it.
 	Kept
-	// Unidentified: its slurmd may be registered under a name that we do not know.
+	// Unidentified: its slurmd may be registered under an unknown name.
 	Unidentified
 )
 
-// String is the kind in a word, for metrics.
+// String returns the metric label of a kind.
 func (k HoldKind) String() string {
 	return [...]string{"nothing", "slurm", "proof", "jobs", "drain", "registration", "canary", "pause", "person", "identity"}[k]
 }
 
-// Release is the deletion rule: it tells what keeps a pod from being deleted. Nothing is deleted that it holds, for whatever
-// reason it should go; whatever it does not understand, it holds.
+// Release is the deletion rule: it returns what holds a pod. No pod that it holds is deleted, whatever the cause; in doubt it holds.
 //
-// The checks are asked in order. The first that knows decides.
+// The checks run in order, and the first that applies decides.
 func (s *Snapshot) Release(pod *Pod) Hold {
 	for _, check := range []func(*Pod) (Hold, bool){
 		s.waived, s.ended, s.unplaced, s.silent, s.unproven, s.occupied, s.undrained, s.absent, s.stale,
@@ -65,52 +64,52 @@ func (s *Snapshot) Release(pod *Pod) Hold {
 			return hold
 		}
 	}
-	return Hold{} // Slurm has just shown the node drained and empty
+	return Hold{} // the snapshot shows the Slurm node drained and empty
 }
 
-// release is the decision that a pod may go.
+// release is the decision that a pod may be deleted.
 func release() (Hold, bool) { return Hold{}, true }
 
-// waived: a person takes the loss, or the cluster that had the jobs is gone for good.
+// waived: a user accepts the loss of jobs, or the cluster that ran them is gone for good.
 func (s *Snapshot) waived(*Pod) (Hold, bool) { return Hold{}, s.Set.Waived }
 
-// ended: where no process is left, no job is.
+// ended: without processes there are no jobs.
 func (s *Snapshot) ended(pod *Pod) (Hold, bool) {
 	if !pod.Ended {
 		return Hold{}, false
 	}
 	if again := pod.Created.Add(endedPause); s.Now.Before(again) {
-		return Hold{Why: "it ended at once, and another one is made after a pause", Kind: Fresh, Until: again}, true
+		return Hold{Why: "it exited at once; another one is created after a pause", Kind: ExitedEarly, Until: again}, true
 	}
 	return release()
 }
 
-// endedPause is how long a pod that has ended stays: what ends it may well end the next one too.
+// endedPause is the minimum lifetime of a pod that exits: the next one may well exit for the same reason.
 const endedPause = 10 * time.Second
 
-// unplaced: where no Kubernetes node has a pod, nothing runs. It does not do to ask whether slurmd ever ran: the kubelet
-// may not have said so yet, and Slurm may have given it a job already.
+// unplaced: an unscheduled pod runs nothing. Whether slurmd ever ran is not sufficient: the kubelet may not have reported it yet, and
+// Slurm may have given it a job already.
 func (s *Snapshot) unplaced(pod *Pod) (Hold, bool) { return Hold{}, pod.Unplaced && !pod.EverRan }
 
-// silent: what cannot be seen is not disturbed.
+// silent: without an answer nothing is known about jobs.
 func (s *Snapshot) silent(*Pod) (Hold, bool) {
 	return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Silent}, !s.Answers || s.Slurm == nil
 }
 
-// unproven: what was seen before the drain, or too long ago, proves nothing.
+// unproven: a snapshot from before the drain, or one that is too old, proves nothing.
 func (s *Snapshot) unproven(pod *Pod) (Hold, bool) {
-	return Hold{Why: "the last look at Slurm is too old to prove that it has no jobs", Kind: Unproven},
+	return Hold{Why: "the last snapshot of Slurm is too old to prove that it has no jobs", Kind: Unproven},
 		s.vacancy(pod) == slurm.Uncertain
 }
 
 func (s *Snapshot) vacancy(pod *Pod) slurm.Vacancy {
-	after := s.Now.Add(-patience)
-	since, witnessed := s.DrainedSince[pod.Node]
+	after := s.Now.Add(-maxSnapshotAge)
+	since, recorded := s.DrainedSince[pod.SlurmNode]
 	if since.After(after) {
 		after = since
 	}
-	vacancy := s.Slurm.Vacancy(pod.Node, after)
-	if (vacancy == slurm.Drained || vacancy == slurm.Absent) && !witnessed {
+	vacancy := s.Slurm.Vacancy(pod.SlurmNode, after)
+	if (vacancy == slurm.Drained || vacancy == slurm.Absent) && !recorded {
 		return slurm.Uncertain
 	}
 	return vacancy
@@ -124,15 +123,15 @@ func (s *Snapshot) occupied(pod *Pod) (Hold, bool) {
 	return Hold{Why: s.occupation(pod), Kind: Jobs, Until: s.load(pod).Until}, true
 }
 
-// occupation says in words which jobs hold a node.
+// occupation describes the jobs on a Slurm node.
 func (s *Snapshot) occupation(pod *Pod) string {
 	load := s.load(pod)
-	what := fmt.Sprintf("%s runs job %d", pod.Node, load.Job)
+	what := fmt.Sprintf("%s runs job %d", pod.SlurmNode, load.Job)
 	switch jobs := load.Jobs(); {
-	case jobs == 0 || load.Job == 0: // in a large queue it is found out later which jobs
-		return pod.Node + " has something allocated"
+	case jobs == 0 || load.Job == 0: // in a large queue the jobs are identified later
+		return pod.SlurmNode + " has something allocated"
 	case jobs > 1:
-		what = fmt.Sprintf("%s runs %d jobs", pod.Node, jobs)
+		what = fmt.Sprintf("%s runs %d jobs", pod.SlurmNode, jobs)
 	}
 	if load.Unlimited {
 		return fmt.Sprintf("%s, and job %d has no time limit", what, load.Job)
@@ -140,14 +139,14 @@ func (s *Snapshot) occupation(pod *Pod) string {
 	return what + " until " + load.Until.UTC().Format("2006-01-02 15:04 MST")
 }
 
-// undrained: it is empty, and need not be in a moment.
+// undrained: it is empty, and may get a job at any time.
 func (s *Snapshot) undrained(pod *Pod) (Hold, bool) {
-	return Hold{Why: pod.Node + " is not drained yet", Kind: Undrained}, s.vacancy(pod) == slurm.Open
+	return Hold{Why: pod.SlurmNode + " is not drained yet", Kind: Undrained}, s.vacancy(pod) == slurm.Open
 }
 
-// absent: Slurm has no such node. A slurmd that runs may be about to register, and one that a restarted slurmctld has
-// forgotten may be about to come back, also when the kubelet has not yet said that it runs. One that was not told its name may
-// run jobs under another one, such as the host name of its Kubernetes node.
+// absent: Slurm has no such node. A running slurmd may be about to register, and one that a restarted slurmctld has forgotten may be
+// about to return, even if the kubelet has not reported it as running yet. One that was started without its name may run jobs under
+// another one, such as the host name of its Kubernetes node.
 func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	if s.vacancy(pod) != slurm.Absent {
 		return Hold{}, false
@@ -164,12 +163,12 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	}
 	if !pod.Named && !pod.Registered && !pod.Started.IsZero() {
 		return Hold{Why: fmt.Sprintf("slurmd runs in %s, and Slurm never had a node %s: it may have registered under another name; "+
-			"see sinfo, and delete the pod by hand when no job runs there", pod.Name, pod.Node), Kind: Unidentified}, true
+			"see sinfo, and delete the pod by hand when no job runs there", pod.Name, pod.SlurmNode), Kind: Unidentified}, true
 	}
 	return Hold{}, false
 }
 
-// stale: what a look shows that was not taken for this decision may be over.
+// stale: a snapshot that was not taken for this decision may be outdated.
 func (s *Snapshot) stale(*Pod) (Hold, bool) {
-	return Hold{Why: "Slurm is asked once more before it goes", Kind: Unproven}, !s.Fresh
+	return Hold{Why: "Slurm is queried once more before it is deleted", Kind: Unproven}, !s.JustRead
 }

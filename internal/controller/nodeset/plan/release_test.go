@@ -43,24 +43,24 @@ func TestRelease(t *testing.T) {
 
 		"holds when Slurm does not answer":                 {many(drained0, func(s *plan.Snapshot) { s.Answers = false }), plan.Silent},
 		"holds when nothing was ever seen of Slurm":        {func(s *plan.Snapshot) { s.Slurm = nil }, plan.Silent},
-		"holds when the nodes were listed too long ago":    {many(drained0, looked(0, plan.Patience)), plan.Unproven},
-		"holds when the jobs were listed too long ago":     {many(drained0, looked(plan.Patience, 0)), plan.Unproven},
-		"releases when both lists are just young enough":   {many(drained0, looked(plan.Patience-1, plan.Patience-1)), plan.NotHeld},
+		"holds when the nodes were listed too long ago":    {many(drained0, looked(0, plan.MaxSnapshotAge)), plan.Unproven},
+		"holds when the jobs were listed too long ago":     {many(drained0, looked(plan.MaxSnapshotAge, 0)), plan.Unproven},
+		"releases when both lists are just young enough":   {many(drained0, looked(plan.MaxSnapshotAge-1, plan.MaxSnapshotAge-1)), plan.NotHeld},
 		"holds when the jobs are from before the drain":    {many(drained0, looked(3*time.Second, time.Second), drainedAt(-2*time.Second)), plan.Unproven},
 		"holds when the drain was just seen":               {many(drained0, drainedAt(-time.Second)), plan.Unproven},
 		"releases when all was listed after the drain":     {many(drained0, looked(2*time.Second, time.Second), drainedAt(-3*time.Second)), plan.NotHeld},
-		"holds when the look was not taken for it":         {many(drained0, func(s *plan.Snapshot) { s.Fresh = false }), plan.Unproven},
+		"holds when the look was not taken for it":         {many(drained0, func(s *plan.Snapshot) { s.JustRead = false }), plan.Unproven},
 		"says that an old look is old rather than a job":   {many(drained0, busy(0, time.Hour), looked(time.Hour, time.Hour)), plan.Unproven},
 		"holds when nobody knows since when it is drained": {many(drained0, func(s *plan.Snapshot) { s.DrainedSince = nil }), plan.Unproven},
 		"holds when nobody knows since when it is unknown": {many(forgotten(0), func(s *plan.Snapshot) { s.DrainedSince = nil }), plan.Unproven},
 
-		"releases what waives its jobs":                     {many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), plan.NotHeld},
-		"releases what has ended, whatever Slurm says":      {many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Ended = true })), plan.NotHeld},
-		"holds what has ended as soon as it was made":       {pod(0, func(p *plan.Pod) { p.Ended, p.Created = true, epoch.Add(-time.Second) }), plan.Fresh},
-		"releases what no machine has, without Slurm":       {many(newborn, pod(0, func(p *plan.Pod) { p.Unplaced = true }), func(s *plan.Snapshot) { s.Slurm = nil }), plan.NotHeld},
-		"holds what may have started, without Slurm":        {many(newborn, func(s *plan.Snapshot) { s.Answers = false }), plan.Silent},
-		"holds what has not started as far as is reported":  {many(newborn, busy(0, time.Hour)), plan.Jobs},
-		"holds what has not started and has an open record": {newborn, plan.Undrained},
+		"releases what waives its jobs":                       {many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), plan.NotHeld},
+		"releases what has ended, whatever Slurm says":        {many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Ended = true })), plan.NotHeld},
+		"holds what has ended as soon as it was made":         {pod(0, func(p *plan.Pod) { p.Ended, p.Created = true, epoch.Add(-time.Second) }), plan.ExitedEarly},
+		"releases what no Kubernetes node has, without Slurm": {many(newborn, pod(0, func(p *plan.Pod) { p.Unplaced = true }), func(s *plan.Snapshot) { s.Slurm = nil }), plan.NotHeld},
+		"holds what may have started, without Slurm":          {many(newborn, func(s *plan.Snapshot) { s.Answers = false }), plan.Silent},
+		"holds what has not started as far as is reported":    {many(newborn, busy(0, time.Hour)), plan.Jobs},
+		"holds what has not started and has an open record":   {newborn, plan.Undrained},
 
 		"releases what has not started and is unknown to Slurm":   {many(newborn, forgotten(0)), plan.NotHeld},
 		"holds what is unknown to a slurmctld that just started":  {many(forgotten(0), slurmctldSince(time.Minute)), plan.Registering},
@@ -118,27 +118,27 @@ func TestReleaseSaysWhichJobsAreInTheWay(t *testing.T) {
 	}
 }
 
-func TestWitness(t *testing.T) {
+func TestDrainHistory(t *testing.T) {
 	at := func(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
 	open := &slurm.Node{Name: "gpu-0"}
 	ours := &slurm.Node{Name: "gpu-0", Flags: slurm.FlagDrain, Reason: byUs("update"), ReasonAt: at(1)}
 	theirs := &slurm.Node{Name: "gpu-0", Flags: slurm.FlagDrain, Reason: "broken fan", ReasonAt: at(1)}
 	again := &slurm.Node{Name: "gpu-0", Flags: slurm.FlagDrain, Reason: "broken fan", ReasonAt: at(6)}
-	look := func(second int, nodes ...*slurm.Node) func(*plan.Witness) {
-		return func(w *plan.Witness) {
-			w.Look(&slurm.Snapshot{Nodes: nodes, NodesAsOf: at(second)}, []string{"gpu-0"})
+	look := func(second int, nodes ...*slurm.Node) func(*plan.DrainHistory) {
+		return func(w *plan.DrainHistory) {
+			w.Observe(&slurm.Snapshot{Nodes: nodes, NodesAsOf: at(second)}, []string{"gpu-0"})
 		}
 	}
-	wrote := func(second int) func(*plan.Witness) {
-		return func(w *plan.Witness) { w.Acknowledged([]string{"gpu-0"}, at(second)) }
+	wrote := func(second int) func(*plan.DrainHistory) {
+		return func(w *plan.DrainHistory) { w.Acknowledged([]string{"gpu-0"}, at(second)) }
 	}
-	type events = []func(*plan.Witness)
+	type events = []func(*plan.DrainHistory)
 	for name, test := range map[string]struct {
 		events events
 		want   int // second; -1 for unknown
 	}{
 		"knows nothing at first":                              {nil, -1},
-		"knows nothing without a look":                        {events{func(w *plan.Witness) { w.Look(nil, []string{"gpu-0"}) }}, -1},
+		"knows nothing without a look":                        {events{func(w *plan.DrainHistory) { w.Observe(nil, []string{"gpu-0"}) }}, -1},
 		"does not note an open node":                          {events{look(2, open)}, -1},
 		"notes a drain when it is first seen":                 {events{look(2, theirs), look(4, theirs)}, 2},
 		"notes a drain of ours when it is acknowledged":       {events{wrote(1), look(2, ours), look(4, ours)}, 1},
@@ -152,11 +152,11 @@ func TestWitness(t *testing.T) {
 		"notes a node anew that is gone after a drain":        {events{wrote(1), look(4)}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var witness plan.Witness
+			var history plan.DrainHistory
 			for _, event := range test.events {
-				event(&witness)
+				event(&history)
 			}
-			since, known := witness.Since()["gpu-0"]
+			since, known := history.Since()["gpu-0"]
 			if want := at(test.want); known != (test.want >= 0) || (known && !since.Equal(want)) {
 				t.Errorf("known: %v, since %v, want second %d", known, since.Sub(epoch), test.want)
 			}
@@ -175,7 +175,7 @@ func TestProtected(t *testing.T) {
 		"a pod whose node may get a job any time":         {many(), true, true},
 		"a pod whose node is drained with a job":          {many(drained0, busy(0, time.Hour)), true, true},
 		"a pod whose node is drained and empty":           {drained0, false, true},
-		"however old that is":                             {many(drained0, func(s *plan.Snapshot) { s.Fresh, s.Slurm.NodesAsOf = false, epoch.Add(-time.Hour) }), false, true},
+		"however old that is":                             {many(drained0, func(s *plan.Snapshot) { s.JustRead, s.Slurm.NodesAsOf = false, epoch.Add(-time.Hour) }), false, true},
 		"a suspended job that no record shows":            {many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1} }), true, true},
 		"a pod whose node is down":                        {record(0, func(n *slurm.Node) { n.State = slurm.StateDown }), false, true},
 		"a pod while Slurm does not answer":               {func(s *plan.Snapshot) { s.Answers = false }, true, false},
@@ -196,13 +196,13 @@ func TestProtected(t *testing.T) {
 }
 
 func TestWitnessForgetsNodesThatAreGone(t *testing.T) {
-	var witness plan.Witness
+	var history plan.DrainHistory
 	for i := range 1000 {
 		node := fmt.Sprintf("gpu-%d", i)
-		witness.Acknowledged([]string{node}, epoch)
-		witness.Keep([]string{node})
+		history.Acknowledged([]string{node}, epoch)
+		history.Retain([]string{node})
 	}
-	if kept := witness.Since(); len(kept) != 1 || kept["gpu-999"].IsZero() {
+	if kept := history.Since(); len(kept) != 1 || kept["gpu-999"].IsZero() {
 		t.Errorf("%d nodes are remembered", len(kept))
 	}
 }

@@ -1,6 +1,6 @@
 package plan
 
-// remove deletes the pods that are to be removed and may be, those that have exited, and those whose record Slurm has lost.
+// remove deletes the chosen pods that the deletion rule releases, those that have exited, and those whose record Slurm has lost.
 func (p *planner) remove() {
 	for i := range p.Pods {
 		pod := &p.Pods[i]
@@ -21,11 +21,11 @@ func (p *planner) remove() {
 			hold = p.canary(pod)
 		}
 		if hold.Kind == NotHeld {
-			p.do(Action{Kind: Delete, Pod: pod, Node: pod.Node, Cause: cause, Why: removalReasons[cause], WithClaims: p.scaledIn(pod, cause)})
+			p.do(Action{Kind: Delete, Pod: pod, SlurmNode: pod.SlurmNode, Cause: cause, Why: removalReasons[cause], ScaledIn: p.scaledIn(pod, cause)})
 			continue
 		}
 		p.Waits = append(p.Waits, Wait{Pod: pod, Cause: cause, Hold: hold})
-		p.Proof = p.Proof || hold.Kind == Unproven
+		p.NeedsRefresh = p.NeedsRefresh || hold.Kind == Unproven
 		if hold.Kind != Jobs {
 			p.wakeAt(hold.Until)
 		}
@@ -42,9 +42,9 @@ func (p *planner) lost(pod *Pod) bool {
 	if !pod.Registered && !p.Slurm.ControllerSince.After(pod.Started) {
 		return false
 	}
-	since, known := p.DrainedSince[pod.Node]
+	since, known := p.DrainedSince[pod.SlurmNode]
 	if !known {
-		p.Proof = true
+		p.NeedsRefresh = true
 		return false
 	}
 	replaced := since.Add(p.Set.Registration)
@@ -58,12 +58,12 @@ func (p *planner) scaledIn(pod *Pod, cause Cause) bool {
 	if cause != ScaleIn {
 		return false
 	}
-	machine, known := p.Machines[pod.Machine]
-	return !p.Set.DaemonSet || known && !machine.Selected
+	node, known := p.KubernetesNodes[pod.KubernetesNode]
+	return !p.Set.DaemonSet || known && !node.Selected
 }
 
 var removalReasons = map[Cause]string{
-	ScaleIn:  "it is one too many",
+	ScaleIn:  "the NodeSet needs fewer pods",
 	Updating: "its revision is out of date",
 	Deletion: "its NodeSet is being deleted",
 	Ended:    "it has exited",

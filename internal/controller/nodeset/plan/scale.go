@@ -7,7 +7,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// desired is how many pods there should be.
+// desired returns how many pods there should be.
 func (s *Snapshot) desired() int {
 	switch {
 	case s.Set.Deleting:
@@ -16,14 +16,14 @@ func (s *Snapshot) desired() int {
 		return s.Set.Replicas
 	}
 	wanted := map[string]bool{}
-	for name, machine := range s.Machines {
-		if machine.Wanted {
+	for name, node := range s.KubernetesNodes {
+		if node.Wanted {
 			wanted[name] = true
 		}
 	}
 	for i := range s.Pods {
 		if s.stays(&s.Pods[i]) {
-			wanted[s.Pods[i].Machine] = true
+			wanted[s.Pods[i].KubernetesNode] = true
 		}
 	}
 	return len(wanted)
@@ -32,11 +32,11 @@ func (s *Snapshot) desired() int {
 // stays reports whether a pod in DaemonSet mode may stay on its Kubernetes node. A Node object that does not exist may be about to
 // register again; if it does not, Kubernetes removes the pod.
 func (s *Snapshot) stays(pod *Pod) bool {
-	machine, known := s.Machines[pod.Machine]
-	return !known || machine.Wanted || machine.Stays
+	node, known := s.KubernetesNodes[pod.KubernetesNode]
+	return !known || node.Wanted || node.Stays
 }
 
-// scaleIn says which pods are too many.
+// scaleIn chooses the pods in excess.
 func (p *planner) scaleIn() {
 	var present []*Pod
 	for i := range p.Pods {
@@ -54,7 +54,7 @@ func (p *planner) scaleIn() {
 			}
 		}
 	case len(present) > p.Set.Replicas:
-		slices.SortStableFunc(present, p.goesFirst)
+		slices.SortStableFunc(present, p.scaledInFirst)
 		p.leave(ScaleIn, present[:len(present)-p.Set.Replicas]...)
 	}
 }
@@ -65,10 +65,10 @@ func (p *planner) leave(cause Cause, pods ...*Pod) {
 	}
 }
 
-// goesFirst orders pods by who goes first at a scale-in: who does no work, who costs least, who is free, who was chosen before,
-// who will be free soonest, and last who has the higher ordinal. A node that was chosen and still has jobs takes jobs again when
-// another one is free to go.
-func (p *planner) goesFirst(a, b *Pod) int {
+// scaledInFirst orders pods by which is scaled in first: those that do not work, then by deletion cost, idle ones, those chosen before,
+// those that are idle soonest, and last by descending ordinal. A Slurm node that was chosen and still has jobs is undrained when
+// another one becomes idle.
+func (p *planner) scaledInFirst(a, b *Pod) int {
 	return cmp.Or(
 		first(a.Ended, b.Ended),
 		first(p.record(a) == nil, p.record(b) == nil),
@@ -76,13 +76,13 @@ func (p *planner) goesFirst(a, b *Pod) int {
 		cmp.Compare(a.DeletionCost, b.DeletionCost),
 		first(!p.busy(a), !p.busy(b)),
 		first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),
-		p.freeFirst(a, b),
+		p.idleFirst(a, b),
 		cmp.Compare(b.Ordinal, a.Ordinal),
 	)
 }
 
-// freeFirst orders pods by who is free, or will be soonest.
-func (p *planner) freeFirst(a, b *Pod) int {
+// idleFirst orders pods by which is idle, or will be soonest.
+func (p *planner) idleFirst(a, b *Pod) int {
 	one, other := p.load(a), p.load(b)
 	return cmp.Or(
 		first(!p.busy(a), !p.busy(b)),
@@ -91,18 +91,18 @@ func (p *planner) freeFirst(a, b *Pod) int {
 	)
 }
 
-// drainedFor reports whether a pod was chosen to be removed before, for a cause that needs no detail: its drain says so.
+// drainedFor reports whether a pod was chosen before, for a cause that needs no detail: its drain says so.
 func (p *planner) drainedFor(cause Cause, pod *Pod) bool {
 	record := p.record(pod)
 	return record != nil && drainedFor(cause, record)
 }
 
-// drainedFor reports whether a node is drained by us for a cause that needs no detail.
+// drainedFor reports whether the operator drained a Slurm node for a cause that needs no detail.
 func drainedFor(cause Cause, record *slurm.Node) bool {
 	return record.DrainedByUs() && record.Reason == drainReason(cause, "")
 }
 
-// first orders what is so before what is not.
+// first orders true before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:

@@ -15,18 +15,18 @@ type edit func(*plan.Snapshot)
 func scene(pods int, edits ...edit) *plan.Snapshot {
 	long, second := epoch.Add(-time.Hour), epoch.Add(-time.Second)
 	s := &plan.Snapshot{
-		Now: epoch, Fresh: true, Answers: true, DrainedSince: map[string]time.Time{},
+		Now: epoch, JustRead: true, Answers: true, DrainedSince: map[string]time.Time{},
 		Set: plan.Set{
 			Name: setName, UID: "set-1", Replicas: pods, Revision: "r1", Registration: 2 * time.Minute,
 			Update: plan.Update{Replace: true, MaxUnavailable: 1},
 		},
-		Machines: map[string]plan.Machine{"m1": {Wanted: true, Stays: true, Selected: true, Node: "gpu-m1"}},
-		Slurm:    &slurm.Snapshot{NodesAsOf: second, JobsAsOf: second, ControllerSince: long, Queue: slurm.Queue{Loads: map[string]slurm.Load{}}},
+		KubernetesNodes: map[string]plan.KubernetesNode{"m1": {Wanted: true, Stays: true, Selected: true, SlurmNode: "gpu-m1"}},
+		Slurm:           &slurm.Snapshot{NodesAsOf: second, JobsAsOf: second, ControllerSince: long, Queue: slurm.Queue{Loads: map[string]slurm.Load{}}},
 	}
 	for i := range pods {
 		name := fmt.Sprintf("gpu-%d", i)
 		s.Pods = append(s.Pods, plan.Pod{
-			Name: name, UID: "uid-" + name, Node: name, Ordinal: i, Machine: "m1", Revision: "r1",
+			Name: name, UID: "uid-" + name, SlurmNode: name, Ordinal: i, KubernetesNode: "m1", Revision: "r1",
 			Created: long, EverRan: true, Started: long, ReadySince: long, Named: true,
 		})
 		owner := slurm.Owner{Namespace: "default", PodName: name, NodeSetName: setName, NodeSetUID: "set-1"}
@@ -59,7 +59,7 @@ func record(i int, change func(*slurm.Node)) edit {
 func forgotten(i int) edit {
 	return func(s *plan.Snapshot) {
 		s.Slurm.Nodes = append(s.Slurm.Nodes[:i:i], s.Slurm.Nodes[i+1:]...)
-		s.DrainedSince[s.Pods[i].Node] = epoch.Add(-time.Minute)
+		s.DrainedSince[s.Pods[i].SlurmNode] = epoch.Add(-time.Minute)
 	}
 }
 
@@ -82,7 +82,7 @@ func busy(i int, length time.Duration) edit {
 		if length > 0 {
 			load.Until = epoch.Add(length)
 		}
-		s.Slurm.Loads[s.Pods[i].Node] = load
+		s.Slurm.Loads[s.Pods[i].SlurmNode] = load
 		s.Slurm.Nodes[i].State, s.Slurm.Nodes[i].AllocatedCPUs = slurm.StateMixed, 1
 	}
 }

@@ -189,10 +189,10 @@ var stories = map[string]struct {
 	"taint-and-new-node-object": {plan.Set{DaemonSet: true}, func(w *world) {
 		w.begin(time.Hour, "gpu-m1", "gpu-m2")
 		w.taint("m1")
-		w.forgetMachine("m2")
+		w.forgetKubernetesNode("m2")
 		w.settle()
 		w.taint("m1")
-		w.forgetMachine("m2")
+		w.forgetKubernetesNode("m2")
 		w.settle()
 	}},
 	"pod-ends": {plan.Set{Replicas: 1}, func(w *world) {

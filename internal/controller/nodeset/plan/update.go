@@ -8,13 +8,12 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// update says which pods of an older revision are to be replaced now.
+// update chooses the pods of an older revision that are replaced now.
 //
-// Whatever makes a pod unavailable uses up the same budget: pods that are missing, broken, or drained by whomever. What is left of
-// it goes to pods that do not work, then to those that are free, then to those that will be free soonest. A node that was
-// drained before and still has jobs takes jobs again when another one is free to be replaced: so long jobs hold up nobody.
-// Never are more nodes drained for an update than may be unavailable, because a drain outlasts what made a pod unavailable,
-// which may be over in a moment, as when slurmctld restarts.
+// All unavailable pods use up the same budget: those that are missing, failing, or drained for any reason. The rest goes to pods that
+// do not work, then to idle ones, then to those that are idle soonest. A Slurm node that was drained before and still has jobs is
+// undrained when another one can be replaced at once, so that long jobs do not hold up the rollout. Never are more Slurm nodes drained
+// for an update than may be unavailable: a drain lasts longer than a short outage, such as a restart of slurmctld.
 func (p *planner) update() {
 	if p.Outdated == 0 || !p.Set.Replaces() || p.Set.Deleting {
 		return
@@ -25,13 +24,13 @@ func (p *planner) update() {
 			return
 		}
 	}
-	candidates, budget := p.takeStock(known)
+	candidates, budget := p.candidates(known)
 	slices.SortStableFunc(candidates, p.updatedFirst)
 	p.leave(Updating, candidates[:min(budget, len(candidates))]...)
 }
 
-// takeStock finds the pods among which there is a choice, and how many of them may be chosen. Where there is none, it decides.
-func (p *planner) takeStock(known bool) (candidates []*Pod, budget int) {
+// candidates returns the pods to choose from, and how many of them may be chosen. Pods without a choice it decides itself.
+func (p *planner) candidates(known bool) (candidates []*Pod, budget int) {
 	var drained []*Pod
 	missing := max(p.Desired-len(p.Pods), 0)
 	p.trying = missing
@@ -41,17 +40,17 @@ func (p *planner) takeStock(known bool) (candidates []*Pod, budget int) {
 		_, leaving := p.leaving[pod.Name]
 		switch {
 		case pod.Terminating:
-			p.trying++ // what replaces it has the new revision
+			p.trying++ // its replacement has the new revision
 			budget--
 		case leaving:
 		case pod.Revision == p.Set.Revision:
-			p.proven = p.proven || p.up(pod) // whatever drains it
+			p.proven = p.proven || p.up(pod) // even if it is drained
 			p.trying++
 			if !p.available(pod) {
 				budget--
 			}
-		case pod.Cordoned: // a person may be at work in it, and their wish would go with it
-			p.Waits = append(p.Waits, Wait{Pod: pod, Cause: Updating, Hold: Hold{Why: "a person has cordoned it", Kind: Kept}})
+		case pod.Cordoned: // a user may be at work in it, and the annotation would be lost
+			p.Waits = append(p.Waits, Wait{Pod: pod, Cause: Updating, Hold: Hold{Why: "its annotation cordons it", Kind: Kept}})
 			budget--
 		case known && p.drainable(pod):
 			candidates = append(candidates, pod)
@@ -64,22 +63,22 @@ func (p *planner) takeStock(known bool) (candidates []*Pod, budget int) {
 		}
 	}
 	if budget < len(drained) {
-		// What becomes unavailable meanwhile, as all nodes do for a moment when slurmctld restarts, lifts no drains, and adds none.
+		// Pods that become unavailable meanwhile, as all do briefly when slurmctld restarts, lift no drains and add none.
 		return drained, len(drained)
 	}
 	return candidates, budget
 }
 
-// drainable reports whether it is for us to say when a pod is replaced: nobody has closed its node on purpose. A node that is down
-// gets no drain of ours, and waits for its share of the budget all the same.
+// drainable reports whether the operator may drain a pod's Slurm node: no user has closed it on purpose. A Slurm node that is down gets
+// no drain, and counts against the budget all the same.
 func (p *planner) drainable(pod *Pod) bool {
 	record := p.record(pod)
 	return record != nil && (!record.HeldByOthers() || !record.Draining() && !record.Flags.Has(slurm.FlagFail))
 }
 
-// updatedFirst orders pods by who is replaced first: who does not work, who is free or will be soonest, and of two who are alike
-// the one that was chosen before. One that was chosen before and does not work keeps its place: its drain cannot be lifted now, and
-// to drain another one for it would be one too many.
+// updatedFirst orders pods by which is replaced first: those that do not work, then those that are idle or will be soonest, and among
+// equals those chosen before. One that was chosen before and does not work keeps its place: its drain cannot be lifted now, and
+// draining another one instead would exceed the budget.
 func (p *planner) updatedFirst(a, b *Pod) int {
 	stuck := func(pod *Pod) bool { return !p.up(pod) && p.drainedFor(Updating, pod) }
 	return cmp.Or(
@@ -87,12 +86,12 @@ func (p *planner) updatedFirst(a, b *Pod) int {
 		first(stuck(a), stuck(b)),
 		first(!p.busy(a), !p.busy(b)),
 		first(p.drainedFor(Updating, a), p.drainedFor(Updating, b)),
-		p.freeFirst(a, b),
+		p.idleFirst(a, b),
 	)
 }
 
-// brokenRevision tells why the current revision is not to be given to more pods: it has not worked anywhere yet and has
-// failed, or as many pods fail with it as may be unavailable.
+// brokenRevision returns why no more pods get the current revision: it failed and has not worked on any pod yet, or as many pods fail
+// with it as may be unavailable.
 func (p *planner) brokenRevision() string {
 	failed, works := 0, false
 	var example *Pod
@@ -120,8 +119,7 @@ func (p *planner) brokenRevision() string {
 	return fmt.Sprintf("%d of %d pods of the new revision do not come up, such as %s: %s", failed, p.Updated, example.Name, problem)
 }
 
-// canary holds pods that work, or would if they were not drained, while another one tries the new revision and it has not
-// worked anywhere yet.
+// canary holds working pods, drained or not, while another one tries a new revision that has not worked on any pod yet.
 func (p *planner) canary(pod *Pod) Hold {
 	if pod.ReadySince.IsZero() || p.proven || p.trying == 0 {
 		p.trying++

@@ -22,9 +22,9 @@ import (
 // The world assumes this much, and no more:
 //
 //   - A node that somebody else opens (lifts a drain of, registers) is given no job before either the mirror has looked
-//     again or its last look is older than the deletion rule's patience. See mayStart.
+//     again or its last look is older than the deletion rule's maxSnapshotAge. See mayStart.
 //   - A drain that somebody else sets after a look may be overwritten or lifted by a write that rests on that look, while
-//     that is younger than patience. See wroteDrain.
+//     that is younger than maxSnapshotAge. See wroteDrain.
 //   - The reason of a drain is at least a second younger when the drain was lifted and set again.
 //   - A slurmd that registers at all does so within the time that the NodeSet gives it, counted from its own start or
 //     slurmctld's, whichever is later. One that slurmctld has forgotten does not register again by itself.
@@ -52,8 +52,8 @@ type world struct {
 }
 
 const (
-	setName  = "gpu"
-	patience = plan.Patience
+	setName        = "gpu"
+	maxSnapshotAge = plan.MaxSnapshotAge
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -71,12 +71,12 @@ func newWorld(set plan.Set) *world {
 		set.Update.MaxUnavailable = 1
 	}
 	set.Update.Replace = true
-	w.kube = kubernetes{pods: map[string]*history[object]{}, machines: map[string]*history[plan.Machine]{}, kubelets: map[string]*container{}, claims: map[string]string{}, faulty: map[string]fault{}}
+	w.kube = kubernetes{pods: map[string]*history[object]{}, kubernetesNodes: map[string]*history[plan.KubernetesNode]{}, kubelets: map[string]*container{}, claims: map[string]string{}, faulty: map[string]fault{}}
 	w.kube.set.put(&set)
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("m%d", i)
-		w.kube.machines[name] = &history[plan.Machine]{}
-		w.kube.machines[name].put(&plan.Machine{Node: setName + "-" + name, Wanted: set.DaemonSet, Stays: set.DaemonSet, Selected: set.DaemonSet})
+		w.kube.kubernetesNodes[name] = &history[plan.KubernetesNode]{}
+		w.kube.kubernetesNodes[name].put(&plan.KubernetesNode{SlurmNode: setName + "-" + name, Wanted: set.DaemonSet, Stays: set.DaemonSet, Selected: set.DaemonSet})
 	}
 	w.slurm = cluster{up: true, since: epoch.Add(-time.Hour), nodes: map[string]*node{}, jobs: map[int64]*job{}}
 	w.startOperator()

@@ -91,7 +91,7 @@ func Pod(nodeSet *slinkyv1beta1.NodeSet, template corev1.PodTemplateSpec, hash s
 		pod.Labels[slinkyv1beta1.LabelPodIndex] = strconv.Itoa(identity.Ordinal)
 	}
 	pod.Spec.Hostname = identity.SlurmName
-	pod.Spec.Volumes = withClaims(nodeSet, identity, pod.Spec.Volumes)
+	pod.Spec.Volumes = withPVCs(nodeSet, identity, pod.Spec.Volumes)
 	if identity.Node != "" {
 		place(&pod.Spec, identity.Node)
 	}
@@ -119,35 +119,35 @@ func place(spec *corev1.PodSpec, node string) {
 	}
 }
 
-// Claims are the claims that a pod needs, one for each template. They belong to nobody here: who deletes them is the
-// retention policy's to say.
-func Claims(nodeSet *slinkyv1beta1.NodeSet, pod string) []*corev1.PersistentVolumeClaim {
-	var claims []*corev1.PersistentVolumeClaim
+// PVCs returns the PVCs that a pod needs, one for each template, without ownerReferences: those follow the retention policy.
+func PVCs(nodeSet *slinkyv1beta1.NodeSet, pod string) []*corev1.PersistentVolumeClaim {
+	var pvcs []*corev1.PersistentVolumeClaim
 	for _, template := range nodeSet.Spec.VolumeClaimTemplates {
 		labels := naming.Merge(template.Metadata.Labels, naming.Labels(naming.Slurmd, nodeSet.Name))
 		labels[slinkyv1beta1.LabelPodName] = pod
-		claims = append(claims, &corev1.PersistentVolumeClaim{
+		pvcs = append(pvcs, &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: claimName(template, pod), Namespace: nodeSet.Namespace, Labels: labels,
+				Name: PVCName(template, pod), Namespace: nodeSet.Namespace, Labels: labels,
 				Annotations: maps.Clone(template.Metadata.Annotations),
 			},
 			Spec: *template.Spec.DeepCopy(),
 		})
 	}
-	return claims
+	return pvcs
 }
 
-func claimName(template slinkyv1beta1.VolumeClaimTemplate, pod string) string {
+// PVCName returns the name of the PVC of a pod for a template.
+func PVCName(template slinkyv1beta1.VolumeClaimTemplate, pod string) string {
 	return template.Metadata.Name + "-" + pod
 }
 
-// withClaims adds a volume for each claim, in place of one of the same name.
-func withClaims(nodeSet *slinkyv1beta1.NodeSet, identity Identity, volumes []corev1.Volume) []corev1.Volume {
+// withPVCs adds a volume for each PVC, and replaces those of the same name.
+func withPVCs(nodeSet *slinkyv1beta1.NodeSet, identity Identity, volumes []corev1.Volume) []corev1.Volume {
 	for _, template := range nodeSet.Spec.VolumeClaimTemplates {
 		name := template.Metadata.Name
 		volumes = slices.DeleteFunc(volumes, func(volume corev1.Volume) bool { return volume.Name == name })
 		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(template, identity.Pod)},
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: PVCName(template, identity.Pod)},
 		}})
 	}
 	return volumes

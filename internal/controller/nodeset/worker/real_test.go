@@ -120,7 +120,7 @@ func TestRealSlurmTakesWhatIsBuilt(t *testing.T) {
 			slices := nodeSet("slices", `{"resources":{"limits":{"nvidia.com/mig-1g.10gb":"1","nvidia.com/mig-2g.20gb":"1"}}}`)
 			plain := nodeSet("plain", "")
 			for i, host := range slurm.Nodes {
-				// Another pod's GPUs come first on this machine.
+				// Another pod's GPUs come first on this Kubernetes node.
 				if i == 0 {
 					host.MustRun(t, "mknod", "/dev/nvidia5", "c", "1", "3")
 					host.MustRun(t, "mknod", "/dev/nvidia10", "c", "1", "5")

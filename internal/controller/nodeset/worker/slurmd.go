@@ -23,7 +23,7 @@ const (
 // capabilities are what slurmd needs to run jobs of other users and to end them; docs/nodesets.md says what each is for.
 var capabilities = []corev1.Capability{"CHOWN", "KILL", "SETGID", "SETUID"}
 
-// openDirectories gives directories that all users write to the mode that they have on every machine: in a volume, anybody
+// openDirectories gives directories that all users write to the mode that they have on every Kubernetes node: in a volume, anybody
 // could remove anybody's files. slurmd sees to its own directories itself.
 const openDirectories = "chmod 1777 /tmp /dev/shm\nchmod 0755 " + logDirectory + "\n"
 

@@ -59,7 +59,7 @@ func TestPods(t *testing.T) {
 		identity worker.Identity
 	}{
 		"plain":      {plain, worker.Numbered(plain, 0, "")},
-		"everything": {everything(), worker.Numbered(everything(), 7, "machine-1")},
+		"everything": {everything(), worker.Numbered(everything(), 7, "node-1")},
 		"ssh":        {ssh, worker.Numbered(ssh, 0, "")},
 		"gpu":        {gpu, worker.Numbered(gpu, 11, "")},
 		"daemonset":  {daemons, worker.OnNode(daemons, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1.ec2.internal"}})},
@@ -71,7 +71,7 @@ func TestPods(t *testing.T) {
 				t.Fatal(err)
 			}
 			objects := []any{worker.Pod(test.set, template, "cafe", test.identity)}
-			for _, claim := range worker.Claims(test.set, test.identity.Pod) {
+			for _, claim := range worker.PVCs(test.set, test.identity.Pod) {
 				objects = append(objects, claim)
 			}
 			golden.YAML(t, name+".yaml", objects...)

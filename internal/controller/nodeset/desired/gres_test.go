@@ -1,4 +1,4 @@
-package nodeset
+package desired
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func TestUnknownGres(t *testing.T) {
 		"does not wait when slurmctld knows them all": {conf: conf("new", "bandwidth,gpu,nic"), running: "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := unknownGres([]string{"gpu", "nic"}, test.conf, test.running)
+			got := UnknownGres([]string{"gpu", "nic"}, test.conf, test.running)
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}

@@ -1,0 +1,115 @@
+package nodeset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// registered returns the pods that are not being deleted and whose nodes Slurm has.
+func (s *scope) registered() []desired.Node {
+	var nodes []desired.Node
+	for i := range s.pods {
+		pod := &s.pods[i]
+		record, known := s.snapshot.Slurm.Node(s.snapshot.Pods[i].SlurmNode)
+		if known && pod.DeletionTimestamp == nil {
+			nodes = append(nodes, desired.Node{Pod: pod, SlurmNode: record, KubernetesNode: s.nodes[pod.Spec.NodeName]})
+		}
+	}
+	return nodes
+}
+
+// describeNodes writes into Slurm which pod is behind each Slurm node, and the features that its Kubernetes node asks for. slurmctld
+// keeps a dynamic node through a crash only after its record was updated.
+func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
+	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
+		return nil
+	}
+	if scope.registering() {
+		scope.session.Mirror.Nudge() // in steady state it would see the new Slurm node some seconds late
+	}
+	type update struct {
+		node   string
+		update slurm.NodeUpdate
+	}
+	var updates []update
+	limit := maxUpdates(scope, next) // each makes the mirror read all Slurm nodes again
+	for _, node := range scope.registered() {
+		if len(updates) == limit {
+			break
+		}
+		if change := desired.Record(scope.set, node); change.Comment != nil || change.Features != nil {
+			updates = append(updates, update{node.SlurmNode.Name, change})
+		}
+	}
+	return inParallel(ctx, len(updates), parallelSlurmUpdates, func(index int) error {
+		if _, err := scope.session.UpdateNodes(ctx, []string{updates[index].node}, updates[index].update); err != nil {
+			return fmt.Errorf("describing node %s to Slurm: %w", updates[index].node, err)
+		}
+		return nil
+	})
+}
+
+// registering reports whether a ready pod has yet to appear in Slurm.
+func (s *scope) registering() bool {
+	return slices.ContainsFunc(s.snapshot.Pods, func(pod plan.Pod) bool {
+		_, known := s.snapshot.Slurm.Node(pod.SlurmNode)
+		return !known && !pod.ReadySince.IsZero()
+	})
+}
+
+// A placement counts the Slurm nodes that could not be moved to the topology that their Kubernetes nodes ask for, and why.
+type placement struct {
+	reason, why string
+	misplaced   int
+}
+
+// placeNodes moves Slurm nodes to the topology that their Kubernetes nodes ask for, with one request for each topology. It is not
+// passed to slurmd, which would repeat it at every registration: slurmctld drains a node whose slurmd names a topology that does not
+// exist. A topology that slurmctld refuses here has no effect.
+func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan, result *outcome) error {
+	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
+		return nil
+	}
+	result.placement = &placement{}
+	byTopology := desired.Topologies(scope.set, scope.registered())
+	var failures []error
+	for _, topology := range slices.Sorted(maps.Keys(byTopology)) {
+		nodes := byTopology[topology]
+		_, err := scope.session.UpdateNodes(ctx, nodes, slurm.NodeUpdate{Topology: &topology})
+		switch {
+		case slurm.ErrorNumber(err, slurm.NumberTopology):
+			result.placement.refused(nodes, slinkyv1beta1.ReasonTopologyRefused, fmt.Sprintf(
+				"Slurm has no place %s for node %s; correct the annotation or the labels of its Kubernetes node, or topology.yaml", topology, nodes[0]))
+		case errors.Is(err, slurm.Unsupported):
+			result.placement.refused(nodes, slinkyv1beta1.ReasonUnsupportedVersion, "Slurm takes the places of nodes from topology.conf alone before 25.05")
+		case err != nil:
+			failures = append(failures, fmt.Errorf("giving %d nodes the place %s: %w", len(nodes), topology, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// refused counts Slurm nodes whose topology was refused. The first reason is reported.
+func (p *placement) refused(nodes []string, reason, why string) {
+	if p.misplaced += len(nodes); p.reason == "" {
+		p.reason, p.why = reason, why
+	}
+}
+
+// retryPlacement returns when to try a refused topology again: no event reports a changed topology.yaml.
+func retryPlacement(scope *scope, result outcome) time.Time {
+	if result.placement == nil || result.placement.reason != slinkyv1beta1.ReasonTopologyRefused {
+		return time.Time{}
+	}
+	return scope.now.Add(child.RetryRefusal)
+}
