@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// A Backoff is how long to wait between attempts after failures.
+// A Backoff is the delay between attempts after failures.
 type Backoff struct {
-	// First is the wait after one failure. It doubles with each further one.
+	// First is the delay after the first failure. It doubles with each further one.
 	First time.Duration
-	// MaxOutage bounds the wait for what comes back by itself.
+	// MaxOutage is the maximum delay for failures that recover without intervention.
 	MaxOutage time.Duration
-	// MaxRefusal bounds the wait for what a person has to repair: a token or a version. A session with other settings starts at once.
+	// MaxRefusal is the maximum delay for failures that a user has to fix: a token or a version. A session with new
+	// settings connects immediately.
 	MaxRefusal time.Duration
 }
 
-// DefaultBackoff has a cluster recovered within a minute after an outage.
+// DefaultBackoff reconnects to a cluster within a minute after an outage.
 var DefaultBackoff = Backoff{First: time.Second, MaxOutage: 30 * time.Second, MaxRefusal: 15 * time.Minute}
 
-// after is how long to wait after a number of failures in a row, the last of which is err. Half of it is random, so
-// that clusters that failed together do not come back together.
+// after returns the delay after a number of consecutive failures, the last of which is err. Half of it is random, so
+// that clusters that failed together are not retried together.
 func (b Backoff) after(failures int, err error) time.Duration {
 	longest := b.MaxOutage
 	if errors.Is(err, Unauthorized) || errors.Is(err, Unsupported) || errors.Is(err, Rejected) {

@@ -2,21 +2,21 @@ package slurm
 
 import "time"
 
-// A clock relates slurmctld's clock to ours. Slurm tells whole seconds and an answer takes a while, so what is observed of one and
-// the same difference varies by about a second: a value that is about as before stays.
+// A clock converts slurmctld's time to ours. Slurm reports whole seconds and an answer takes a while, so the observed
+// offset varies by about a second: small deviations are ignored.
 type clock struct {
-	// offset is what to add to a time of slurmctld's to have it on our clock.
+	// offset is added to slurmctld's time to get ours.
 	offset time.Duration
 	// since is Diag.CountersSince on our clock.
 	since time.Time
 
-	counters time.Time // Diag.CountersSince that since stands for
+	counters time.Time // the Diag.CountersSince that since was computed from
 }
 
-// jitter is by how much two observations of one difference may differ.
+// jitter is the deviation between two observations of the same offset that is ignored.
 const jitter = 2 * time.Second
 
-// observe takes note of what slurmctld said at a time on our clock.
+// observe updates the clock from an answer of slurmctld that arrived at now, on our clock.
 func (c *clock) observe(diag Diag, now time.Time) {
 	if offset := now.Sub(diag.Now); (offset - c.offset).Abs() > jitter {
 		c.offset = offset
@@ -31,10 +31,10 @@ func (c *clock) observe(diag Diag, now time.Time) {
 	}
 }
 
-// ours is a time of slurmctld's on our clock.
-func ours(theirs time.Time, offset time.Duration) time.Time {
-	if theirs.IsZero() {
-		return theirs
+// localTime converts a time of slurmctld to our clock.
+func localTime(controllerTime time.Time, offset time.Duration) time.Time {
+	if controllerTime.IsZero() {
+		return controllerTime
 	}
-	return theirs.Add(offset)
+	return controllerTime.Add(offset)
 }

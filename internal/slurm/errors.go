@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// A Kind is the meaning of an answer that is not plain success. It is an error, so that errors.Is(err, slurm.NotFound) asks
-// whether err has it. None of them says that a node is drained or, but for NotFound, that anything does not exist.
+// A Kind classifies an answer that is not plain success. It is an error, so that errors.Is(err, slurm.NotFound) works.
+// No Kind means that a node is drained, and only NotFound means that something does not exist.
 type Kind uint8
 
-// The kinds of errors.
+// The error kinds.
 const (
-	// Unreachable: there was no connection to slurmrestd, or it broke before the end of the answer.
+	// Unreachable: no connection to slurmrestd, or it broke before the end of the answer.
 	Unreachable Kind = iota + 1
-	// Timeout: the answer did not come in time.
+	// Timeout: no complete answer within the deadline.
 	Timeout
-	// Unauthorized: the token is missing, wrong or expired, or its user may not do this.
+	// Unauthorized: the token is missing, invalid or expired, or its user lacks the permission.
 	Unauthorized
-	// NotFound: slurmctld itself says that what was to be changed does not exist. Questions are never answered with it:
-	// that a node is gone, only a list of all nodes can tell.
+	// NotFound: slurmctld itself reports that the object to change does not exist. Reads never return it: only a list
+	// of all nodes proves that a node is gone.
 	NotFound
-	// Rejected: slurmctld or slurmrestd refused, for the reasons in Error.Reasons. Nothing was changed.
+	// Rejected: slurmctld or slurmrestd refused; Error.Reasons says why. Nothing was changed.
 	Rejected
-	// PartialEffect: a change of several things was refused for some of them, and may be in effect for others.
+	// PartialEffect: a change of several objects was refused for some of them and may have taken effect for others.
 	PartialEffect
-	// Malformed: the answer is not what this request is answered with. It may be cut off, garbage, or somebody else's.
+	// Malformed: the answer does not fit the request. It may be truncated, garbage, or from another server.
 	Malformed
-	// TooLarge: the answer is longer than we are willing to read.
+	// TooLarge: the answer exceeds the size limit.
 	TooLarge
-	// Unsupported: slurmrestd has no version of the API that we know, or this version of it cannot do this.
+	// Unsupported: slurmrestd serves no API version that we know, or this version lacks the operation.
 	Unsupported
-	// ControllerDown: slurmrestd answers, and says that slurmctld does not.
+	// ControllerDown: slurmrestd answers, and reports that slurmctld does not.
 	ControllerDown
-	// Failed: slurmrestd or something before it failed without saying why, in a way that asking again may mend.
+	// Failed: slurmrestd or a proxy failed without a reason; a retry may succeed.
 	Failed
 )
 
@@ -52,18 +52,18 @@ var kindNames = map[Kind]string{
 	Failed:         "slurmrestd failed",
 }
 
-// Error is a short description of the kind.
+// Error returns a short description of the kind.
 func (k Kind) Error() string { return kindNames[k] }
 
-// A Reason is an entry of the list of errors in an answer of slurmrestd.
+// A Reason is an entry of the error list in an answer of slurmrestd.
 type Reason struct {
-	// Number is Slurm's error number. It can be 0 or -1, which say nothing.
+	// Number is Slurm's error number. 0 and -1 carry no information.
 	Number      int
 	Text        string
 	Description string
 }
 
-// Slurm's error numbers that mean something to us.
+// The Slurm error numbers that the operator interprets.
 const (
 	NumberAuthentication      = 1007 // the token is not valid
 	NumberControllerUnreached = 1800 // slurmctld does not answer slurmrestd
@@ -73,24 +73,24 @@ const (
 	NumberInvalidNodeName     = 2018 // no such node
 	NumberInvalidNodeState    = 2028 // 24.11: the node's state does not allow the change
 	NumberInvalidReservation  = 2053 // no such reservation
-	NumberTopology            = 2178 // no such place in the topologies
+	NumberTopology            = 2178 // no such topology unit
 	NumberInvalidTransition   = 2180 // 26.05: the node's state does not allow the change
 )
 
-// An Error is what went wrong with one request. It never contains a token.
+// An Error is a failed request. It never contains a token.
 type Error struct {
 	Kind Kind
-	// Op is what was asked, such as "update nodes gpu-[0-3]".
+	// Op is the operation, such as "update nodes gpu-[0-3]".
 	Op string
-	// Status is the HTTP status, 0 when there was no answer.
+	// Status is the HTTP status, 0 if there was no answer.
 	Status int
-	// Reasons is what Slurm said.
+	// Reasons are Slurm's errors.
 	Reasons []Reason
-	// Err is the cause on our side, such as a network error.
+	// Err is the cause on the client side, such as a network error.
 	Err error
 }
 
-// Error says what was asked, what it means and what Slurm said.
+// Error returns the operation, the kind and Slurm's reasons.
 func (e *Error) Error() string {
 	var text strings.Builder
 	text.WriteString(e.Op + ": " + e.Kind.Error())
@@ -106,7 +106,7 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, kind) work.
@@ -115,19 +115,19 @@ func (e *Error) Is(target error) bool {
 	return ok && kind == e.Kind
 }
 
-// HasNumber tells whether Slurm gave one of the error numbers.
+// HasNumber reports whether Slurm returned one of the error numbers.
 func (e *Error) HasNumber(numbers ...int) bool {
 	return slices.ContainsFunc(e.Reasons, func(reason Reason) bool { return slices.Contains(numbers, reason.Number) })
 }
 
-// ErrorNumber tells whether err is an answer of Slurm with one of the error numbers.
+// ErrorNumber reports whether err is an answer of Slurm with one of the error numbers.
 func ErrorNumber(err error, numbers ...int) bool {
 	slurmError, ok := errors.AsType[*Error](err)
 	return ok && slurmError.HasNumber(numbers...)
 }
 
-// MayHaveTakenEffect tells whether a change that ended in err may nevertheless have been made, fully or in part. Whoever
-// made it has to look before assuming anything.
+// MayHaveTakenEffect reports whether a change that returned err may have been made nevertheless, fully or in part. The
+// caller must then read the current state before it assumes anything.
 func MayHaveTakenEffect(err error) bool {
 	if err == nil {
 		return true

@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// A Job is Slurm's record of a job, as far as the operator has a use for it.
+// A Job is Slurm's record of a job, reduced to what the operator needs.
 type Job struct {
 	ID   int64
 	Name string
-	// States is Slurm's state of the job: a base state and flags.
+	// States is the state: a base state and flags.
 	States []string
 	User   string
 	UserID int64
 	// Partition may be a list while the job is pending.
 	Partition string
-	// Nodes is the hostlist expression of the nodes that it has, or of those where it is still being cleaned up.
+	// Nodes is the hostlist expression of its nodes, including those where it is still being cleaned up.
 	Nodes       string
 	Reservation string
-	// Start and End are zero when not known. End of a running job is when its time limit ends it; it is zero when the job
-	// has no limit.
+	// Start and End are zero if not known. The End of a running job is when its time limit expires; it is zero if the
+	// job has no limit.
 	Start, End time.Time
 }
 
-// idleJobStates are the states in which a job has nothing on its nodes, unless another name says otherwise.
+// idleJobStates are the states in which a job has no processes on its nodes, unless another state of it says otherwise.
 var idleJobStates = []string{
 	"PENDING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE",
 	"OUT_OF_MEMORY",
-	// flags that go with them
+	// flags that occur with them
 	"LAUNCH_FAILED", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RECONFIG_FAIL", "REVOKED", "REQUEUE_FED", "RESV_DEL_HOLD",
 }
 
-// Holds tells whether the job may have processes on its nodes: it runs, is suspended, is being started or cleaned up, or
-// is in a state that is not understood.
+// Holds reports whether the job may have processes on its nodes: it runs, is suspended, starting or being cleaned up,
+// or its state is not understood.
 func (j *Job) Holds() bool {
 	if len(j.States) == 0 {
 		return true
@@ -42,24 +42,24 @@ func (j *Job) Holds() bool {
 	return slices.ContainsFunc(j.States, func(state string) bool { return !slices.Contains(idleJobStates, state) })
 }
 
-// Completing tells whether the job has ended and is being cleaned up on its nodes.
+// Completing reports whether the job has ended and is being cleaned up on its nodes.
 func (j *Job) Completing() bool { return slices.Contains(j.States, "COMPLETING") }
 
-// Running tells whether the job runs and is not already being cleaned up.
+// Running reports whether the job runs and is not already being cleaned up.
 func (j *Job) Running() bool { return slices.Contains(j.States, "RUNNING") && !j.Completing() }
 
-// Pending tells whether the job waits for nodes.
+// Pending reports whether the job waits for nodes.
 func (j *Job) Pending() bool { return slices.Contains(j.States, "PENDING") }
 
-// JobState is the state of a job without anything else, which is cheap to ask for.
+// JobState is only the state of a job, which is cheap to query.
 type JobState struct {
-	// ID begins with the job's own number. What follows is its place in an array or in a heterogeneous job, as in 9_2 or 9+1. The
-	// tasks of an array that have not started have the number of the array: 7_3, 7_4 and so on, one after the other.
+	// ID starts with the job's own number, followed by its index in an array or in a heterogeneous job, as in 9_2 or
+	// 9+1. Array tasks that have not started have the number of the array: 7_3, 7_4 and so on, one after the other.
 	ID     string
 	States []string
 }
 
-// Number is the number by which Client.Job finds the job.
+// Number returns the job number for Client.Job.
 func (s JobState) Number() (int64, error) {
 	end := 0
 	for end < len(s.ID) && s.ID[end] >= '0' && s.ID[end] <= '9' {
@@ -77,11 +77,11 @@ type JobRequest struct {
 	Name      string
 	Script    string
 	Partition string
-	// Nodes is how many nodes the job takes.
+	// Nodes is the number of nodes.
 	Nodes int
-	// RequiredNodes names nodes that the job must have.
+	// RequiredNodes are nodes that the job must get.
 	RequiredNodes []string
 	TimeLimit     time.Duration
-	// Array makes it one job for each of these numbers, such as 0-3; empty for a single job.
+	// Array submits one job for each of these indexes, such as 0-3; empty for a single job.
 	Array string
 }

@@ -14,26 +14,27 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 )
 
-// A ledger keeps the jobs that hold nodes while there are too many jobs to list them all.
+// A ledger tracks the jobs that hold nodes while there are too many jobs to list.
 //
-// Its source is the states of all jobs, which are short and say nothing about nodes. Jobs that run or are being cleaned up show in
-// the records of their nodes, from the moment on at which slurmctld gives them the nodes: those prove enough, and the details of
-// such jobs are read a few at a time, for deadlines and messages. All other jobs that hold nodes, above all suspended ones, need
-// not show there. Their details are read before anything is said about nodes; when that fails, the whole poll does.
+// Its source is the states of all jobs, which are short but do not name nodes. Running and completing jobs show in the
+// records of their nodes as soon as slurmctld allocates them: the records prove enough, and the details of such jobs
+// are read in small batches, for deadlines and messages. All other jobs that hold nodes, above all suspended ones, may
+// not show there. Their details are read before the poll decides anything about nodes; if that fails, the whole poll
+// fails.
 //
-// With tens of thousands of jobs also their states are too much for slurmrestd. Where slurmctld's metrics can be read, and say that no
-// job is hidden, these are enough.
+// With tens of thousands of jobs, even their states are too much for slurmrestd. If slurmctld's metrics are available
+// and show no hidden job, they are used instead.
 type ledger struct {
 	client Reader
 	// large reports that there are too many jobs to list.
 	large bool
 
-	jobs             map[int64]*holder // the jobs that hold nodes
+	jobs             map[int64]*holder // jobs that hold nodes
 	pending, running int
-	// completing counts the jobs that are being cleaned up, when nothing else is known of jobs.
+	// completing counts completing jobs if only the census was read.
 	completing int
-	records    int       // all jobs, with the tasks of an array that have not started as one
-	readAt     time.Time // when the states were last asked for
+	records    int       // all jobs; the tasks of an array that have not started count as one
+	readAt     time.Time // start of the last read of the states
 	reads      uint64
 
 	received int64 // bytes of the last answer
@@ -44,10 +45,10 @@ type ledger struct {
 type holder struct {
 	states   []string
 	seen     uint64    // the last read of states with the job
-	hidden   uint64    // the last one in which it need not show in its nodes' records
-	hiddenAt time.Time // when it was first hidden, without a break
+	hidden   uint64    // the last read in which it may not show in its nodes' records
+	hiddenAt time.Time // when it became hidden
 
-	job    Job // the details; without an ID when they are not known
+	job    Job // the details; ID is 0 if they are not known
 	nodes  []string
 	readAt time.Time
 }
@@ -55,42 +56,44 @@ type holder struct {
 // placed reports whether the details are known.
 func (h *holder) placed() bool { return h.job.ID != 0 }
 
-// shownJobStates are the states of jobs that hold nodes and were seen to show in the records of these. STOPPED is not SUSPENDED: it
-// keeps its CPUs. Of others, such as CONFIGURING and SIGNALING, that is likely, but was not tried.
+// shownJobStates are the states of jobs that hold nodes and were observed to show in the nodes' records. STOPPED is not
+// SUSPENDED: such a job keeps its CPUs. Others, such as CONFIGURING and SIGNALING, probably show too, but were not
+// tested.
 var shownJobStates = []string{"RUNNING", "COMPLETING", "STOPPED"}
 
 // shows reports whether a job that holds nodes shows in their records.
 func shows(states []string) bool {
 	isShown := func(state string) bool { return state == "RUNNING" || state == "COMPLETING" }
-	isStrange := func(state string) bool {
+	isUnknown := func(state string) bool {
 		return !slices.Contains(shownJobStates, state) && !slices.Contains(idleJobStates, state)
 	}
-	return slices.ContainsFunc(states, isShown) && !slices.ContainsFunc(states, isStrange)
+	return slices.ContainsFunc(states, isShown) && !slices.ContainsFunc(states, isUnknown)
 }
 
-// forget drops everything that is known of jobs.
+// forget drops all known jobs.
 func (l *ledger) forget() { l.jobs, l.readAt = nil, time.Time{} }
 
-// weigh decides whether there are too many jobs to list.
-func (l *ledger) weigh(limit int) { l.large = limit < 0 || l.records > limit }
+// updateLarge decides whether there are too many jobs to list.
+func (l *ledger) updateLarge(limit int) { l.large = limit < 0 || l.records > limit }
 
-// A JobCounter is a Reader that can also count jobs by state, at little cost.
+// A JobCounter is a Reader that can also count jobs by state, at low cost.
 type JobCounter interface {
 	JobCensus(ctx context.Context) (JobCensus, error)
 }
 
-// A JobCensus counts jobs by state.
+// A JobCensus holds job counts by state.
 type JobCensus struct {
 	Jobs, Pending, Running, Completing int
-	// Hidden counts the jobs that may hold nodes without showing in the records of these, above all suspended ones.
+	// Hidden counts the jobs that may hold nodes without showing in their records, above all suspended ones.
 	Hidden int
 }
 
-// maxStated is for how many jobs states are read when there is another way. slurmrestd needs half a second for 10,000 and, because
-// the time grows with the square of their number, ten for 20,000.
-const maxStated = 10_000
+// maxJobStates is the number of jobs up to which states are read if a census is available. slurmrestd needs half a
+// second for 10,000 jobs and, because the time grows quadratically, ten seconds for 20,000.
+const maxJobStates = 10_000
 
-// readCensus counts the jobs and reports whether that is enough: they are too many to read their states, and none is hidden.
+// readCensus reads the job census and reports whether it suffices: there are too many jobs to read their states, and
+// none is hidden.
 func (l *ledger) readCensus(ctx context.Context, began time.Time) bool {
 	counter, ok := l.client.(JobCounter)
 	if !ok {
@@ -103,7 +106,7 @@ func (l *ledger) readCensus(ctx context.Context, began time.Time) bool {
 		}
 	}
 	census, err := counter.JobCensus(ctx)
-	if err != nil || census.Jobs <= maxStated || census.Hidden != 0 {
+	if err != nil || census.Jobs <= maxJobStates || census.Hidden != 0 {
 		return false
 	}
 	l.jobs = nil
@@ -112,7 +115,7 @@ func (l *ledger) readCensus(ctx context.Context, began time.Time) bool {
 	return true
 }
 
-// readStates reads the states of all jobs, or counts them if that is enough.
+// readStates reads the states of all jobs, or only the census if that suffices.
 func (l *ledger) readStates(ctx context.Context) error {
 	began := time.Now()
 	l.reads++
@@ -128,7 +131,7 @@ func (l *ledger) readStates(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if id != last { // the tasks of an array that have not started follow each other, with one number
+		if id != last { // tasks of an array that have not started are adjacent and share one number
 			last = id
 			records++
 		}
@@ -140,13 +143,13 @@ func (l *ledger) readStates(ctx context.Context) error {
 			running++
 		}
 		if job.Holds() {
-			l.note(id, state.States, began)
+			l.recordState(id, state.States, began)
 		}
 		return nil
 	})
 	if err != nil {
 		l.readAt = time.Time{}
-		return l.overloaded(err)
+		return l.explainOverload(err)
 	}
 	maps.DeleteFunc(l.jobs, func(_ int64, held *holder) bool { return held.seen != l.reads })
 	l.pending, l.running, l.completing, l.records = pending, running, 0, records
@@ -154,8 +157,8 @@ func (l *ledger) readStates(ctx context.Context) error {
 	return nil
 }
 
-// note takes up the state of a job that holds nodes.
-func (l *ledger) note(id int64, states []string, began time.Time) {
+// recordState records the state of a job that holds nodes.
+func (l *ledger) recordState(id int64, states []string, began time.Time) {
 	held := l.jobs[id]
 	if held == nil {
 		held = &holder{}
@@ -174,8 +177,8 @@ func (l *ledger) note(id int64, states []string, began time.Time) {
 	held.hidden = l.reads
 }
 
-// overloaded says what to do when an answer is too long or takes too long because of the number of jobs.
-func (l *ledger) overloaded(err error) error {
+// explainOverload adds the remedy to an error that a large number of jobs may have caused.
+func (l *ledger) explainOverload(err error) error {
 	if !errors.Is(err, Timeout) && !errors.Is(err, TooLarge) {
 		return err
 	}
@@ -183,22 +186,22 @@ func (l *ledger) overloaded(err error) error {
 		"in slurm.conf, or MaxSubmitJobs of accounts; from 26.05 on spec.metrics.enabled helps while no job is suspended", err, l.records)
 }
 
-// Limits of reading details.
+// Limits for reading job details.
 const (
-	detailsAtOnce = 4
-	// maxHidden is for how many jobs details are read before a decision.
+	detailConcurrency = 4
+	// maxHidden is the maximum number of jobs whose details are read before a decision.
 	maxHidden = 5000
-	// hiddenAge is for how long the details of a job are known that is hidden: one that is requeued keeps its number and gets
-	// other nodes.
-	hiddenAge = 30 * time.Second
-	// maxFill and fillTime bound the details that are read after a poll.
-	maxFill  = 500
-	fillTime = 2 * time.Second
-	// shownAge is when the details of a job that runs are read again: its time limit may have been changed.
-	shownAge = 30 * time.Minute
+	// hiddenMaxAge is how long the details of a hidden job are valid: a requeued job keeps its number and gets other
+	// nodes.
+	hiddenMaxAge = 30 * time.Second
+	// maxFill and fillTimeout bound the details that are read after a poll.
+	maxFill     = 500
+	fillTimeout = 2 * time.Second
+	// shownMaxAge is when the details of a running job are read again: its time limit may have changed.
+	shownMaxAge = 30 * time.Minute
 )
 
-// readHolders reads the states of all jobs and what has to be known of them.
+// readHolders reads the states of all jobs and the details of the hidden ones.
 func (l *ledger) readHolders(ctx context.Context) error {
 	if err := l.readStates(ctx); err != nil {
 		return err
@@ -206,13 +209,13 @@ func (l *ledger) readHolders(ctx context.Context) error {
 	return l.readHidden(ctx)
 }
 
-// readHidden reads the details of jobs that were hidden in the last read of states or in the one before it.
+// readHidden reads the details of jobs that were hidden in one of the last two reads of states.
 func (l *ledger) readHidden(ctx context.Context) error {
 	now := time.Now()
 	var wanted []int64
 	for id, held := range l.jobs {
 		isHidden := held.hidden > 0 && held.hidden+1 >= l.reads
-		isKnown := held.placed() && !held.readAt.Before(held.hiddenAt) && now.Sub(held.readAt) < hiddenAge
+		isKnown := held.placed() && !held.readAt.Before(held.hiddenAt) && now.Sub(held.readAt) < hiddenMaxAge
 		if isHidden && !isKnown {
 			wanted = append(wanted, id)
 		}
@@ -224,26 +227,26 @@ func (l *ledger) readHidden(ctx context.Context) error {
 	return l.readDetails(ctx, wanted)
 }
 
-// fill reads some details that are not urgent, and reports whether any are known better.
+// fill reads some details that are not urgent, and reports whether it tried any.
 func (l *ledger) fill(ctx context.Context, nodes []*Node) bool {
 	wanted := l.unfilled(nodes, time.Now())
 	if len(wanted) == 0 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, fillTime)
+	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
-	_ = l.readDetails(ctx, wanted[:min(len(wanted), maxFill)]) // what was not read is read after the next poll
+	_ = l.readDetails(ctx, wanted[:min(len(wanted), maxFill)]) // the rest is read after the next poll
 	return true
 }
 
-// unfilled lists the jobs whose details are missing or doubtful, the most urgent ones first.
+// unfilled returns the jobs whose details are missing or outdated, most urgent first.
 func (l *ledger) unfilled(nodes []*Node, now time.Time) []int64 {
 	type want struct {
 		id      int64
 		urgency int
 	}
 	var wants []want
-	free := map[string]bool{} // the nodes whose records show no job
+	free := map[string]bool{} // nodes whose records show no job
 	for _, node := range nodes {
 		if !node.Busy() {
 			free[node.Name] = true
@@ -255,9 +258,9 @@ func (l *ledger) unfilled(nodes []*Node, now time.Time) []int64 {
 			wants = append(wants, want{id, 0})
 		case !held.placed():
 			wants = append(wants, want{id, 2})
-		case held.readAt.Before(now.Add(-shownAge)):
+		case held.readAt.Before(now.Add(-shownMaxAge)):
 			wants = append(wants, want{id, 3})
-		case shows(held.states) && now.Sub(held.readAt) > hiddenAge &&
+		case shows(held.states) && now.Sub(held.readAt) > hiddenMaxAge &&
 			slices.ContainsFunc(held.nodes, func(name string) bool { return free[name] }): // it was requeued
 			wants = append(wants, want{id, 1})
 		}
@@ -270,14 +273,14 @@ func (l *ledger) unfilled(nodes []*Node, now time.Time) []int64 {
 	return ids
 }
 
-// readDetails reads jobs by their numbers, several at once, up to the first that fails.
+// readDetails reads jobs by number, in parallel, up to the first failure.
 func (l *ledger) readDetails(ctx context.Context, ids []int64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	numbers := make(chan int64)
 	var readers sync.WaitGroup
 	var mu sync.Mutex
-	for range min(detailsAtOnce, len(ids)) {
+	for range min(detailConcurrency, len(ids)) {
 		readers.Go(func() {
 			for id := range numbers {
 				job, err := l.client.Job(ctx, id)
@@ -304,7 +307,7 @@ func (l *ledger) readDetails(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// place takes up the details of a job. One that slurmctld no longer has, or that has ended meanwhile, holds nothing.
+// place records the details of a job. A job that slurmctld no longer has, or that has ended, holds nothing.
 func (l *ledger) place(id int64, job Job, err error) error {
 	switch {
 	case ErrorNumber(err, NumberInvalidJob):
@@ -325,7 +328,7 @@ func (l *ledger) place(id int64, job Job, err error) error {
 	return nil
 }
 
-// queue counts the jobs. A node whose record shows jobs has one at least, even if none is known.
+// queue returns the job counts. A node whose record shows jobs has at least one, even if none is known.
 func (l *ledger) queue(nodes []*Node, offset time.Duration) Queue {
 	queue := Queue{Loads: map[string]Load{}, Pending: l.pending, Running: l.running, Partial: true, Unplaced: l.completing}
 	for _, held := range l.jobs {
@@ -357,16 +360,16 @@ func showsJobs(node *Node) bool {
 		node.AllocatedCPUs > 0 || node.AllocatedMemory > 0
 }
 
-// A QueueReport says how a mirror reads the jobs of its cluster.
+// A QueueReport describes how a mirror reads the jobs of its cluster.
 type QueueReport struct {
 	// Large reports that there are too many jobs to list: see Queue.Partial.
 	Large bool
-	// Jobs counts the jobs, with the tasks of an array that have not started as one.
+	// Jobs counts the jobs; the tasks of an array that have not started count as one.
 	Jobs int
-	// Bytes and Took are the size of the last answer about all jobs and the time until its end.
+	// Bytes and Took are the size and duration of the last answer about all jobs.
 	Bytes int64
 	Took  time.Duration
-	// Unplaced counts the jobs that hold nodes of which it is not known yet which ones.
+	// Unplaced counts the jobs that hold nodes whose names are not known yet.
 	Unplaced int
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// queued makes jobs that wait.
+// queued returns pending jobs.
 func queued(first int64, count int) []Job {
 	jobs := make([]Job, count)
 	for i := range jobs {
@@ -21,10 +21,10 @@ func queued(first int64, count int) []Job {
 	return jobs
 }
 
-// drained is the record of a drained node that shows no job.
+// drained returns the record of a drained node without jobs.
 func drained(name string) Node { return Node{Name: name, State: StateIdle, Flags: FlagDrain} }
 
-// refreshed is a snapshot for a decision, and what was proved about a node.
+// refreshed returns a refreshed snapshot and the vacancy of a node that it proves.
 func refreshed(t *testing.T, mirror *Mirror, node string) (*Snapshot, Vacancy) {
 	t.Helper()
 	before := time.Now()
@@ -63,11 +63,11 @@ func TestLargeQueueIsNotListed(t *testing.T) {
 			t.Errorf("partial is %t, %d pending, %d running, %d loads", snapshot.Partial, snapshot.Pending, snapshot.Running, len(snapshot.Loads))
 		}
 		cluster.set(func() {
-			if cluster.asked["jobs"] > 0 {
-				t.Errorf("the jobs were listed %d times", cluster.asked["jobs"])
+			if cluster.requests["jobs"] > 0 {
+				t.Errorf("the jobs were listed %d times", cluster.requests["jobs"])
 			}
 			if details := int64(maxFill * 5000); cluster.sent > 2*37*121_000+2*cluster.size+details+20_000 {
-				t.Errorf("a decision took %d bytes", cluster.sent)
+				t.Errorf("a refresh took %d bytes", cluster.sent)
 			}
 		})
 	})
@@ -88,15 +88,15 @@ func TestLargeQueueJobsBecomeKnown(t *testing.T) {
 		}
 		mirror := runMirror(t, cluster)
 		if snapshot, _ := refreshed(t, mirror, "a"); snapshot.Loads["b"] != (Load{Running: 1, Unlimited: true}) {
-			t.Errorf("the load of a node whose jobs are not known is %+v", snapshot.Loads["b"])
+			t.Errorf("the load of a node with unknown jobs is %+v", snapshot.Loads["b"])
 		}
 		time.Sleep(3000 / maxFill * 11 * time.Second)
 		if load := mirror.Snapshot().Loads["a"]; load.Running != 3000 || !load.Until.Equal(end) {
 			t.Errorf("load is %+v", load)
 		}
-		// One is requeued, and goes to another node between two polls; another one ends.
+		// A job is requeued to another node between two polls, and its old node becomes idle.
 		cluster.set(func() {
-			cluster.asked["job"], cluster.jobs[0].Nodes, cluster.nodes["a"] = 0, "b", Node{Name: "a", State: StateIdle}
+			cluster.requests["job"], cluster.jobs[0].Nodes, cluster.nodes["a"] = 0, "b", Node{Name: "a", State: StateIdle}
 		})
 		cluster.change("b", func(*Node) {})
 		time.Sleep(5 * time.Minute)
@@ -125,15 +125,15 @@ func TestLargeQueueHiddenJobsOccupyTheirNodes(t *testing.T) {
 				if _, vacancy = refreshed(t, mirror, "b"); vacancy != Drained {
 					t.Errorf("another node is %s", vacancy)
 				}
-				// Requeued, it keeps its number and is suspended on another node.
+				// A requeued job keeps its number and is suspended on another node.
 				cluster.set(func() { cluster.jobs[1500].Nodes = "b" })
-				time.Sleep(hiddenAge)
+				time.Sleep(hiddenMaxAge)
 				if _, vacancy = refreshed(t, mirror, "b"); vacancy != Occupied {
-					t.Errorf("the node to which it went is %s", vacancy)
+					t.Errorf("its new node is %s", vacancy)
 				}
-				// What cannot be read proves nothing.
+				// Details that cannot be read prove nothing.
 				cluster.set(func() { cluster.jobErr = &Error{Kind: Timeout, Op: "get job"} })
-				time.Sleep(hiddenAge)
+				time.Sleep(hiddenMaxAge)
 				moment := time.Now()
 				if _, err := mirror.Refresh(t.Context()); !errors.Is(err, Timeout) || mirror.Snapshot().Vacancy("a", moment) != Uncertain {
 					t.Errorf("error is %v, node is %s", err, mirror.Snapshot().Vacancy("a", moment))
@@ -143,11 +143,11 @@ func TestLargeQueueHiddenJobsOccupyTheirNodes(t *testing.T) {
 	}
 }
 
-// A job is suspended, or goes on, between the reads that a decision rests on.
+// A job is suspended or resumed between the reads that a decision is based on.
 func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after string
-		afterNodes    bool // and not before them
+		afterNodes    bool // instead of before the nodes are read
 		counts        bool
 	}{
 		"suspended before":          {before: "RUNNING", after: "SUSPENDED"},
@@ -166,7 +166,7 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 				}
 				cluster.nodes["a"] = Node{Name: "a", State: StateMixed, Flags: FlagDrain, AllocatedCPUs: 1}
 				cluster.jobs = append(queued(10, waiting), Job{ID: 7, States: []string{"RUNNING"}, Nodes: "a"})
-				mirror := NewMirror(reader, MirrorOptions{}) // it does not run, so that it reads no details after the polls
+				mirror := NewMirror(reader, MirrorOptions{}) // not running, so that it reads no details after the polls
 				if poll := mirror.poll(t.Context(), true); poll.Err != nil {
 					t.Fatal(poll.Err)
 				}
@@ -193,7 +193,7 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 	}
 }
 
-// Only what was read around the nodes proves something about them.
+// Only job states that were read both before and after the nodes prove something about them.
 func TestLargeQueueUnprovenByAnOrdinaryPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
@@ -210,7 +210,7 @@ func TestLargeQueueUnprovenByAnOrdinaryPoll(t *testing.T) {
 			t.Errorf("node is %s", vacancy)
 		}
 		if _, vacancy := refreshed(t, mirror, "a"); vacancy != Drained {
-			t.Errorf("node is %s in the end", vacancy)
+			t.Errorf("node is %s after a refresh", vacancy)
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestLargeQueueAbsentNodeWaitsForJobsThatAreCleanedUp(t *testing.T) {
 		cluster.jobErr = &Error{Kind: Failed, Op: "get job"}
 		mirror := runMirror(t, cluster)
 		if _, vacancy := refreshed(t, mirror, "gone"); vacancy != Uncertain {
-			t.Errorf("the node is %s while it is not known where a job is cleaned up", vacancy)
+			t.Errorf("the node is %s while a job is cleaned up on an unknown node", vacancy)
 		}
 		cluster.set(func() { cluster.jobErr = nil })
 		refreshed(t, mirror, "gone")
@@ -254,13 +254,13 @@ func TestLargeQueueLosesNoNodesWhenJobsFail(t *testing.T) {
 	})
 }
 
-// A counted cluster also counts its jobs, as slurmctld's metrics do.
+// A counted cluster also implements JobCounter, like slurmctld's metrics.
 type counted struct{ *scripted }
 
 func (c counted) JobCensus(context.Context) (JobCensus, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked["census"]++
+	c.requests["census"]++
 	if c.afterStates != nil {
 		defer c.afterStates()
 	}
@@ -294,8 +294,8 @@ func TestHugeQueueIsOnlyCounted(t *testing.T) {
 			t.Errorf("a busy node is %s", vacancy)
 		}
 		cluster.set(func() {
-			if cluster.asked["states"]+cluster.asked["jobs"]+cluster.asked["job"] > 0 {
-				t.Errorf("requests were %v", cluster.asked)
+			if cluster.requests["states"]+cluster.requests["jobs"]+cluster.requests["job"] > 0 {
+				t.Errorf("requests were %v", cluster.requests)
 			}
 			cluster.jobs[100_000] = Job{ID: 7, States: []string{"SUSPENDED"}, Nodes: "a"}
 		})
@@ -305,7 +305,7 @@ func TestHugeQueueIsOnlyCounted(t *testing.T) {
 		cluster.set(func() { cluster.jobs[100_000] = Job{ID: 7, States: []string{"CANCELLED", "COMPLETING"}, Nodes: "a"} })
 		time.Sleep(time.Minute)
 		if _, vacancy = refreshed(t, mirror, "gone"); vacancy != Uncertain {
-			t.Errorf("a node that Slurm does not have is %s while some job is cleaned up", vacancy)
+			t.Errorf("an unknown node is %s while a job is cleaned up", vacancy)
 		}
 	})
 }
@@ -336,7 +336,7 @@ func TestJobsAreNotCountedAgainWhileNoneCanHaveBeenAdded(t *testing.T) {
 		runMirror(t, cluster)
 		time.Sleep(time.Hour)
 		cluster.set(func() {
-			if asked := cluster.asked["states"]; asked != 1 {
+			if asked := cluster.requests["states"]; asked != 1 {
 				t.Errorf("the states of jobs were read %d times", asked)
 			}
 		})
@@ -384,7 +384,7 @@ func TestClockSkew(t *testing.T) {
 				if until := snapshot.Loads["a"].Until; until.Sub(end).Abs() > time.Second {
 					t.Errorf("the job ends at %s on our clock, want %s", until, end)
 				}
-				// A second more or less is no other slurmctld, and no other end.
+				// A second of jitter indicates neither another slurmctld nor another end.
 				generation := snapshot.Generation
 				for _, jitter := range []time.Duration{time.Second, -time.Second} {
 					time.Sleep(time.Minute)

@@ -16,27 +16,28 @@ type Reader interface {
 	Job(ctx context.Context, id int64) (Job, error)
 }
 
-// A Counter is a Reader that can also count nodes by state, in whatever way: a mirror only looks whether it has changed.
+// A Counter is a Reader that can also count nodes by state. The keys are opaque: a mirror only checks whether the
+// counts have changed.
 type Counter interface {
 	Census(ctx context.Context) (map[string]int64, error)
 }
 
-// MirrorOptions say how often a mirror asks.
+// MirrorOptions set how often a mirror polls.
 type MirrorOptions struct {
-	// Fast is the interval after a change, a nudge or a demand. It doubles while nothing changes, up to Slow, the interval at rest.
+	// Fast is the interval after a change, a nudge or a refresh. It doubles while nothing changes, up to Slow, the
+	// interval in steady state.
 	Fast, Slow time.Duration
-	// Noise is how many bytes a second may on average be spent on lists that turn out to bring nothing new.
+	// Noise limits the average bytes per second spent on lists that contain no change.
 	Noise int64
-	// MaxQuiet is the longest time without a list when there is no sign of a change.
+	// MaxQuiet is the longest time without a list if nothing indicates a change.
 	MaxQuiet time.Duration
-	// MaxListedJobs is for how many jobs the mirror reads the list of all jobs. With more of them it reads their states, and
-	// the details of only some jobs; see ledger. Negative is never.
+	// MaxListedJobs is the number of jobs up to which the mirror lists all jobs. Above it reads their states, and the
+	// details of only some jobs; see ledger. If negative, it never lists them.
 	MaxListedJobs int
-	// Backoff is how long to wait between attempts after failures; DefaultBackoff when zero.
+	// Backoff is the delay between attempts after failures; DefaultBackoff if zero.
 	Backoff Backoff
 }
 
-// withDefaults fills in what is not set.
 func (o MirrorOptions) withDefaults() MirrorOptions {
 	set := func(value *time.Duration, other time.Duration) {
 		if *value == 0 {
@@ -58,20 +59,21 @@ func (o MirrorOptions) withDefaults() MirrorOptions {
 	return o
 }
 
-// A Mirror polls one cluster for everybody.
+// A Mirror polls one cluster for all controllers.
 //
-// Slurm has no events. It can say that no node has changed, which is cheap, but when any node has, it sends all of them;
-// and the answers of nodes to slurmctld's pings count as changes. So in a large cluster that is at rest, the plain
-// question would move megabytes every few seconds, to learn nothing. A mirror therefore asks slurmctld for its counters
-// first, a few kilobytes: nothing that a person, a job or a slurmd does to a node leaves them as they are. While they
-// stand still, and nobody has demanded to know, lists that brought nothing new are spaced out so that they cost no more
-// than a set number of bytes a second. What slurmctld does to nodes by itself, above all to declare them down, then shows
-// up late, at most after MaxQuiet, unless the client is a Counter. See docs/slurm-client.md for figures.
+// Slurm has no events. It can report cheaply that no node has changed, but if any node has, it sends all of them, and
+// every answer of a slurmd to a ping counts as a change. In a large idle cluster, plain polling would transfer
+// megabytes every few seconds without news. A mirror therefore reads slurmctld's counters first, a few kilobytes:
+// everything that a user, a job or a slurmd does to a node changes them. While they do not change and no refresh is
+// requested, lists without news are spaced out to stay within a byte rate. Changes that slurmctld makes by itself,
+// above all marking nodes down, then show up late, after at most MaxQuiet, unless the client is a Counter. See
+// docs/slurm-client.md for figures.
 //
-// The counters only decide when to ask. What a snapshot says, and since when, comes from the lists alone.
+// The counters only decide when to poll. The contents and times of a snapshot come from the lists alone.
 //
-// The list of all jobs is long: five kilobytes a job, and any user can submit thousands. A mirror therefore reads the states of
-// the jobs first, some forty bytes a job, and reads the list only while it is short; see ledger for what it does otherwise.
+// The list of all jobs is long: five kilobytes per job, and any user can submit thousands. A mirror therefore reads the
+// job states first, some forty bytes per job, and reads the list only while it is short; see ledger for the
+// alternative.
 type Mirror struct {
 	client  Reader
 	options MirrorOptions
@@ -80,37 +82,38 @@ type Mirror struct {
 	subscriptions subscriptions[string]
 	nudges        chan struct{}
 	retries       chan struct{}
-	demands       chan chan<- error // where to say that there is a snapshot that is all new
-	stopped       chan struct{}     // closed at the end of Run
+	refreshes     chan chan<- error // requests for a snapshot of which everything is read after the request
+	stopped       chan struct{}     // closed when Run returns
 
-	// The rest belongs to the goroutine in Run.
+	// The fields below are only used by the goroutine in Run.
 	nodeCursor, jobCursor Cursor
-	counters              map[string]int64 // as of the last list of nodes
+	counters              map[string]int64 // at the last list of nodes
 	countersSince         time.Time
 	controllerNow         time.Time        // slurmctld's clock at the last poll
-	clock                 clock            // how slurmctld's clock differs from ours
-	weighed               map[string]int64 // the counters when the jobs were last counted
+	clock                 clock            // offset of slurmctld's clock from ours
+	countersAtCount       map[string]int64 // the counters when the jobs were last counted
 	ledger                ledger
-	quietUntil            time.Time     // no list of nodes before this without a sign
-	jobsQuietUntil        time.Time     // no list of jobs before this without a demand
-	pause                 time.Duration // between two looks, Fast to Slow
-	began                 time.Time     // when the last look began
+	quietUntil            time.Time     // earliest next list of nodes, unless the counters change
+	jobsQuietUntil        time.Time     // earliest next list of jobs, unless refreshed
+	pause                 time.Duration // current interval, Fast to Slow
+	began                 time.Time     // start of the last poll
 	took                  time.Duration
 }
 
-// NewMirror makes a mirror that knows nothing until Run.
+// NewMirror returns a mirror that has no snapshot until Run.
 func NewMirror(client Reader, options MirrorOptions) *Mirror {
 	options = options.withDefaults()
 	return &Mirror{
 		client: client, options: options, pause: options.Fast, ledger: ledger{client: client},
-		nudges: make(chan struct{}, 1), retries: make(chan struct{}, 1), demands: make(chan chan<- error), stopped: make(chan struct{}),
+		nudges: make(chan struct{}, 1), retries: make(chan struct{}, 1), refreshes: make(chan chan<- error), stopped: make(chan struct{}),
 	}
 }
 
-// Snapshot is what is known; nil when nothing is.
+// Snapshot returns the latest snapshot; nil before the first successful poll.
 func (m *Mirror) Snapshot() *Snapshot { return m.current.Load() }
 
-// Nudge makes the mirror look as soon as its pace allows, and often for a while: something has changed or is about to. It never waits.
+// Nudge makes the mirror poll as soon as its pace allows, and frequently for a while: something has changed or is about
+// to. It never blocks.
 func (m *Mirror) Nudge() {
 	select {
 	case m.nudges <- struct{}{}:
@@ -118,8 +121,8 @@ func (m *Mirror) Nudge() {
 	}
 }
 
-// Retry makes the mirror look at once although it failed before: there is reason to believe that the cluster answers
-// again. While it does not fail, this does nothing. It never waits.
+// Retry makes a failing mirror poll immediately, without waiting for the backoff: there is reason to believe that the
+// cluster answers again. It does nothing if the mirror is not failing. It never blocks.
 func (m *Mirror) Retry() {
 	select {
 	case m.retries <- struct{}{}:
@@ -127,12 +130,12 @@ func (m *Mirror) Retry() {
 	}
 }
 
-// Refresh returns a snapshot of which everything was asked for after the call, or why there is none. While the cluster
-// does not answer, it fails at once instead of asking again and again.
+// Refresh returns a snapshot of which everything was read after the call, or an error. While the cluster is not
+// reachable, it fails immediately instead of polling again.
 func (m *Mirror) Refresh(ctx context.Context) (*Snapshot, error) {
 	done := make(chan error, 1)
 	select {
-	case m.demands <- done:
+	case m.refreshes <- done:
 	case <-m.stopped:
 		return nil, errStopped
 	case <-ctx.Done():
@@ -149,10 +152,10 @@ func (m *Mirror) Refresh(ctx context.Context) (*Snapshot, error) {
 	}
 }
 
-// errStopped is why a mirror that has ended knows nothing new.
+// errStopped is returned after Run has ended.
 var errStopped = errors.New("the session with Slurm has ended")
 
-// Subscribe starts to collect the names of nodes that have changed. All that are known count as changed.
+// Subscribe collects the names of Slurm nodes that change, starting with all known nodes.
 func (m *Mirror) Subscribe() *Subscription[string] {
 	return m.subscriptions.join(func() []string {
 		if snapshot := m.Snapshot(); snapshot != nil {
@@ -170,33 +173,33 @@ func names(nodes []*Node) []string {
 	return all
 }
 
-// A Poll is how an attempt of a mirror to look at its cluster ended.
+// A Poll is the result of one poll.
 type Poll struct {
 	Diag    Diag
-	Changed []string // nodes
+	Changed []string // names of Slurm nodes
 	Err     error
-	// Queue is how the jobs were read.
+	// Queue describes how the jobs were read.
 	Queue QueueReport
-	// Next is when the next attempt is due at the latest.
+	// Next is the latest time of the next poll.
 	Next time.Time
 }
 
-// shortest is the shortest time between two polls, however much they are in demand.
-const shortest = 50 * time.Millisecond
+// batchWindow is how long a poll waits for further refreshes; it is also the minimum time between two polls.
+const batchWindow = 50 * time.Millisecond
 
-// Run polls until the context ends, and reports each attempt. It may be called once.
+// Run polls until the context is done, and reports each poll. It may be called only once.
 func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 	defer close(m.stopped)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var waiting []chan<- error // who demands a snapshot
+	var waiting []chan<- error // callers of Refresh
 	failures := 0
 	var last Poll
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 			continue
-		case done := <-m.demands:
+		case done := <-m.refreshes:
 			if failures > 0 {
 				done <- last.Err
 				continue
@@ -217,7 +220,7 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 			}
 		case <-timer.C:
 		}
-		waiting = append(waiting, m.gather(ctx, shortest)...)
+		waiting = append(waiting, m.gather(ctx, batchWindow)...)
 		m.began = time.Now()
 		last = m.poll(ctx, len(waiting) > 0)
 		m.took = time.Since(m.began)
@@ -240,14 +243,14 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 	}
 }
 
-// gather waits a little and takes the demands that come in the meantime, to serve them all with one poll.
+// gather waits a little and collects the refreshes of that time, to serve them all with one poll.
 func (m *Mirror) gather(ctx context.Context, length time.Duration) []chan<- error {
 	var more []chan<- error
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	for {
 		select {
-		case done := <-m.demands:
+		case done := <-m.refreshes:
 			more = append(more, done)
 		case <-timer.C:
 			return more
@@ -257,15 +260,15 @@ func (m *Mirror) gather(ctx context.Context, length time.Duration) []chan<- erro
 	}
 }
 
-// interval is the time from the beginning of one look to that of the next one, unless that is demanded.
+// interval is the time between the starts of two polls, unless a refresh is requested.
 func (m *Mirror) interval() time.Duration { return max(m.pause, m.pace()) }
 
-// pace is the least time from the beginning of one look to that of the next one, unless that is demanded. The more nodes and jobs there
-// are, the longer slurmrestd and slurmctld are busy with each look, and slurmctld has jobs to start meanwhile.
+// pace is the minimum time between the starts of two polls, unless a refresh is requested. The more nodes and jobs
+// there are, the longer slurmrestd and slurmctld are busy with each poll, and slurmctld also has to schedule jobs.
 func (m *Mirror) pace() time.Duration {
-	return min(share*m.took, max(m.options.Slow, mostShare*m.took))
+	return min(pollShare*m.took, max(m.options.Slow, maxPollShare*m.took))
 }
 
-// share is which share of the time may be spent on looking while things change: one in so many. mostShare is which share may be spent on
-// looking at all, however slow it is.
-const share, mostShare = 8, 4
+// pollShare limits the time spent polling to 1/pollShare while things change; if polls are so slow that the interval
+// would exceed Slow, maxPollShare limits it to 1/maxPollShare instead.
+const pollShare, maxPollShare = 8, 4

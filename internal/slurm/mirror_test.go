@@ -43,8 +43,8 @@ func TestMirrorTellsOnlyWhatChanged(t *testing.T) {
 		if diff := cmp.Diff([]string{"b"}, take(t, changes)); diff != "" {
 			t.Error(diff)
 		}
-		if late := time.Since(start); late > 10*time.Second+shortest {
-			t.Errorf("the change was seen after %s", late)
+		if late := time.Since(start); late > 10*time.Second+batchWindow {
+			t.Errorf("the change was published after %s", late)
 		}
 		after := mirror.Snapshot()
 		for i, name := range []string{"a", "b", "c"} {
@@ -53,7 +53,7 @@ func TestMirrorTellsOnlyWhatChanged(t *testing.T) {
 			}
 		}
 		if before.Nodes[1].Flags != 0 || after.Generation != before.Generation+1 {
-			t.Error("the old snapshot has changed, or the new one is not counted")
+			t.Error("the old snapshot has changed, or the new one has no new generation")
 		}
 	})
 }
@@ -84,7 +84,7 @@ func TestMirrorIsCheapWhileOnlyHeartbeatsChange(t *testing.T) {
 		}
 		cluster.set(func() { cluster.size = 5000 * 1589 })
 		mirror := runMirror(t, cluster)
-		time.Sleep(time.Hour) // it has settled
+		time.Sleep(time.Hour) // until steady state
 		cluster.set(func() { cluster.sent = 0 })
 		for range 24 * 3600 / 20 {
 			time.Sleep(20 * time.Second)
@@ -94,17 +94,17 @@ func TestMirrorIsCheapWhileOnlyHeartbeatsChange(t *testing.T) {
 		sent := int64(0)
 		cluster.set(func() { sent = cluster.sent })
 		if share := float64(sent) / fullEvery30s; share > 0.02 {
-			t.Errorf("it moved %.1f %% of what a list every 30 s does", 100*share)
+			t.Errorf("it transferred %.1f %% of a list every 30 s", 100*share)
 		}
-		// A change by somebody else is seen at the next look nevertheless.
+		// A change by another client is still seen at the next poll.
 		changes := mirror.Subscribe()
 		take(t, changes)
 		start := time.Now()
 		cluster.change("n7", func(n *Node) { n.Reason = "bad memory" })
-		if diff := cmp.Diff([]string{"n7"}, take(t, changes)); diff != "" || time.Since(start) > 10*time.Second+shortest {
+		if diff := cmp.Diff([]string{"n7"}, take(t, changes)); diff != "" || time.Since(start) > 10*time.Second+batchWindow {
 			t.Errorf("after %s: %s", time.Since(start), diff)
 		}
-		// What slurmctld does by itself shows in the end.
+		// Changes that slurmctld makes by itself show up eventually.
 		time.Sleep(time.Hour)
 		start = time.Now()
 		cluster.set(func() {
@@ -130,12 +130,12 @@ func TestMirrorLeavesSlurmctldTimeForItsJobs(t *testing.T) {
 			mirror.Nudge()
 			time.Sleep(100 * time.Millisecond)
 		}
-		if looks := cluster.polls() - before; looks < 7 || looks > 8 {
-			t.Errorf("it looked %d times in a minute at a cluster that needs a second for each look, want one in 8 seconds", looks)
+		if polls := cluster.polls() - before; polls < 7 || polls > 8 {
+			t.Errorf("%d polls in a minute of a cluster that needs a second for each, want one in 8 seconds", polls)
 		}
 		begin := time.Now()
 		if _, err := mirror.Refresh(t.Context()); err != nil || time.Since(begin) > 2500*time.Millisecond {
-			t.Errorf("a look that was demanded came after %s: %v", time.Since(begin), err)
+			t.Errorf("a refresh took %s: %v", time.Since(begin), err)
 		}
 	})
 }
@@ -148,13 +148,13 @@ func TestMirrorKeepsTheTimeOfWhatItKnows(t *testing.T) {
 		time.Sleep(time.Minute)
 		moment := time.Now()
 		if mirror.Snapshot().TakenAfter(moment) {
-			t.Error("a snapshot from before is taken for one from after")
+			t.Error("an older snapshot counts as taken after the moment")
 		}
 		snapshot, err := mirror.Refresh(t.Context())
 		if err != nil || !snapshot.TakenAfter(moment) {
 			t.Errorf("refreshed snapshot is as of %s, %s: %v", snapshot.NodesAsOf, snapshot.JobsAsOf, err)
 		}
-		// A cluster that does not answer leaves the time where it was.
+		// A cluster that does not answer leaves the times unchanged.
 		cluster.set(func() { cluster.err = &Error{Kind: ControllerDown, Op: "x"} })
 		if _, err := mirror.Refresh(t.Context()); !errors.Is(err, ControllerDown) {
 			t.Errorf("error is %v", err)
@@ -162,7 +162,7 @@ func TestMirrorKeepsTheTimeOfWhatItKnows(t *testing.T) {
 		moment = time.Now()
 		time.Sleep(time.Hour)
 		if mirror.Snapshot().TakenAfter(moment) || mirror.Snapshot().Vacancy("a", moment) != Uncertain {
-			t.Error("the snapshot has become younger without an answer")
+			t.Error("the snapshot's time advanced without an answer")
 		}
 	})
 }
@@ -175,7 +175,7 @@ func TestMirrorFailsFastAndRecovers(t *testing.T) {
 		time.Sleep(time.Hour)
 		asked := cluster.polls()
 		if asked > 3600/15+10 {
-			t.Errorf("it asked %d times in an hour", asked)
+			t.Errorf("%d polls in an hour", asked)
 		}
 		for range 100 {
 			if _, err := mirror.Refresh(t.Context()); !errors.Is(err, Unreachable) {
@@ -184,7 +184,7 @@ func TestMirrorFailsFastAndRecovers(t *testing.T) {
 			mirror.Nudge()
 		}
 		if more := cluster.polls() - asked; more > 1 {
-			t.Errorf("demands made it ask %d times more", more)
+			t.Errorf("refreshes caused %d more polls", more)
 		}
 		cluster.set(func() { cluster.err = nil })
 		start := time.Now()
@@ -202,7 +202,7 @@ func TestMirrorForgetsTimesOfAnotherController(t *testing.T) {
 		changes := mirror.Subscribe()
 		take(t, changes)
 		time.Sleep(time.Hour)
-		// The new slurmctld's clock is an hour behind, so its last change seems to be older than the last list.
+		// The new slurmctld's clock is an hour behind, so its last change appears to be older than the last list.
 		cluster.set(func() {
 			cluster.since = time.Now()
 			cluster.nodes["a"] = Node{Name: "a", State: StateDown}
@@ -272,7 +272,7 @@ func TestASlowSubscriberDelaysNobody(t *testing.T) {
 		quick.Close()
 		mirror.subscriptions.publish(func() {}, "a")
 		if len(slow.Take()) != 0 {
-			t.Error("a closed subscription gets changes")
+			t.Error("a closed subscription receives changes")
 		}
 	})
 }
@@ -287,20 +287,20 @@ func TestVacancy(t *testing.T) {
 		asOf  time.Time
 		want  Vacancy
 	}{
-		"drained":                         {[]Node{drained}, nil, now.Add(1), Drained},
-		"drained, job ended":              {[]Node{drained}, job("COMPLETED"), now.Add(1), Drained},
-		"drained, job runs":               {[]Node{drained}, job("RUNNING"), now.Add(1), Occupied},
-		"drained, job suspended":          {[]Node{drained}, job("SUSPENDED"), now.Add(1), Occupied},
-		"drained, job cleaned up":         {[]Node{drained}, job("COMPLETED", "COMPLETING"), now.Add(1), Occupied},
-		"drained, job not understood":     {[]Node{drained}, job("NEW"), now.Add(1), Occupied},
-		"idle":                            {[]Node{{Name: "n", State: StateIdle}}, nil, now.Add(1), Open},
-		"busy":                            {[]Node{{Name: "n", State: StateMixed, Flags: FlagDrain}}, nil, now.Add(1), Occupied},
-		"absent":                          {nil, nil, now.Add(1), Absent},
-		"absent, job runs":                {nil, job("RUNNING"), now.Add(1), Occupied},
-		"drained, as old as the drain":    {[]Node{drained}, nil, now, Uncertain},
-		"drained, older than the drain":   {[]Node{drained}, nil, now.Add(-1), Uncertain},
-		"absent, in a snapshot too old":   {nil, nil, now.Add(-1), Uncertain},
-		"drained, in a snapshot timeless": {[]Node{drained}, nil, time.Time{}, Uncertain},
+		"drained":                                {[]Node{drained}, nil, now.Add(1), Drained},
+		"drained, job ended":                     {[]Node{drained}, job("COMPLETED"), now.Add(1), Drained},
+		"drained, job runs":                      {[]Node{drained}, job("RUNNING"), now.Add(1), Occupied},
+		"drained, job suspended":                 {[]Node{drained}, job("SUSPENDED"), now.Add(1), Occupied},
+		"drained, job cleaned up":                {[]Node{drained}, job("COMPLETED", "COMPLETING"), now.Add(1), Occupied},
+		"drained, job not understood":            {[]Node{drained}, job("NEW"), now.Add(1), Occupied},
+		"idle":                                   {[]Node{{Name: "n", State: StateIdle}}, nil, now.Add(1), Open},
+		"busy":                                   {[]Node{{Name: "n", State: StateMixed, Flags: FlagDrain}}, nil, now.Add(1), Occupied},
+		"absent":                                 {nil, nil, now.Add(1), Absent},
+		"absent, job runs":                       {nil, job("RUNNING"), now.Add(1), Occupied},
+		"drained, snapshot as old as the drain":  {[]Node{drained}, nil, now, Uncertain},
+		"drained, snapshot older than the drain": {[]Node{drained}, nil, now.Add(-1), Uncertain},
+		"absent, snapshot too old":               {nil, nil, now.Add(-1), Uncertain},
+		"drained, snapshot without time":         {[]Node{drained}, nil, time.Time{}, Uncertain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			queue, err := count(test.jobs, 0)
@@ -314,7 +314,7 @@ func TestVacancy(t *testing.T) {
 			}
 			for _, half := range []*Snapshot{{NodesAsOf: test.asOf}, {JobsAsOf: test.asOf}, nil} {
 				if half.Vacancy("n", now) != Uncertain {
-					t.Error("half a snapshot proves something")
+					t.Error("half a snapshot is not uncertain")
 				}
 			}
 		})
@@ -348,6 +348,6 @@ func TestCount(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := count([]Job{{States: []string{"RUNNING"}, Nodes: "n[0-"}}, 0); err == nil {
-		t.Error("a job whose nodes cannot be read was overlooked")
+		t.Error("a job with malformed nodes was accepted")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// record makes a node with a state as Slurm prints it.
+// record returns a node with a state as Slurm prints it.
 func record(states ...string) *Node {
 	node := &Node{Name: "n"}
 	node.State, node.Flags, node.OtherStates = ParseState(states)
@@ -48,7 +48,7 @@ func TestDrained(t *testing.T) {
 		"future node":                         {record("FUTURE", "DRAIN"), false},
 		"no state":                            {record(), false},
 		"no record":                           {&Node{}, false},
-		"power drain is another thing":        {record("IDLE", "POWER_DRAIN"), false},
+		"power drain":                         {record("IDLE", "POWER_DRAIN"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.node.Drained(); got != test.want {
@@ -73,8 +73,8 @@ func TestBusy(t *testing.T) {
 		"mixed":                {record("MIXED"), true},
 		"completing":           {record("IDLE", "COMPLETING"), true},
 		"not understood":       {record("NEW_STATE"), true},
-		"several at once":      {record("IDLE", "DOWN"), true},
-		"allocated in a down ": {&Node{State: StateDown, AllocatedCPUs: 1}, true},
+		"several base states":  {record("IDLE", "DOWN"), true},
+		"down with allocation": {&Node{State: StateDown, AllocatedCPUs: 1}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.node.Busy(); got != test.want {
@@ -90,18 +90,18 @@ func TestWhoseDrain(t *testing.T) {
 		reason       string
 		ours, theirs bool
 	}{
-		"ours":                         {[]string{"IDLE", "DRAIN"}, OurReason("scale-in"), true, false},
-		"an admin's":                   {[]string{"IDLE", "DRAIN"}, "bad memory", false, true},
-		"an admin's who quotes us":     {[]string{"IDLE", "DRAIN"}, "not slurm-operator: x", false, true},
-		"nobody's, so not ours":        {[]string{"IDLE", "DRAIN"}, "", false, true},
-		"a reason that outlived drain": {[]string{"IDLE"}, OurReason("scale-in"), false, false},
-		"what is left of ours":         {[]string{"IDLE", "DRAIN"}, NoReason, false, true},
-		"FAIL of an admin":             {[]string{"IDLE", "FAIL"}, "XID 79", false, true},
-		"FAIL on top of ours":          {[]string{"IDLE", "DRAIN", "FAIL"}, OurReason("scale-in"), false, true},
-		"DOWN of an admin":             {[]string{"DOWN"}, "bad DIMM", false, true},
-		"DOWN with a stale reason":     {[]string{"DOWN"}, OurReason("scale-in"), false, true},
-		"down under a drain of ours":   {[]string{"DOWN", "DRAIN"}, OurReason("scale-in"), true, false},
-		"idle":                         {[]string{"IDLE"}, "", false, false},
+		"ours":                              {[]string{"IDLE", "DRAIN"}, OurReason("scale-in"), true, false},
+		"an admin's":                        {[]string{"IDLE", "DRAIN"}, "bad memory", false, true},
+		"an admin's with our prefix inside": {[]string{"IDLE", "DRAIN"}, "not slurm-operator: x", false, true},
+		"drain without reason":              {[]string{"IDLE", "DRAIN"}, "", false, true},
+		"stale reason without drain":        {[]string{"IDLE"}, OurReason("scale-in"), false, false},
+		"drain after ours was lifted":       {[]string{"IDLE", "DRAIN"}, NoReason, false, true},
+		"FAIL by an admin":                  {[]string{"IDLE", "FAIL"}, "XID 79", false, true},
+		"FAIL on top of ours":               {[]string{"IDLE", "DRAIN", "FAIL"}, OurReason("scale-in"), false, true},
+		"DOWN by an admin":                  {[]string{"DOWN"}, "bad DIMM", false, true},
+		"DOWN with a stale reason":          {[]string{"DOWN"}, OurReason("scale-in"), false, true},
+		"down under our drain":              {[]string{"DOWN", "DRAIN"}, OurReason("scale-in"), true, false},
+		"idle":                              {[]string{"IDLE"}, "", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := record(test.states...)
@@ -134,7 +134,7 @@ func TestEqualSeesEveryField(t *testing.T) {
 			var plain, other Node
 			change(&other)
 			if plain.Equal(&other) || !other.Equal(&other) || cmp.Equal(plain, other) {
-				t.Error("the change is not seen")
+				t.Error("the change is not detected")
 			}
 		})
 	}
@@ -220,10 +220,10 @@ func TestErrorKinds(t *testing.T) {
 		Reasons: []Reason{{Number: NumberNodesBusy, Text: "busy", Description: "failure"}},
 	})
 	if !errors.Is(err, Rejected) || errors.Is(err, NotFound) || !ErrorNumber(err, NumberNodesBusy) || ErrorNumber(err, 1) {
-		t.Errorf("%v is not what it is", err)
+		t.Errorf("%v has another kind or number", err)
 	}
 	if want := "draining: update nodes n: refused (HTTP 422): failure: busy (error 2016)"; err.Error() != want {
-		t.Errorf("it reads %q", err)
+		t.Errorf("message is %q, want %q", err, want)
 	}
 	for kind := Unreachable; kind <= Failed; kind++ {
 		if kind.Error() == "" || resultNames[kind] == "" {

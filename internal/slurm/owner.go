@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// An Owner says which pod is behind a node. It is kept in the node's comment, as JSON.
+// An Owner identifies the pod behind a Slurm node. It is stored in the node's comment, as JSON.
 type Owner struct {
 	Namespace   string `json:"namespace"`
 	PodName     string `json:"podName"`
@@ -14,7 +14,8 @@ type Owner struct {
 	NodeSetUID  string `json:"nodeSetUID"`
 }
 
-// ParseOwner reads a node's comment. It fails when the comment is not one of ours, which is somebody's to keep.
+// ParseOwner parses a Slurm node's comment. It fails if the operator did not write the comment, which must then be
+// kept.
 func ParseOwner(comment string) (Owner, error) {
 	var owner Owner
 	if err := json.Unmarshal([]byte(comment), &owner); err != nil {
@@ -26,7 +27,7 @@ func ParseOwner(comment string) (Owner, error) {
 	return owner, nil
 }
 
-// Comment is the owner as a node's comment.
+// Comment encodes the owner as a Slurm node's comment.
 func (o Owner) Comment() string {
 	comment, err := json.Marshal(o)
 	if err != nil {

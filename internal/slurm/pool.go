@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// A Key names a cluster: the namespace and the name of its Controller.
+// A Key identifies a cluster: the namespace and name of its Controller.
 type Key struct {
 	Namespace, Name string
 }
 
-// String is the key as Kubernetes prints it.
+// String returns namespace/name.
 func (k Key) String() string { return k.Namespace + "/" + k.Name }
 
-// An Event says that something about a cluster has changed: a node, or, without one, the state of the session.
+// An Event reports a change in a cluster: of a Slurm node or, if Node is empty, of the session's status.
 type Event struct {
 	Cluster Key
 	Node    string
 }
 
-// A Pool keeps one session for each cluster. The zero value is not of use: see NewPool.
+// A Pool holds one session per cluster. Create it with NewPool.
 type Pool struct {
 	options MirrorOptions
 	events  subscriptions[Event]
@@ -34,24 +34,24 @@ type Pool struct {
 	running  sync.WaitGroup
 }
 
-// NewPool makes a pool without sessions.
+// NewPool returns a pool without sessions.
 func NewPool(options MirrorOptions) *Pool {
 	return &Pool{options: options, sessions: map[Key]*Session{}}
 }
 
-// Settings say how to reach a cluster.
+// Settings describe how to reach a cluster.
 type Settings struct {
-	// Identity is equal for settings that are the same: a digest of everything that Dial uses. It is never shown.
+	// Identity is a digest of everything that Dial uses: equal settings have equal identities. It is never printed.
 	Identity string
-	// Dial makes the client. It does not connect.
+	// Dial creates the client. It does not connect.
 	Dial func() (Client, error)
-	// Wrap is put around the client for those who use the session, as to log what they change; nil for nothing. The mirror reads through the
-	// client itself, which may be able to do more than a Client can: see Counter and JobCounter.
+	// Wrap wraps the client for users of the session, for example to log their changes; it may be nil. The mirror uses
+	// the unwrapped client, which may implement more than Client: see Counter and JobCounter.
 	Wrap func(Client) Client
 }
 
-// Set makes sure that there is a session with these settings. One with other settings is replaced, and everything that
-// was known through it is forgotten: it may have been of another cluster. One with the same settings is left alone.
+// Set ensures that there is a session with these settings. A session with other settings is replaced, and its state is
+// dropped: it may be of another cluster. A session with the same settings is left alone.
 func (p *Pool) Set(key Key, settings Settings) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *Pool) Set(key Key, settings Settings) error {
 	return nil
 }
 
-// Remove ends the session of a cluster, if there is one.
+// Remove closes the session of a cluster, if there is one.
 func (p *Pool) Remove(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,7 @@ func (p *Pool) Get(key Key) (*Session, bool) {
 	return session, ok
 }
 
-// Keys lists the clusters that have a session.
+// Keys returns the clusters that have a session.
 func (p *Pool) Keys() []Key {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,12 +108,12 @@ func (p *Pool) Keys() []Key {
 	})
 }
 
-// Subscribe starts to collect events of all clusters, present and to come.
+// Subscribe collects the events of all clusters, including those added later.
 func (p *Pool) Subscribe() *Subscription[Event] {
 	return p.events.join(func() []Event { return nil })
 }
 
-// Close ends all sessions and waits until they have ended. The pool takes no more.
+// Close closes all sessions and waits for them. Set does nothing afterwards.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -14,7 +14,7 @@ func settings(identity string, client Client) Settings {
 	return Settings{Identity: identity, Dial: func() (Client, error) { return client, nil }}
 }
 
-// set makes sessions that must not fail to be made.
+// set adds a session that must not fail.
 func set(t *testing.T, pool *Pool, key Key, identity string, client Client) {
 	t.Helper()
 	if err := pool.Set(key, settings(identity, client)); err != nil {
@@ -40,7 +40,7 @@ func TestPoolReplacesASessionWithOtherSettingsOnly(t *testing.T) {
 		time.Sleep(time.Minute)
 		replaced, _ := pool.Get(cluster)
 		if _, ok := replaced.Mirror.Snapshot().Node("b"); !ok || first.polls() != asked {
-			t.Error("the old session goes on, or the new one does not")
+			t.Error("the old session still polls, or the new one does not")
 		}
 		if _, err := session.Mirror.Refresh(t.Context()); err == nil {
 			t.Error("the old session still answers")
@@ -60,7 +60,7 @@ func TestPoolKeepsTheOldSessionWhenTheNewSettingsAreBad(t *testing.T) {
 		bad := errors.New("bad URL")
 		err := pool.Set(cluster, Settings{Identity: "two", Dial: func() (Client, error) { return nil, bad }})
 		if _, ok := pool.Get(cluster); !ok || !errors.Is(err, bad) {
-			t.Errorf("there is a session: %t, error %v", ok, err)
+			t.Errorf("session exists: %t, error %v", ok, err)
 		}
 	})
 }
@@ -77,7 +77,7 @@ func TestSessionTellsHowItDoes(t *testing.T) {
 		if status := session.Status(); status.Reachable || status.Err != nil {
 			t.Errorf("status before the first attempt is %+v", status)
 		}
-		// expect waits for the event that says that the status has changed.
+		// expect waits for the event of a status change.
 		expect := func() Status {
 			t.Helper()
 			for {
@@ -102,7 +102,7 @@ func TestSessionTellsHowItDoes(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		if status := session.Status(); !status.Since.Equal(down.Since) || len(events.Take()) != 0 {
-			t.Errorf("an outage that lasts is told again: %+v", status)
+			t.Errorf("a continuing outage is published again: %+v", status)
 		}
 		client.set(func() { client.err = nil })
 		if status := expect(); !status.Reachable || status.Err != nil {
@@ -122,7 +122,7 @@ func TestOneStuckClusterDoesNotStopOthers(t *testing.T) {
 		time.Sleep(time.Second)
 		session, _ := pool.Get(cluster)
 		if session.Mirror.Snapshot() == nil {
-			t.Error("the other cluster is not known")
+			t.Error("the other cluster has no snapshot")
 		}
 		if keys := pool.Keys(); len(keys) != 2 || keys[0] != cluster || cluster.String() != "slurm/main" {
 			t.Errorf("keys are %v", keys)
@@ -142,7 +142,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// wrapped is a Client and nothing more, as one that logs changes.
+// wrapped implements only Client, like a client that logs changes.
 type wrapped struct{ Client }
 
 func TestMirrorReadsThroughTheClientItself(t *testing.T) {
@@ -159,7 +159,7 @@ func TestMirrorReadsThroughTheClientItself(t *testing.T) {
 			t.Errorf("the session's client is a %T", session.Client)
 		}
 		if _, hidden := session.Mirror.client.(wrapped); hidden {
-			t.Error("the mirror does not see what else the client can do, such as to count jobs")
+			t.Error("the mirror cannot use further interfaces of the client, such as JobCounter")
 		}
 	})
 }
@@ -172,7 +172,7 @@ func TestSlowLooksAreFarApart(t *testing.T) {
 		9 * time.Second:       36 * time.Second,
 	} {
 		if mirror.took = took; mirror.pace() != want {
-			t.Errorf("after a look that took %s the next one follows after %s, want %s", took, mirror.pace(), want)
+			t.Errorf("after a poll of %s the next one follows after %s, want %s", took, mirror.pace(), want)
 		}
 	}
 }

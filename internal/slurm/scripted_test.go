@@ -11,33 +11,33 @@ import (
 	"time"
 )
 
-// A scripted cluster answers from memory, on the clock of the test.
+// A scripted cluster answers from memory, on the test's clock.
 type scripted struct {
-	Client // for what is not scripted; nil
+	Client // nil; only for methods that are not scripted
 	mu     sync.Mutex
 	nodes  map[string]Node
 	jobs   []Job
-	index  map[int64]int // of jobs, by their numbers
+	index  map[int64]int // job number to index in jobs
 	since  time.Time
-	skew   time.Duration // of its clock
+	skew   time.Duration // offset of its clock
 	rpcs   map[string]int64
-	// last changes, in seconds
+	// seconds of the last changes
 	nodesAt, jobsAt int64
 	err             error
 	nodesErr        error
 	jobErr          error
 	statesErr       error
-	afterStates     func()        // happens after the states of jobs are told, and before anything else is
-	afterNodes      func()        // happens after the nodes are told
-	size            int64         // bytes of a list of nodes
-	slow            time.Duration // how long a list of nodes takes
-	asked           map[string]int
+	afterStates     func()        // runs after the job states are sent
+	afterNodes      func()        // runs after the nodes are sent
+	size            int64         // bytes of a node list
+	slow            time.Duration // duration of a node list
+	requests        map[string]int
 	sent            int64
 }
 
 func newScripted(names ...string) *scripted {
 	s := &scripted{
-		nodes: map[string]Node{}, rpcs: map[string]int64{}, asked: map[string]int{}, since: time.Now(), size: 1000,
+		nodes: map[string]Node{}, rpcs: map[string]int64{}, requests: map[string]int{}, since: time.Now(), size: 1000,
 		nodesAt: time.Now().Unix(), jobsAt: time.Now().Unix(),
 	}
 	for _, name := range names {
@@ -51,8 +51,8 @@ func (s *scripted) Info() Info { return Info{API: "v0.0.45"} }
 func (s *scripted) Diag(context.Context) (Diag, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked["diag"]++
-	rpcs := map[string]int64{"REQUEST_STATS_INFO": int64(s.asked["diag"])}
+	s.requests["diag"]++
+	rpcs := map[string]int64{"REQUEST_STATS_INFO": int64(s.requests["diag"])}
 	maps.Copy(rpcs, s.rpcs)
 	s.sent += 4000
 	return Diag{Now: time.Now().Add(s.skew), CountersSince: s.since, RPCs: rpcs}, s.err
@@ -62,7 +62,7 @@ func (s *scripted) Nodes(_ context.Context, since Cursor) (NodeList, error) {
 	time.Sleep(s.slow)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked["nodes"]++
+	s.requests["nodes"]++
 	if s.err != nil || s.nodesErr != nil {
 		return NodeList{}, errors.Join(s.err, s.nodesErr)
 	}
@@ -76,7 +76,7 @@ func (s *scripted) Nodes(_ context.Context, since Cursor) (NodeList, error) {
 	for _, node := range s.nodes {
 		list.Nodes = append(list.Nodes, node)
 	}
-	s.asked["full"]++
+	s.requests["full"]++
 	s.sent += s.size
 	return list, nil
 }
@@ -84,7 +84,7 @@ func (s *scripted) Nodes(_ context.Context, since Cursor) (NodeList, error) {
 func (s *scripted) Jobs(_ context.Context, since Cursor) (JobList, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked["jobs"]++
+	s.requests["jobs"]++
 	s.sent += 600
 	if s.err != nil {
 		return JobList{}, s.err
@@ -99,7 +99,7 @@ func (s *scripted) Jobs(_ context.Context, since Cursor) (JobList, error) {
 func (s *scripted) JobStates(_ context.Context, each func(JobState) error) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked["states"]++
+	s.requests["states"]++
 	if s.afterStates != nil {
 		defer s.afterStates()
 	}
@@ -119,7 +119,7 @@ func (s *scripted) JobStates(_ context.Context, each func(JobState) error) (int6
 func (s *scripted) Job(_ context.Context, id int64) (Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked["job"]++
+	s.requests["job"]++
 	s.sent += 5000
 	if err := errors.Join(s.err, s.jobErr); err != nil {
 		return Job{}, err
@@ -136,7 +136,7 @@ func (s *scripted) Job(_ context.Context, id int64) (Job, error) {
 	return Job{}, &Error{Kind: Rejected, Op: "x", Reasons: []Reason{{Number: NumberInvalidJob}}}
 }
 
-// change changes a node as a request to slurmctld does.
+// change changes a node like a request to slurmctld.
 func (s *scripted) change(name string, change func(*Node)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,21 +148,21 @@ func (s *scripted) change(name string, change func(*Node)) {
 	s.rpcs["REQUEST_UPDATE_NODE"]++
 }
 
-// set changes the script.
+// set changes the script under the lock.
 func (s *scripted) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-// polls is how often it was looked at.
+// polls returns the number of polls.
 func (s *scripted) polls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked["diag"]
+	return s.requests["diag"]
 }
 
-// runMirror runs a mirror in the test's bubble of time.
+// runMirror runs a mirror in the test's synctest bubble.
 func runMirror(t *testing.T, client Reader) *Mirror {
 	t.Helper()
 	return runMirrorWith(t, client, MirrorOptions{})

@@ -17,35 +17,35 @@ type Session struct {
 
 	mu        sync.Mutex
 	status    Status
-	nextCount time.Time // no CountJobs before this
+	nextCount time.Time // earliest next CountJobs
 }
 
-// A Status is how a session does.
+// A Status is the state of a session.
 type Status struct {
-	// Reachable tells whether the last attempt to reach slurmctld succeeded.
+	// Reachable reports whether the last attempt to reach slurmctld succeeded.
 	Reachable bool
-	// Since is when that began to be so.
+	// Since is when Reachable last changed.
 	Since time.Time
-	// Err is why it is not reachable; nil before the first attempt.
+	// Err is why slurmctld is not reachable; nil before the first attempt.
 	Err error
-	// NextAttempt is when it is tried again, at the latest.
+	// NextAttempt is the latest time of the next attempt.
 	NextAttempt time.Time
-	// Info is what was agreed on with slurmrestd.
+	// Info is what was negotiated with slurmrestd.
 	Info Info
-	// Diag is what slurmctld last said about itself.
+	// Diag holds the last statistics of slurmctld.
 	Diag Diag
-	// Queue is how the jobs were last read.
+	// Queue describes the last read of the jobs.
 	Queue QueueReport
 }
 
-// Status is how the session does now.
+// Status returns the current status.
 func (s *Session) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
 }
 
-// UpdateNodes changes nodes and makes the mirror look at the effect. It returns when the change was acknowledged: only a
+// UpdateNodes changes Slurm nodes and makes the mirror poll soon. It returns when the change was acknowledged: only a
 // snapshot that was taken after that shows it.
 func (s *Session) UpdateNodes(ctx context.Context, names []string, update NodeUpdate) (acknowledged time.Time, err error) {
 	defer s.Mirror.Nudge()
@@ -53,7 +53,7 @@ func (s *Session) UpdateNodes(ctx context.Context, names []string, update NodeUp
 	return time.Now(), err
 }
 
-// DeleteNodes deletes the records of nodes and makes the mirror look at the effect.
+// DeleteNodes deletes node records and makes the mirror poll soon.
 func (s *Session) DeleteNodes(ctx context.Context, names []string) error {
 	defer s.Mirror.Nudge()
 	return s.Client.DeleteNodes(ctx, names)
@@ -61,17 +61,17 @@ func (s *Session) DeleteNodes(ctx context.Context, names []string) error {
 
 // Limits of CountJobs.
 const (
-	// maxCounted is how many jobs are counted one by one: slurmrestd makes the whole answer in memory, and needs a second for each
-	// thousand jobs.
+	// maxCounted is the number of jobs up to which jobs are counted one by one: slurmrestd builds the whole answer in
+	// memory and needs a second per thousand jobs.
 	maxCounted = 20000
-	// countTime is longer than other calls may take, and shorter than what a reconcile may.
-	countTime = 25 * time.Second
-	// countShare is which share of the time may be spent on counting: one in so many.
+	// countTimeout is longer than that of other calls, and shorter than that of a reconcile.
+	countTimeout = 25 * time.Second
+	// countShare limits the time spent on counting to 1/countShare.
 	countShare = 20
 )
 
-// CountJobs counts the jobs of all partitions and nodes, from the list of all jobs. That list is long where the mirror's queue is
-// Partial, so this is for rare decisions, and it refuses to be asked too often. None of the jobs is kept in memory.
+// CountJobs counts the jobs of all partitions and nodes from the list of all jobs. That list is long if the mirror's
+// queue is Partial, so this is for rare decisions, and it is rate-limited. No job is kept in memory.
 func (s *Session) CountJobs(ctx context.Context) (Queue, error) {
 	began := time.Now()
 	if err := s.mayCount(began); err != nil {
@@ -82,7 +82,7 @@ func (s *Session) CountJobs(ctx context.Context) (Queue, error) {
 		defer s.mu.Unlock()
 		s.nextCount = began.Add(countShare * time.Since(began))
 	}()
-	ctx, cancel := context.WithTimeout(ctx, countTime)
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	queue := Queue{Loads: map[string]Load{}, Partitions: map[string]int{}}
 	if err := s.Client.EachJob(ctx, func(job *Job) error { return queue.count(job, 0) }); err != nil {
@@ -91,7 +91,7 @@ func (s *Session) CountJobs(ctx context.Context) (Queue, error) {
 	return queue, nil
 }
 
-// mayCount says why the jobs are not counted now; nil when they are, and others then have to wait.
+// mayCount returns why the jobs cannot be counted now, or nil, which blocks other counts until this one is done.
 func (s *Session) mayCount(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,12 +101,12 @@ func (s *Session) mayCount(now time.Time) error {
 	if now.Before(s.nextCount) {
 		return fmt.Errorf("they were counted a short time ago; they are counted again after %s", s.nextCount.UTC().Format(time.RFC3339))
 	}
-	s.nextCount = now.Add(countTime)
+	s.nextCount = now.Add(countTimeout)
 	return nil
 }
 
-// run polls until the context ends. Sessions that come and go, and nodes that change, are told of.
-func (s *Session) run(ctx context.Context, tell func(...Event), cluster Key) {
+// run polls until the context is done and publishes changes of the session and of nodes.
+func (s *Session) run(ctx context.Context, publish func(...Event), cluster Key) {
 	if closer, ok := s.Client.(interface{ Close() }); ok {
 		defer closer.Close()
 	}
@@ -115,20 +115,20 @@ func (s *Session) run(ctx context.Context, tell func(...Event), cluster Key) {
 		for _, node := range poll.Changed {
 			events = append(events, Event{cluster, node})
 		}
-		if s.note(poll) {
+		if s.record(poll) {
 			events = append(events, Event{Cluster: cluster})
 		}
-		tell(events...)
+		publish(events...)
 	})
 }
 
-// note keeps how a poll went, and tells whether that is news.
-func (s *Session) note(poll Poll) bool {
+// record stores the result of a poll and reports whether the status has changed.
+func (s *Session) record(poll Poll) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.status.NextAttempt.IsZero()
 	reachable, info := poll.Err == nil, s.Client.Info()
-	news := first || reachable != s.status.Reachable || info != s.status.Info || Result(poll.Err) != Result(s.status.Err)
+	changed := first || reachable != s.status.Reachable || info != s.status.Info || Result(poll.Err) != Result(s.status.Err)
 	if reachable != s.status.Reachable {
 		s.status.Since = time.Now()
 	}
@@ -136,5 +136,5 @@ func (s *Session) note(poll Poll) bool {
 	if reachable {
 		s.status.Diag, s.status.Queue = poll.Diag, poll.Queue
 	}
-	return news
+	return changed
 }

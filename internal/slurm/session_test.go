@@ -13,7 +13,7 @@ func (s *scripted) EachJob(_ context.Context, each func(*Job) error) error {
 	time.Sleep(time.Second)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked["count"]++
+	s.requests["count"]++
 	for i := range s.jobs {
 		if err := each(&s.jobs[i]); err != nil {
 			return err
@@ -31,7 +31,7 @@ func TestCountJobs(t *testing.T) {
 		if err != nil || queue.Partitions["p"] != 1500 || queue.Partitions["gpu"] != 1 || queue.Loads["a"].Job != 7 {
 			t.Errorf("queue is %+v: %v", queue, err)
 		}
-		if _, err := session.CountJobs(t.Context()); !errors.Is(err, TooLarge) || cluster.asked["count"] != 1 {
+		if _, err := session.CountJobs(t.Context()); !errors.Is(err, TooLarge) || cluster.requests["count"] != 1 {
 			t.Errorf("counted again at once: %v", err)
 		}
 		time.Sleep(countShare * time.Second)
@@ -44,7 +44,7 @@ func TestCountJobs(t *testing.T) {
 			t.Errorf("error is %v", err)
 		}
 		time.Sleep(countShare * time.Second)
-		session.note(Poll{Queue: QueueReport{Jobs: maxCounted + 1}})
+		session.record(Poll{Queue: QueueReport{Jobs: maxCounted + 1}})
 		if _, err := session.CountJobs(t.Context()); !errors.Is(err, TooLarge) || !strings.Contains(err.Error(), "cancel them") {
 			t.Errorf("error is %v", err)
 		}

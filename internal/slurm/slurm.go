@@ -1,14 +1,15 @@
-// Package slurm is Slurm as the operator sees it: what a cluster is made of, how to ask for it, and what is known of it now.
+// Package slurm is the operator's view of Slurm clusters: their objects, a client to query and change them, and a cache
+// of their current state.
 //
-// The story has four parts. The types (Node, Job, Partition, …) are plain values with predicates that are pure and fail
-// closed: what they cannot be sure of, they deny. A Client asks one cluster, and every answer that is not plain success is
-// an *Error of a Kind. A Mirror polls one cluster for everybody and publishes immutable snapshots, with the time since
-// when each is known to hold. A Pool keeps one session, a client and its mirror, for each cluster, and says how it does.
+// It has four parts. The types (Node, Job, Partition, …) are plain values with pure predicates that fail closed: in
+// doubt they return false. A Client talks to one cluster; every failure is an *Error with a Kind. A Mirror polls one
+// cluster for all controllers and publishes immutable snapshots, each with the time at which it was read. A Pool holds
+// one session (a client and its mirror) per cluster and reports its status.
 //
-// Two rules guard running jobs. First, a node is gone only when it is missing from a complete list of all nodes: Slurm
-// answers a question about one missing node with a success that carries an error without a number, and nobody could tell
-// that from other trouble. Second, a node is vacant only when its record shows it drained and no job holds it: the record
-// of a node whose job is suspended can look drained (see Snapshot.Vacant).
+// Two rules protect running jobs. First, a Slurm node is gone only if it is missing from a complete list of all nodes:
+// the answer to a query for one missing node is a success with an error without a number, which could mean anything
+// else too. Second, a Slurm node is vacant only if its record shows it drained and no job holds it: the record of a
+// node with a suspended job can look drained (see Snapshot.Vacancy).
 package slurm
 
 import (
@@ -19,12 +20,12 @@ import (
 	"time"
 )
 
-// A Version is a release of Slurm, such as 26.05.5. Versions are compared with Compare.
+// A Version is a Slurm release, such as 26.05.5. Versions are compared with Compare.
 type Version struct {
 	Major, Minor, Micro int
 }
 
-// ParseVersion reads a release as Slurm prints it. What follows the third number, such as -rc1, is ignored.
+// ParseVersion parses a release as Slurm prints it. Anything after the third number, such as -rc1, is ignored.
 func ParseVersion(release string) (Version, error) {
 	var numbers [3]int
 	fields := strings.SplitN(release, ".", 3)
@@ -42,61 +43,61 @@ func ParseVersion(release string) (Version, error) {
 	return Version{numbers[0], numbers[1], numbers[2]}, nil
 }
 
-// String is the release as Slurm prints it.
+// String returns the release as Slurm prints it.
 func (v Version) String() string { return fmt.Sprintf("%d.%02d.%d", v.Major, v.Minor, v.Micro) }
 
-// Compare orders versions by age, the older first.
+// Compare orders versions, older ones first.
 func (v Version) Compare(other Version) int {
 	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor), cmp.Compare(v.Micro, other.Micro))
 }
 
-// A Partition is a queue of jobs and the nodes that serve it.
+// A Partition is a job queue and the Slurm nodes that serve it.
 type Partition struct {
 	Name string
-	// State is what Slurm says of it: UP, DOWN, DRAIN or INACTIVE.
+	// State is UP, DOWN, DRAIN or INACTIVE.
 	State string
-	// Nodes is the hostlist expression of its nodes.
+	// Nodes is a hostlist expression.
 	Nodes     string
 	NodeCount int
 	CPUs      int
 }
 
-// A Reservation keeps nodes for some users or for maintenance.
+// A Reservation reserves Slurm nodes for users or for maintenance.
 type Reservation struct {
 	Name  string
 	Start time.Time
 	End   time.Time
-	// Nodes is a hostlist expression; ALL stands for all nodes when a reservation is made.
+	// Nodes is a hostlist expression; on creation, ALL means all nodes.
 	Nodes string
 	Users []string
 	Flags []string
 }
 
-// A Ping is what slurmrestd says about its way to slurmctld.
+// A Ping is slurmrestd's report about its connection to slurmctld.
 type Ping struct {
-	// Controller is the host name of the slurmctld that answers.
+	// Controller is the host name of the slurmctld that answered.
 	Controller string
-	// Primary tells whether it is the first of the configured ones.
+	// Primary reports whether that is the first configured slurmctld.
 	Primary bool
-	// Version is slurmrestd's.
+	// Version is slurmrestd's release.
 	Version Version
-	// Cluster is the ClusterName of slurmrestd's configuration.
+	// Cluster is the ClusterName in slurmrestd's configuration.
 	Cluster string
 }
 
-// A Diag is what slurmctld counts about itself.
+// A Diag holds slurmctld's statistics.
 type Diag struct {
-	// Now is slurmctld's clock when it answered.
+	// Now is slurmctld's clock at the time of the answer.
 	Now time.Time
-	// CountersSince is when its counters began: when slurmctld started or, later than that, when the counters were reset,
-	// by a person or by slurmctld itself once a day. So slurmctld has not restarted since then. When this has changed, it
-	// may have restarted in between, and a slurmctld that crashed may have forgotten dynamic nodes that still run jobs. It
-	// is zero for a moment after a start.
+	// CountersSince is when the counters started: when slurmctld started or, if later, when they were reset, by a user
+	// or by slurmctld itself once a day. So slurmctld has not restarted since then. If the value changes, slurmctld may
+	// have restarted, and a slurmctld that crashed may have lost dynamic nodes that still run jobs. It is zero for a
+	// moment after a start.
 	CountersSince time.Time
-	// RPCs counts the requests that slurmctld has served, by Slurm's name of their type.
+	// RPCs counts the requests that slurmctld has served, by Slurm's message type.
 	RPCs map[string]int64
-	// The jobs of the counted time.
+	// Jobs since CountersSince.
 	JobsSubmitted, JobsStarted, JobsCompleted, JobsCanceled, JobsFailed int64
-	// The jobs as last counted.
+	// Current jobs, as slurmctld last counted them.
 	JobsPending, JobsRunning int64
 }

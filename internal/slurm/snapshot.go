@@ -9,23 +9,23 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 )
 
-// A Snapshot is what is known of a cluster. It never changes and is shared by all: treat everything in it as read-only.
-// Nodes that did not change are the very same values in the next snapshot.
+// A Snapshot is the known state of a cluster. It never changes and is shared: treat everything in it as read-only.
+// Nodes that did not change are the same pointers in the next snapshot.
 type Snapshot struct {
 	// Generation counts the snapshots of a mirror.
 	Generation uint64
-	// Nodes are all nodes, sorted by name.
+	// Nodes are all Slurm nodes, sorted by name.
 	Nodes []*Node
 	Queue
-	// NodesAsOf and JobsAsOf are when slurmrestd was last asked with success, on our clock: what the snapshot says was
-	// so at that time or later. They do not move while the mirror has no reason to ask. JobsAsOf is zero when what is known
-	// of jobs proves nothing about nodes: see Queue.Partial.
+	// NodesAsOf and JobsAsOf are the start times of the last successful reads from slurmrestd, on our clock: the
+	// snapshot was true at that time or later. They do not advance while the mirror has no reason to poll. JobsAsOf is
+	// zero if the known jobs prove nothing about nodes: see Queue.Partial.
 	NodesAsOf, JobsAsOf time.Time
-	// ControllerSince is Diag.CountersSince, on our clock.
+	// ControllerSince is Diag.CountersSince on our clock.
 	ControllerSince time.Time
 }
 
-// nodesAsOf is NodesAsOf; zero without a snapshot.
+// nodesAsOf returns NodesAsOf, or zero without a snapshot.
 func (s *Snapshot) nodesAsOf() time.Time {
 	if s == nil {
 		return time.Time{}
@@ -33,35 +33,36 @@ func (s *Snapshot) nodesAsOf() time.Time {
 	return s.NodesAsOf
 }
 
-// A Queue is the jobs of a cluster, counted.
+// A Queue holds the job counts of a cluster.
 type Queue struct {
-	// Loads has the jobs on each node that has some.
+	// Loads are the jobs of each Slurm node that has any.
 	Loads map[string]Load
-	// Partitions counts the jobs of each partition that has some: those that wait for nodes and those that hold some. It is nil
-	// when Partial: see Session.CountJobs.
+	// Partitions counts the jobs of each partition that has any: pending jobs and jobs that hold nodes. It is nil if
+	// Partial: see Session.CountJobs.
 	Partitions map[string]int
 	// Pending and Running count the jobs of the cluster.
 	Pending, Running int
-	// Partial says that there are too many jobs to list. Loads then has every node whose record shows jobs and every node with a
-	// job that its record may not show, but not every job of a node. A load with Job 0 is of jobs that are not known.
+	// Partial reports that there are too many jobs to list. Loads then covers every node whose record shows jobs and
+	// every node with a job that its record may not show, but not every job of a node. A load with Job 0 is of unknown
+	// jobs.
 	Partial bool
-	// Unplaced counts, when Partial, the jobs that are being cleaned up of which it is not known where.
+	// Unplaced counts, if Partial, the jobs that are being cleaned up on unknown nodes.
 	Unplaced int
 }
 
-// A Load is the jobs that hold a node.
+// A Load summarizes the jobs that hold a Slurm node.
 type Load struct {
-	// Running, Completing and Other count them; Other are those that are suspended, starting or not understood.
+	// Running, Completing and Other count them; Other are suspended, starting or not understood.
 	Running, Completing, Other int
-	// Until is when the last of them ends at the latest, on our clock; zero when one of them has no limit.
+	// Until is when the last of them ends at the latest, on our clock; zero if one of them has no time limit.
 	Until time.Time
-	// Job is the one that ends last; 0 when none of them is known.
+	// Job is the job that ends last; 0 if none of them is known.
 	Job int64
-	// Unlimited tells whether a job has no limit, or that none of them is known.
+	// Unlimited reports that a job has no time limit, or that none of the jobs is known.
 	Unlimited bool
 }
 
-// Jobs is how many jobs hold the node.
+// Jobs returns the number of jobs that hold the node.
 func (l Load) Jobs() int { return l.Running + l.Completing + l.Other }
 
 func (l *Load) add(job *Job, end time.Time) {
@@ -82,7 +83,7 @@ func (l *Load) add(job *Job, end time.Time) {
 	}
 }
 
-// Node finds a node by its name.
+// Node finds a Slurm node by name.
 func (s *Snapshot) Node(name string) (*Node, bool) {
 	index, ok := findNode(s.Nodes, name)
 	if !ok {
@@ -95,37 +96,38 @@ func findNode(nodes []*Node, name string) (int, bool) {
 	return slices.BinarySearchFunc(nodes, name, func(node *Node, name string) int { return cmp.Compare(node.Name, name) })
 }
 
-// TakenAfter tells whether all of the snapshot was asked for after a moment, such as the one when a drain was
-// acknowledged. A nil snapshot was not.
+// TakenAfter reports whether the whole snapshot was read after a moment, such as the acknowledgement of a drain. It is
+// false for a nil snapshot.
 func (s *Snapshot) TakenAfter(moment time.Time) bool {
 	return s != nil && s.NodesAsOf.After(moment) && s.JobsAsOf.After(moment)
 }
 
-// A Vacancy is what a snapshot proves about whether a node may be disturbed.
+// A Vacancy is what a snapshot proves about whether a Slurm node may be disrupted.
 type Vacancy uint8
 
-// The vacancies. Only Drained and, with care, Absent allow to disturb a node.
+// The vacancies. Only Drained and, with care, Absent allow disruption.
 const (
 	// Uncertain: there is no snapshot, or it is too old to prove anything.
 	Uncertain Vacancy = iota
-	// Open: the node has no job, and could get one any time.
+	// Open: the node has no job, but can get one at any time.
 	Open
-	// Occupied: jobs hold the node, or its record shows that something is allocated.
+	// Occupied: jobs hold the node, or its record shows an allocation.
 	Occupied
-	// Drained: the node takes no jobs and no job holds it.
+	// Drained: the node accepts no jobs and no job holds it.
 	Drained
-	// Absent: slurmctld has no such node, and no job holds it. A slurmctld that has crashed may have forgotten a node
-	// whose slurmd still runs jobs: see Snapshot.ControllerSince.
+	// Absent: slurmctld has no such node, and no job holds it. A slurmctld that crashed may have lost a node whose
+	// slurmd still runs jobs: see Snapshot.ControllerSince.
 	Absent
 )
 
-// String is the vacancy in a word.
+// String returns the vacancy in one word.
 func (v Vacancy) String() string {
 	return [...]string{"uncertain", "open", "occupied", "drained", "absent"}[v]
 }
 
-// Vacancy tells whether a node may be disturbed, as proved by what was asked for after a moment. It looks at jobs and at
-// the node's record, because neither suffices: a record does not show suspended jobs, and jobs do not show drains.
+// Vacancy reports whether a Slurm node may be disrupted, as proved by data that was read after a moment. It checks the
+// jobs and the node's record, because neither suffices: a record does not show suspended jobs, and jobs do not show
+// drains.
 func (s *Snapshot) Vacancy(name string, after time.Time) Vacancy {
 	if !s.TakenAfter(after) {
 		return Uncertain
@@ -134,7 +136,7 @@ func (s *Snapshot) Vacancy(name string, after time.Time) Vacancy {
 	switch {
 	case s.Loads[name].Jobs() > 0:
 		return Occupied
-	case !known && s.Unplaced > 0: // one of those may be on it
+	case !known && s.Unplaced > 0: // it may be the node of one of these jobs
 		return Uncertain
 	case !known:
 		return Absent
@@ -147,8 +149,8 @@ func (s *Snapshot) Vacancy(name string, after time.Time) Vacancy {
 	}
 }
 
-// shareNodes sorts a list and replaces the nodes that are as they were by their old values. It returns the names of
-// those that are new, changed or gone.
+// shareNodes sorts a list and reuses the old values of unchanged nodes. It returns the names of new, changed and
+// deleted nodes.
 func shareNodes(old []*Node, list []Node) (nodes []*Node, changed []string) {
 	nodes = make([]*Node, len(list))
 	for i := range list {
@@ -178,10 +180,10 @@ func shareNodes(old []*Node, list []Node) (nodes []*Node, changed []string) {
 	return nodes, changed
 }
 
-// maxNodes is Slurm's own limit to the nodes of a cluster, and so of a job.
+// maxNodes is Slurm's own limit of nodes per cluster, and so per job.
 const maxNodes = 65536
 
-// count counts jobs. One whose nodes cannot be read makes the whole list useless. The offset is that of our clock.
+// count counts jobs. A job whose nodes cannot be parsed invalidates the whole list. The offset is that of our clock.
 func count(jobs []Job, offset time.Duration) (Queue, error) {
 	queue := Queue{Loads: map[string]Load{}, Partitions: map[string]int{}}
 	for i := range jobs {
@@ -192,7 +194,7 @@ func count(jobs []Job, offset time.Duration) (Queue, error) {
 	return queue, nil
 }
 
-// count counts one more job.
+// count adds a job.
 func (q *Queue) count(job *Job, offset time.Duration) error {
 	switch {
 	case job.Pending():
@@ -218,7 +220,7 @@ func (q *Queue) count(job *Job, offset time.Duration) error {
 
 // place adds a job to the loads of its nodes.
 func (q *Queue) place(job *Job, names []string, offset time.Duration) {
-	end := ours(job.End, offset)
+	end := localTime(job.End, offset)
 	for _, name := range names {
 		load := q.Loads[name]
 		load.add(job, end)
@@ -226,7 +228,7 @@ func (q *Queue) place(job *Job, names []string, offset time.Duration) {
 	}
 }
 
-// changedLoads lists the nodes whose loads differ.
+// changedLoads returns the nodes whose loads differ.
 func changedLoads(old, current map[string]Load) []string {
 	var changed []string
 	for name, load := range current {

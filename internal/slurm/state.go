@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// State is the base state of a node: what remains of its state without the flags.
+// State is the base state of a Slurm node, without the flags.
 type State uint8
 
-// The base states. The zero value stands for UNKNOWN, for INVALID and for everything that is not understood.
+// The base states. The zero value stands for UNKNOWN, INVALID and every state that is not understood.
 const (
 	StateUnknown State = iota
 	StateDown
@@ -29,7 +29,7 @@ var stateNames = [...]string{
 	StateFuture:    "FUTURE",
 }
 
-// String is Slurm's name of the state.
+// String returns Slurm's name of the state.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -37,10 +37,10 @@ func (s State) String() string {
 	return stateNames[StateUnknown]
 }
 
-// Flags is a set of what can be true of a node beside its base state.
+// Flags is the set of state flags of a Slurm node, in addition to its base state.
 type Flags uint32
 
-// The flags of a node's state.
+// The state flags.
 const (
 	FlagBlocked Flags = 1 << iota
 	FlagCloud
@@ -68,20 +68,20 @@ const (
 	FlagUndrain
 )
 
-// flagNames has the name of the flag with the bit 1<<i at i.
+// flagNames holds the name of the flag 1<<i at index i.
 var flagNames = [...]string{
 	"BLOCKED", "CLOUD", "COMPLETING", "DRAIN", "DYNAMIC_FUTURE", "DYNAMIC_NORM", "EXTERNAL", "FAIL", "INVALID_REG",
 	"MAINTENANCE", "NOT_RESPONDING", "PLANNED", "POWER_DOWN", "POWER_DRAIN", "POWERED_DOWN", "POWERING_DOWN",
 	"POWERING_UP", "POWER_UP", "REBOOT_CANCELED", "REBOOT_ISSUED", "REBOOT_REQUESTED", "RESERVED", "RESUME", "UNDRAIN",
 }
 
-// Has tells whether all the given flags are set.
+// Has reports whether all the given flags are set.
 func (f Flags) Has(flags Flags) bool { return f&flags == flags }
 
-// HasAny tells whether at least one of the given flags is set.
+// HasAny reports whether at least one of the given flags is set.
 func (f Flags) HasAny(flags Flags) bool { return f&flags != 0 }
 
-// Names lists the set flags by Slurm's names.
+// Names returns Slurm's names of the set flags.
 func (f Flags) Names() []string {
 	names := make([]string, 0, bits.OnesCount32(uint32(f)))
 	for i, name := range flagNames {
@@ -92,8 +92,8 @@ func (f Flags) Names() []string {
 	return names
 }
 
-// ParseState takes Slurm's list of state names apart, in whatever order it comes. Names that are not known are returned
-// as they are. A list without exactly one base state has the state StateUnknown, which nothing takes for drained.
+// ParseState parses Slurm's list of state names, in any order. Unknown names are returned unchanged. A list without
+// exactly one base state yields StateUnknown, which never counts as drained.
 func ParseState(names []string) (state State, flags Flags, others []string) {
 	bases := 0
 	for _, name := range names {

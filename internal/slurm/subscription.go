@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A Subscription collects what has changed until its owner takes it. It holds each thing once, so an owner who is slow
-// delays nobody, misses nothing and needs no more memory than there are things.
+// A Subscription collects changes until its owner takes them. It holds each item once, so a slow owner delays no other,
+// misses nothing, and memory is bounded by the number of items.
 type Subscription[T comparable] struct {
 	ready chan struct{}
 	leave func()
@@ -17,10 +17,11 @@ type Subscription[T comparable] struct {
 	changed map[T]struct{}
 }
 
-// Ready gets a value when there is something to take.
+// Ready receives a value when there is something to take.
 func (s *Subscription[T]) Ready() <-chan struct{} { return s.ready }
 
-// Take returns what has changed since the last time, in no order. What it is now is in the mirror's snapshot.
+// Take returns what has changed since the last call, in no particular order. The current state is in the mirror's
+// snapshot.
 func (s *Subscription[T]) Take() []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +30,7 @@ func (s *Subscription[T]) Take() []T {
 	return changed
 }
 
-// Follow hands over what has changed whenever something has, until the context ends, and the subscription with it.
+// Follow calls take for all changes until the context is done, then closes the subscription.
 func (s *Subscription[T]) Follow(ctx context.Context, take func(changed []T)) {
 	defer s.Close()
 	for {
@@ -45,30 +46,30 @@ func (s *Subscription[T]) Follow(ctx context.Context, take func(changed []T)) {
 // Close ends the subscription.
 func (s *Subscription[T]) Close() { s.leave() }
 
-// add notes changes; it never waits.
+// add records changes; it never blocks.
 func (s *Subscription[T]) add(changed ...T) {
 	if len(changed) == 0 {
 		return
 	}
 	s.mu.Lock()
-	for _, thing := range changed {
-		s.changed[thing] = struct{}{}
+	for _, item := range changed {
+		s.changed[item] = struct{}{}
 	}
 	s.mu.Unlock()
 	select {
 	case s.ready <- struct{}{}:
-	default: // it has not yet seen the last one
+	default: // the previous signal is still pending
 	}
 }
 
-// subscriptions are all subscriptions to one thing.
+// subscriptions are all subscriptions to one source.
 type subscriptions[T comparable] struct {
 	mu      sync.Mutex
 	members map[*Subscription[T]]struct{}
 }
 
-// join adds a subscription that begins with what the function returns; nothing is published in between.
-func (s *subscriptions[T]) join(first func() []T) *Subscription[T] {
+// join adds a subscription that starts with the items that initial returns; nothing is published in between.
+func (s *subscriptions[T]) join(initial func() []T) *Subscription[T] {
 	joined := &Subscription[T]{ready: make(chan struct{}, 1), changed: map[T]struct{}{}}
 	joined.leave = func() {
 		s.mu.Lock()
@@ -81,15 +82,15 @@ func (s *subscriptions[T]) join(first func() []T) *Subscription[T] {
 		s.members = map[*Subscription[T]]struct{}{}
 	}
 	s.members[joined] = struct{}{}
-	joined.add(first()...)
+	joined.add(initial()...)
 	return joined
 }
 
-// publish makes something true and tells all members about it.
-func (s *subscriptions[T]) publish(makeTrue func(), changed ...T) {
+// publish calls update and reports the changes to all members, atomically for join.
+func (s *subscriptions[T]) publish(update func(), changed ...T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	makeTrue()
+	update()
 	for member := range s.members {
 		member.add(changed...)
 	}
