@@ -31,8 +31,8 @@ type MirrorOptions struct {
 	Noise int64
 	// MaxQuiet is the longest time without a list if nothing indicates a change.
 	MaxQuiet time.Duration
-	// MaxListedJobs is the number of jobs up to which the mirror lists all jobs. Above it reads their states, and the
-	// details of only some jobs; see ledger. If negative, it never lists them.
+	// MaxListedJobs is the number of jobs up to which the mirror lists all jobs. If there are more, it reads their
+	// states, and the details of only some jobs; see ledger. If negative, it never lists them.
 	MaxListedJobs int
 	// Backoff is the delay between attempts after failures; DefaultBackoff if zero.
 	Backoff Backoff

@@ -1,6 +1,6 @@
 //go:build slurm
 
-// Package bench measures the mirror against a real slurmctld with thousands of nodes that nobody runs.
+// Package bench measures the mirror against a real slurmctld with thousands of nodes without slurmd.
 package bench
 
 import (
@@ -24,10 +24,10 @@ import (
 )
 
 var (
-	sizes   = flag.String("nodes", "5000", "sizes of the cluster, separated by commas")
-	version = flag.String("slurm", "26.05", "version of Slurm")
-	resting = flag.Duration("rest", 2*time.Minute, "how long to measure at rest")
-	changes = flag.Int("changes", 40, "how many changes to time")
+	sizes    = flag.String("nodes", "5000", "sizes of the cluster, separated by commas")
+	version  = flag.String("slurm", "26.05", "version of Slurm")
+	idleTime = flag.Duration("rest", 2*time.Minute, "how long to measure the idle cluster")
+	changes  = flag.Int("changes", 40, "number of changes to time")
 )
 
 // interval is the mirror's interval while changes are timed.
@@ -49,7 +49,7 @@ func (c *traffic) ObserveRequest(observation slurm.Observation) {
 	c.spent[observation.Call+" "+observation.Result] += observation.Duration
 }
 
-// reset forgets what was counted and returns it.
+// reset returns the counts and clears them.
 func (c *traffic) reset() (total int64, calls string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *traffic) reset() (total int64, calls string) {
 	return total, strings.TrimSuffix(calls, ", ")
 }
 
-// times is how long the calls took, on average, since the last reset.
+// times returns the average duration of the calls since the last reset.
 func (c *traffic) times() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *traffic) times() string {
 	return strings.Join(all, ", ")
 }
 
-// dial makes clients of a cluster.
+// dial returns a client of a cluster.
 func dial(tb testing.TB, cluster *slurmnet.Cluster, observer slurm.Observer) *rest.Client {
 	tb.Helper()
 	client, err := rest.New(rest.Options{
@@ -97,17 +97,18 @@ func BenchmarkMirror(b *testing.B) {
 	}
 }
 
-// benchmark measures everything once: what it measures takes minutes.
+// benchmark measures everything once, which takes minutes.
 func benchmark(b *testing.B, size int) {
 	b.Helper()
-	// Two nodes really run, and are pinged every ten seconds rather than every 100, so that there is noise to suppress.
+	// Two nodes have a slurmd and are pinged every ten seconds instead of every 100, so that there is noise to
+	// suppress.
 	cluster := slurmnet.Start(b, slurmnet.Options{Version: *version, Nodes: 2, CloudNodes: size, ExtraConf: "SlurmdTimeout=30"})
 	b.ResetTimer()
 	list := measureList(b, cluster)
 	measureDrain(b, cluster, size)
 	measureHeap(b, cluster, size)
 	measureEvents(b, cluster, size)
-	measureRest(b, cluster, list)
+	measureIdle(b, cluster, list)
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -155,7 +156,7 @@ func measureDrain(b *testing.B, cluster *slurmnet.Cluster, size int) {
 	}
 }
 
-// measureHeap weighs a snapshot.
+// measureHeap measures the size of a snapshot.
 func measureHeap(b *testing.B, cluster *slurmnet.Cluster, size int) {
 	b.Helper()
 	before := heap()
@@ -168,7 +169,7 @@ func measureHeap(b *testing.B, cluster *slurmnet.Cluster, size int) {
 	runtime.KeepAlive(mirror)
 }
 
-// measureEvents times changes by somebody else, at random moments, until a subscriber hears of them.
+// measureEvents measures the delay from a change by another client, at a random time, to its event.
 func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int) {
 	b.Helper()
 	other := dial(b, cluster, nil)
@@ -193,7 +194,7 @@ func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int) {
 			select {
 			case <-subscription.Ready():
 			case <-b.Context().Done():
-				b.Fatal("the test ended before the change was seen")
+				b.Fatal("the test ended before the event")
 			}
 		}
 		delays = append(delays, time.Since(start))
@@ -203,8 +204,8 @@ func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int) {
 	b.ReportMetric(float64(delays[len(delays)*99/100].Milliseconds()), "event-p99-ms")
 }
 
-// measureRest counts what a mirror with its default settings receives while nothing happens, after it has found that out.
-func measureRest(b *testing.B, cluster *slurmnet.Cluster, list int64) {
+// measureIdle counts what a mirror with default settings receives from an idle cluster in steady state.
+func measureIdle(b *testing.B, cluster *slurmnet.Cluster, list int64) {
 	b.Helper()
 	var requests traffic
 	requests.reset()
@@ -213,14 +214,14 @@ func measureRest(b *testing.B, cluster *slurmnet.Cluster, list int64) {
 	time.Sleep(45 * time.Second)
 	requests.reset()
 	cpu := cpuTime()
-	time.Sleep(*resting)
+	time.Sleep(*idleTime)
 	bytes, calls := requests.reset()
-	minutes := resting.Minutes()
-	b.Logf("at rest for %s: %s", *resting, calls)
+	minutes := idleTime.Minutes()
+	b.Logf("idle for %s: %s", *idleTime, calls)
 	b.ReportMetric(float64(bytes)/1e3/minutes, "rest-KB/min")
 	b.ReportMetric((cpuTime()-cpu).Seconds()*1e3/minutes, "rest-cpu-ms/min")
 	b.ReportMetric(100*float64(bytes)/minutes/float64(2*list), "rest-%")
-	// With the one list in half an hour that the window of the measurement may have missed.
+	// Including the list every half hour that the measurement may have missed.
 	b.ReportMetric(100*(float64(bytes)/minutes+float64(list)/30)/float64(2*list), "rest-worst-%")
 }
 
@@ -248,9 +249,9 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// cpuTime is what this process has used.
+// cpuTime returns the CPU time of this process.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // never fails for oneself
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // never fails for the own process
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

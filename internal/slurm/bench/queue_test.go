@@ -26,20 +26,21 @@ import (
 )
 
 var (
-	pendingJobs = flag.Int("pending", 100_000, "how many jobs wait")
-	runningJobs = flag.Int("running", 20_000, "how many jobs run")
-	suspended   = flag.Int("suspended", 0, "how many of the running jobs are suspended: their states can only be read for up to some 20,000 jobs")
-	arrays      = flag.Bool("arrays", false, "make the jobs that wait as tasks of an array, where only their states are measured")
-	listed      = flag.Bool("listed", false, "measure also a decision with the list of all jobs, for which slurmrestd needs 250 kB of memory a job")
+	pendingJobs = flag.Int("pending", 100_000, "number of pending jobs")
+	runningJobs = flag.Int("running", 20_000, "number of running jobs")
+	suspended   = flag.Int("suspended", 0, "number of running jobs to suspend; job states can only be read for up to some 20,000 jobs")
+	arrays      = flag.Bool("arrays", false, "submit the pending jobs as tasks of an array; only for BenchmarkJobStates")
+	listed      = flag.Bool("listed", false, "also measure a decision with the list of all jobs; slurmrestd needs 250 kB of memory per job")
 )
 
 const (
-	queueNodes = 20   // that really run
-	cloudNodes = 5000 // that Slurm only knows
+	queueNodes = 20   // with slurmd
+	cloudNodes = 5000 // without slurmd
 )
 
-// BenchmarkQueue measures a decision against a real slurmctld with a long queue. The jobs that run are allocations without
-// processes, on nodes that say they have as many CPUs as it takes: for slurmctld and slurmrestd they are jobs like all others.
+// BenchmarkQueue measures a decision against a real slurmctld with a long queue. The running jobs are allocations
+// without processes, on nodes with as many configured CPUs as needed: slurmctld and slurmrestd treat them like all
+// others.
 func BenchmarkQueue(b *testing.B) {
 	perNode := *runningJobs/queueNodes + 1
 	cluster := slurmnet.Start(b, slurmnet.Options{
@@ -63,7 +64,7 @@ func BenchmarkQueue(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// fillQueue makes jobs.
+// fillQueue submits jobs.
 func fillQueue(b *testing.B, cluster *slurmnet.Cluster, path string, count int, hold bool) {
 	b.Helper()
 	description := map[string]any{
@@ -85,7 +86,7 @@ func fillQueue(b *testing.B, cluster *slurmnet.Cluster, path string, count int, 
 	for range 8 {
 		workers.Go(func() {
 			for left.Add(-1) >= 0 {
-				// slurmctld answers nothing while it saves a long queue, and the job may be there nevertheless.
+				// slurmctld does not answer while it saves a long queue, and the job may exist nevertheless.
 				for attempt := 1; ; attempt++ {
 					err := post(b.Context(), cluster.URL+"/slurm/v0.0.42/"+path, token, body)
 					if err == nil {
@@ -124,7 +125,7 @@ func post(ctx context.Context, url, token string, body []byte) error {
 	return err
 }
 
-// suspendSome suspends the first jobs that run.
+// suspendSome suspends the first running jobs.
 func suspendSome(b *testing.B, cluster *slurmnet.Cluster) {
 	b.Helper()
 	for id := range *suspended {
@@ -134,8 +135,8 @@ func suspendSome(b *testing.B, cluster *slurmnet.Cluster) {
 	}
 }
 
-// BenchmarkJobStates measures what the states of jobs cost slurmrestd and slurmctld, in CPU time, so that it can be told from what
-// else the machine does. The jobs are the tasks of arrays, which are quickly made.
+// BenchmarkJobStates measures the cost of the job states for slurmrestd and slurmctld in CPU time, which is independent
+// of other load on the host. With -arrays the jobs are tasks of an array, which are created quickly.
 func BenchmarkJobStates(b *testing.B) {
 	cluster := slurmnet.Start(b, slurmnet.Options{
 		Version: *version, Nodes: 1, ExtraConf: fmt.Sprintf("MaxJobCount=%d\nMaxArraySize=%d", *pendingJobs+1000, *pendingJobs+1),
@@ -153,7 +154,7 @@ func BenchmarkJobStates(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(slow.Close)
-	_, _ = client.Ping(b.Context()) // it connects
+	_, _ = client.Ping(b.Context()) // connect first
 	b.ResetTimer()
 	for b.Loop() {
 		ours, restd, ctld := cpuTime(), daemonTime(b, cluster.Slurmrestd), daemonTime(b, cluster.Slurmctld)
@@ -171,7 +172,7 @@ func BenchmarkJobStates(b *testing.B) {
 	}
 }
 
-// daemonTime is what the processes of a daemon have used.
+// daemonTime returns the CPU time of a daemon's processes.
 func daemonTime(b *testing.B, daemon *slurmnet.Daemon) time.Duration {
 	b.Helper()
 	ticks := 0
@@ -181,17 +182,17 @@ func daemonTime(b *testing.B, daemon *slurmnet.Daemon) time.Duration {
 			continue
 		}
 		for _, field := range fields[13:15] {
-			count, _ := strconv.Atoi(field) // the kernel's own numbers
+			count, _ := strconv.Atoi(field) // written by the kernel
 			ticks += count
 		}
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// decisions is how many decisions are measured, each after a pause.
+// decisions is the number of measured decisions, each after a pause.
 const decisions = 5
 
-// measureDecision measures the first decision of a mirror that has just started, and some later ones.
+// measureDecision measures the first decision of a new mirror, and some later ones.
 func measureDecision(b *testing.B, cluster *slurmnet.Cluster, prefix string, options slurm.MirrorOptions) {
 	b.Helper()
 	var requests traffic
@@ -227,7 +228,7 @@ func measureDecision(b *testing.B, cluster *slurmnet.Cluster, prefix string, opt
 	runtime.KeepAlive(mirror)
 }
 
-// dialMetrics makes a client that also reads slurmctld's metrics, where it has some.
+// dialMetrics returns a client that also reads slurmctld's metrics, if it has any.
 func dialMetrics(b *testing.B, cluster *slurmnet.Cluster, observer slurm.Observer) *rest.Client {
 	b.Helper()
 	address, err := cluster.Run(b.Context(), "getent", "hosts", "slurmctld")
@@ -255,7 +256,7 @@ func runLenient(b *testing.B, client slurm.Reader, options slurm.MirrorOptions) 
 	return mirror, func() { cancel(); running.Wait() }
 }
 
-// resetPeaks starts slurmrestd again and forgets the peak of this process.
+// resetPeaks restarts slurmrestd and resets the peak of this process.
 func resetPeaks(b *testing.B, cluster *slurmnet.Cluster) {
 	b.Helper()
 	cluster.Slurmrestd.Kill(b)
@@ -271,7 +272,7 @@ func resetPeaks(b *testing.B, cluster *slurmnet.Cluster) {
 	}
 }
 
-// slurmrestdPeak is the most memory that slurmrestd has had, in kB.
+// slurmrestdPeak returns the peak memory of slurmrestd, in kB.
 func slurmrestdPeak(b *testing.B, cluster *slurmnet.Cluster) float64 {
 	b.Helper()
 	most := 0.0
@@ -281,7 +282,7 @@ func slurmrestdPeak(b *testing.B, cluster *slurmnet.Cluster) float64 {
 	return most
 }
 
-// peak is the most memory that a process has had, in kB.
+// peak returns the peak memory of a process, in kB.
 func peak(b *testing.B, file string) float64 {
 	b.Helper()
 	status, err := os.ReadFile(file)

@@ -16,7 +16,7 @@ import (
 
 var both = []string{"node-0", "node-1"}
 
-func testAgreesOnAPI(t *testing.T, c cluster) {
+func testNegotiatesAPI(t *testing.T, c cluster) {
 	ping, err := c.Ping(t.Context())
 	must(t, err)
 	api, release := "v0.0.45", "26.05."
@@ -25,7 +25,7 @@ func testAgreesOnAPI(t *testing.T, c cluster) {
 	}
 	info := c.Info()
 	if info.API != api || !strings.HasPrefix(info.Version.String(), release) {
-		t.Errorf("agreed on %+v, want %s and %s", info, api, release)
+		t.Errorf("negotiated %+v, want %s and %s", info, api, release)
 	}
 	if ping.Controller == "" || !ping.Primary || ping.Cluster == "" || ping.Version != info.Version {
 		t.Errorf("ping is %+v", ping)
@@ -43,10 +43,10 @@ func testListsNodes(t *testing.T, c cluster) {
 		}
 		complete(t, c, &node)
 		if node.Busy() || node.Draining() || node.Drained() || !node.Responding() {
-			t.Errorf("%s is not just idle: %v", node.Name, node.StateNames())
+			t.Errorf("%s is not idle: %v", node.Name, node.StateNames())
 		}
 		if one := c.node(t, node.Name); !one.Equal(&node) {
-			t.Errorf("asked for alone it differs:\n%s", cmp.Diff(node, one))
+			t.Errorf("read as a single node it differs:\n%s", cmp.Diff(node, one))
 		}
 	}
 	slices.Sort(names)
@@ -55,7 +55,7 @@ func testListsNodes(t *testing.T, c cluster) {
 	}
 }
 
-// complete checks that everything is there that a node tells when it registers.
+// complete checks that everything is set that a slurmd reports when it registers.
 func complete(t *testing.T, c cluster, node *slurm.Node) {
 	t.Helper()
 	if node.Hostname != node.Name || node.Address == "" || node.CPUs < 1 || node.Memory < 1 || node.BootedAt.IsZero() ||
@@ -95,8 +95,8 @@ func (c cluster) setComment(t *testing.T, comment string) {
 	must(t, c.UpdateNodes(t.Context(), []string{"node-0"}, slurm.NodeUpdate{Comment: &comment}))
 }
 
-// Slurm's time has seconds. Many changes in each of a few seconds, with a list after each, would miss some if a change
-// in the second of a list could hide behind it.
+// Slurm's time has a resolution of one second. Many changes per second, with a list after each, would reveal changes
+// that are missed because they fall into the second of a list.
 func testChangeInTheSameSecond(t *testing.T, c cluster) {
 	const changes = 200
 	var known slurm.Node
@@ -117,29 +117,29 @@ func testChangeInTheSameSecond(t *testing.T, c cluster) {
 }
 
 func testMissingNode(t *testing.T, c cluster) {
-	_, err := c.Node(t.Context(), "nobody")
+	_, err := c.Node(t.Context(), "missing")
 	if !errors.Is(err, slurm.Rejected) || errors.Is(err, slurm.NotFound) {
 		t.Errorf("error is %v", err)
 	}
 	// An expression is not a name.
 	if _, err := c.Node(t.Context(), "node-[0-1]"); err == nil {
-		t.Error("an expression was taken for a name")
+		t.Error("an expression was accepted as a name")
 	}
 }
 
 func testChangeMissingNode(t *testing.T, c cluster) {
-	err := c.UpdateNodes(t.Context(), []string{"nobody"}, slurm.NodeUpdate{State: slurm.Drain, Reason: "x"})
+	err := c.UpdateNodes(t.Context(), []string{"missing"}, slurm.NodeUpdate{State: slurm.Drain, Reason: "x"})
 	if !errors.Is(err, slurm.NotFound) || !slurm.ErrorNumber(err, slurm.NumberInvalidNodeName) {
 		t.Errorf("error of the update is %v", err)
 	}
-	if err := c.DeleteNodes(t.Context(), []string{"nobody"}); !errors.Is(err, slurm.NotFound) {
+	if err := c.DeleteNodes(t.Context(), []string{"missing"}); !errors.Is(err, slurm.NotFound) {
 		t.Errorf("error of the deletion is %v", err)
 	}
 }
 
-// Slurm goes through the names in their order and stops at the first that it does not know.
+// Slurm processes the names in order and stops at the first unknown one.
 func testBulkWithMissingNode(t *testing.T, c cluster) {
-	for missing, changed := range map[string]bool{"a-nobody": false, "z-nobody": true} {
+	for missing, changed := range map[string]bool{"a-missing": false, "z-missing": true} {
 		err := c.UpdateNodes(t.Context(), []string{"node-0", missing}, slurm.NodeUpdate{State: slurm.Drain, Reason: "partial"})
 		if !errors.Is(err, slurm.PartialEffect) || !slurm.MayHaveTakenEffect(err) {
 			t.Errorf("with %s: error is %v", missing, err)
@@ -191,7 +191,7 @@ func testReasonAfterUndrain(t *testing.T, c cluster) {
 	c.undrain(t, "node-1")
 	want := ""
 	if c.old() {
-		want = "bad memory" // 24.11 keeps what is no longer so
+		want = "bad memory" // 24.11 keeps a stale reason
 	}
 	if node := c.node(t, "node-1"); node.Reason != want || node.HeldByOthers() || node.DrainedByUs() {
 		t.Errorf("reason is %q, want %q", node.Reason, want)
@@ -213,8 +213,8 @@ func testDrainBusyNode(t *testing.T, c cluster) {
 	if err := c.DeleteNodes(t.Context(), []string{"node-0"}); !errors.Is(err, slurm.Rejected) || !slurm.ErrorNumber(err, slurm.NumberNodesBusy) {
 		t.Errorf("deleting a busy node: %v", err)
 	}
-	// The node must not look drained while the job holds it. The node is read first, so that a job that ends in between
-	// is no contradiction.
+	// The node must not look drained while the job holds it. The node is read first, so that the job may end in
+	// between.
 	eventually(t, "node to be drained", func() error {
 		node := c.node(t, "node-0")
 		job, err := c.job(t, id)
@@ -228,23 +228,23 @@ func testDrainBusyNode(t *testing.T, c cluster) {
 		return nil
 	})
 	if job, err := c.job(t, id); err != nil || job.Holds() || !slices.Contains(job.States, "COMPLETED") {
-		t.Errorf("job is %v in the end: %v", job.States, err)
+		t.Errorf("job is finally %v: %v", job.States, err)
 	}
 	c.undrain(t, "node-0")
 }
 
-// The record of the node may look drained while a suspended job's processes are on it. Only the job tells.
+// The record of the node may look drained while a suspended job's processes are on it. Only the job shows them.
 func testSuspendedJob(t *testing.T, c cluster) {
 	id := c.submit(t, "node-0", "sleep 1000")
 	c.suspend(t, id)
 	c.drain(t, slurm.OurReason("scale-in"), "node-0")
 	if node := c.node(t, "node-0"); !node.Drained() {
-		t.Errorf("node is %v: it no longer looks drained, and Snapshot.Vacant could trust it", node.StateNames())
+		t.Errorf("node is %v: it no longer looks drained, so Snapshot.Vacancy could rely on the record", node.StateNames())
 	}
 	if job, err := c.job(t, id); err != nil || !job.Holds() || job.Running() {
 		t.Errorf("job is %v: %v", job.States, err)
 	}
-	c.resume(t, id) // the end of a suspended job can take a minute
+	c.resume(t, id) // cancelling a suspended job can take a minute
 	must(t, c.CancelJob(t.Context(), id))
 	eventually(t, "job to end", func() error {
 		job, err := c.job(t, id)
@@ -277,7 +277,7 @@ func testReservations(t *testing.T, c cluster) {
 	err := c.CreateReservation(t.Context(), want)
 	if c.old() {
 		if !errors.Is(err, slurm.Unsupported) {
-			t.Errorf("24.11 cannot make reservations, and says %v", err)
+			t.Errorf("24.11 cannot create reservations, but returned %v", err)
 		}
 		return
 	}
@@ -319,8 +319,8 @@ func testAuthorization(t *testing.T, c cluster) {
 	}
 }
 
-// slurmrestd asks slurmctld twice for a list of nodes. A token that expires between the two is a failure without a name; the next
-// request says what is wrong.
+// slurmrestd queries slurmctld twice for a list of nodes. If the token expires between the two, the error is
+// unspecified; the next request returns the reason.
 func testExpiredToken(t *testing.T, c cluster) {
 	client := connect(t, c.target, always(c.briefToken(t)))
 	eventually(t, "token to expire", func() error {
@@ -329,7 +329,7 @@ func testExpiredToken(t *testing.T, c cluster) {
 		case errors.Is(err, slurm.Unauthorized):
 			return nil
 		case err == nil:
-			return errors.New("it is still good")
+			return errors.New("it is still valid")
 		case !errors.Is(err, slurm.Failed):
 			t.Fatal(err)
 		}
@@ -360,7 +360,8 @@ func testDeleteNodes(t *testing.T, c cluster) {
 	if len(list.Nodes) != 1 || list.Nodes[0].Name != "node-0" {
 		t.Errorf("nodes are %+v", list.Nodes)
 	}
-	// Slurm protects a node with a running job, but not one with a suspended job: whoever deletes has to look first.
+	// Slurm protects a node with a running job, but not one with a suspended job: the client has to check before it
+	// deletes.
 	c.suspend(t, c.submit(t, "node-0", "sleep 1000"))
 	err = c.DeleteNodes(t.Context(), []string{"node-0", "node-1"})
 	if !errors.Is(err, slurm.PartialEffect) {
@@ -375,7 +376,7 @@ func testControllerDown(t *testing.T, c cluster) {
 	before, err := c.Diag(t.Context())
 	must(t, err)
 	c.stopController(t)
-	for name, ask := range map[string]func() error{
+	for name, request := range map[string]func() error{
 		"ping":  func() error { _, err := c.Ping(t.Context()); return err },
 		"nodes": func() error { _, err := c.Nodes(t.Context(), 0); return err },
 		"jobs":  func() error { _, err := c.Jobs(t.Context(), 0); return err },
@@ -384,7 +385,7 @@ func testControllerDown(t *testing.T, c cluster) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := ask(); !errors.Is(err, slurm.ControllerDown) || !slurm.MayHaveTakenEffect(err) {
+			if err := request(); !errors.Is(err, slurm.ControllerDown) || !slurm.MayHaveTakenEffect(err) {
 				t.Error(err)
 			}
 		})
@@ -393,7 +394,7 @@ func testControllerDown(t *testing.T, c cluster) {
 	eventually(t, "slurmctld to answer", func() error { _, err := c.Ping(t.Context()); return err })
 	eventually(t, "restart to show", func() error {
 		after, err := c.Diag(t.Context())
-		if err == nil && !after.CountersSince.After(before.CountersSince) { // at first there is no time at all
+		if err == nil && !after.CountersSince.After(before.CountersSince) { // zero at first
 			err = fmt.Errorf("counters since %s, before %s", after.CountersSince, before.CountersSince)
 		}
 		return err

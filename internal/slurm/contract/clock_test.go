@@ -14,8 +14,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// The clocks of pods may differ by a minute and more. Tokens have to work nevertheless, and slurmctld must not seem to have started
-// at another time than it did. Slurm's own daemons refuse each other with clocks so far apart, so nodes are of no interest here.
+// The clocks of pods may differ by more than a minute. Tokens must still work, and the start time of slurmctld must be
+// correct. Slurm's own daemons reject each other with such a difference, so the test ignores nodes.
 func TestClockSkew(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -42,7 +42,7 @@ func testSkew(t *testing.T, started *slurmnet.Cluster, key []byte, skew string) 
 	target := realSlurm{Cluster: started}
 	c := cluster{target, connect(t, target, always(token.Text))}
 	var diag slurm.Diag
-	eventually(t, "slurmctld to take the token", func() error {
+	eventually(t, "slurmctld to accept the token", func() error {
 		diag, err = c.Diag(t.Context())
 		return err
 	})
@@ -54,11 +54,11 @@ func testSkew(t *testing.T, started *slurmnet.Cluster, key []byte, skew string) 
 	snapshot, err := mirror.Refresh(t.Context())
 	must(t, err)
 	if since := snapshot.ControllerSince; since.Before(began.Add(-2*time.Second)) || since.After(answered.Add(2*time.Second)) {
-		t.Errorf("slurmctld seems to have started at %s, and did between %s and %s", since, began, answered)
+		t.Errorf("slurmctld's start is %s, want between %s and %s", since, began, answered)
 	}
 }
 
-// startSkewed starts a daemon with a clock that is off.
+// startSkewed starts a daemon with a skewed clock.
 func startSkewed(t *testing.T, daemon *slurmnet.Daemon, skew string) {
 	t.Helper()
 	libraries, err := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")

@@ -7,7 +7,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// What a drain of ours would do to a node that an administrator expects to fail: FAIL is gone with it, and so is the reason.
+// A drain of ours on a node that an administrator has set to FAIL would clear FAIL and its reason.
 func testForeignFail(t *testing.T, c cluster) {
 	set := func(update slurm.NodeUpdate) slurm.Node {
 		t.Helper()
@@ -30,8 +30,8 @@ func testForeignFail(t *testing.T, c cluster) {
 	c.waitIdle(t)
 }
 
-// No reason of ours may outlive its drain, because Slurm itself does not overwrite the reason that it finds.
-func testNoReasonOfOursStays(t *testing.T, c cluster) {
+// Our reason must be cleared with its drain, because Slurm itself does not overwrite an existing reason.
+func testOurReasonIsCleared(t *testing.T, c cluster) {
 	ours := slurm.OurReason("update")
 	c.drain(t, ours, "node-1")
 	must(t, c.UpdateNodes(t.Context(), []string{"node-1"}, slurm.NodeUpdate{State: slurm.Undrain, Reason: slurm.NoReason}))
@@ -42,11 +42,11 @@ func testNoReasonOfOursStays(t *testing.T, c cluster) {
 	c.drain(t, ours, "node-1")
 	c.undrain(t, "node-1") // as an administrator would
 	if node := c.node(t, "node-1"); slurm.IsOurReason(node.Reason) != c.old() {
-		t.Errorf("after somebody else lifted the drain, the reason is %q", node.Reason)
+		t.Errorf("after an administrator lifted the drain, the reason is %q", node.Reason)
 	}
 	must(t, c.UpdateNodes(t.Context(), []string{"node-1"}, slurm.NodeUpdate{Reason: slurm.NoReason}))
 	if node := c.node(t, "node-1"); slurm.IsOurReason(node.Reason) || node.Closed() {
-		t.Errorf("after it was cleared, the node is %v, %q", node.StateNames(), node.Reason)
+		t.Errorf("after the reason was cleared, the node is %v, %q", node.StateNames(), node.Reason)
 	}
 	c.drain(t, ours, "node-1")
 	c.undrain(t, "node-1")

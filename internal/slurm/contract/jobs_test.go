@@ -46,11 +46,11 @@ func testJobs(t *testing.T, c cluster) {
 		}
 		return fmt.Errorf("jobs are %+v", list.Jobs)
 	})
-	// Slurm has nothing to say against ending a job that does not exist.
+	// Cancelling a job that does not exist succeeds.
 	must(t, c.CancelJob(t.Context(), 999999))
 }
 
-// The states of jobs lead to their details: each begins with the number of a job, also for the tasks of arrays.
+// The job states lead to the details: each starts with a job number, also for array tasks.
 func testJobStates(t *testing.T, c cluster) {
 	c.waitIdle(t)
 	array, err := c.SubmitJob(t.Context(), slurm.JobRequest{
@@ -86,7 +86,7 @@ func testJobStates(t *testing.T, c cluster) {
 	c.waitIdle(t)
 }
 
-// runningTasks waits until a task of an array runs. The others wait under the number of the array.
+// runningTasks waits until a task of an array runs. The others are pending under the number of the array.
 func (c cluster) runningTasks(t *testing.T, array int64, tasks int) []slurm.JobState {
 	t.Helper()
 	var running []slurm.JobState
@@ -112,7 +112,7 @@ func (c cluster) runningTasks(t *testing.T, array int64, tasks int) []slurm.JobS
 	return running
 }
 
-// states are the states of all jobs.
+// states returns the states of all jobs.
 func (c cluster) states(t *testing.T) []slurm.JobState {
 	t.Helper()
 	var states []slurm.JobState

@@ -32,8 +32,8 @@ func (c cluster) session(t *testing.T, options slurm.MirrorOptions) *slurm.Sessi
 	return session
 }
 
-// Every change that was acknowledged is in the next snapshot that is asked for, however many there are in a second, and
-// while others make changes too.
+// Every acknowledged change is in the next refreshed snapshot, even with many changes per second and concurrent changes
+// by other clients.
 func testMirror(t *testing.T, c cluster) {
 	session := c.session(t, slurm.MirrorOptions{})
 	changes := session.Mirror.Subscribe()
@@ -43,7 +43,7 @@ func testMirror(t *testing.T, c cluster) {
 	others.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
 			comment := fmt.Sprintf("other %d", i)
-			// It ends with the context, in the middle of a request.
+			// The context may be cancelled in the middle of a request.
 			_ = c.UpdateNodes(ctx, []string{"node-1"}, slurm.NodeUpdate{Comment: &comment})
 		}
 	})
@@ -84,13 +84,13 @@ func testMirror(t *testing.T, c cluster) {
 		return nil
 	})
 	if len(changes.Take()) != 2 {
-		t.Error("the subscriber was not told of both nodes")
+		t.Error("the subscription does not have both nodes")
 	}
 	c.waitIdle(t)
 }
 
-// The proof that a pod may be deleted: nothing before the drain is acknowledged, occupied while the job is there, also
-// when it is suspended, and drained when it has ended.
+// The proof that a pod may be deleted: none before the drain is acknowledged, occupied while the job exists, also when
+// it is suspended, and drained when it has ended.
 func testVacancy(options slurm.MirrorOptions) func(*testing.T, cluster) {
 	return func(t *testing.T, c cluster) { proveVacancy(t, c, c.session(t, options)) }
 }
@@ -110,8 +110,8 @@ func proveVacancy(t *testing.T, c cluster, session *slurm.Session) {
 	if got := vacancy("node-1"); got != slurm.Drained {
 		t.Errorf("a node without a job is %s", got)
 	}
-	if got := vacancy("nobody"); got != slurm.Absent {
-		t.Errorf("a node that Slurm does not have is %s", got)
+	if got := vacancy("missing"); got != slurm.Absent {
+		t.Errorf("a missing node is %s", got)
 	}
 	c.suspend(t, id)
 	if got := vacancy("node-0"); got != slurm.Occupied {

@@ -18,7 +18,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// realSlurm is a cluster of Slurm's own daemons.
+// realSlurm is a cluster of real Slurm daemons.
 type realSlurm struct {
 	*slurmnet.Cluster
 	version string
@@ -60,7 +60,7 @@ func (r realSlurm) command(t *testing.T, args ...string) string {
 func (r realSlurm) stopController(t *testing.T)  { t.Helper(); r.Slurmctld.Stop(t) }
 func (r realSlurm) startController(t *testing.T) { t.Helper(); r.Slurmctld.Start(t) }
 
-// topology is for dynamic nodes. 24.11 takes no notice of it.
+// topology is for dynamic nodes. 24.11 ignores it.
 const topology = `
 - {topology: topo-flat, cluster_default: true, flat: true}
 - {topology: topo-switch, cluster_default: false, tree: {switches: [{switch: root, children: "s[1-2]"}, {switch: s1}, {switch: s2}]}}
@@ -70,7 +70,7 @@ func TestRealSlurm(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			// Without memory as a resource, a suspended job leaves no trace in its node's record.
+			// Without memory as a resource, a suspended job does not show in its node's record.
 			cluster := slurmnet.Start(t, slurmnet.Options{
 				Version: version, Nodes: 2, ExtraConf: "SelectTypeParameters=CR_CPU", Files: map[string]string{"topology.yaml": topology},
 			})
@@ -79,7 +79,7 @@ func TestRealSlurm(t *testing.T) {
 	}
 }
 
-// newMirror runs a mirror until the test ends that does not list nodes without a sign.
+// newMirror runs a mirror until the test ends that does not list nodes unless the counters change.
 func newMirror(t *testing.T, client slurm.Reader) *slurm.Mirror {
 	t.Helper()
 	mirror := slurm.NewMirror(client, slurm.MirrorOptions{
@@ -92,7 +92,7 @@ func newMirror(t *testing.T, client slurm.Reader) *slurm.Mirror {
 	return mirror
 }
 
-// With slurmctld's metrics a mirror sees what slurmctld does by itself, also when it does not list nodes without a sign.
+// With slurmctld's metrics a mirror sees changes that slurmctld makes by itself, even if no counter changes.
 func TestMirrorSeesASilentNode(t *testing.T) {
 	t.Parallel()
 	cluster := slurmnet.Start(t, slurmnet.Options{Version: "26.05", Nodes: 2, ExtraConf: "SlurmdTimeout=10"})
@@ -108,7 +108,7 @@ func TestMirrorSeesASilentNode(t *testing.T) {
 	}
 	eventually(t, "node to respond", responding)
 	cluster.Nodes[1].Kill(t)
-	eventually(t, "node to be seen as silent", func() error {
+	eventually(t, "node to be not responding", func() error {
 		if responding() == nil {
 			return errors.New("it is not")
 		}
@@ -116,7 +116,8 @@ func TestMirrorSeesASilentNode(t *testing.T) {
 	})
 }
 
-// slurmctld forgets when it starts which releases its slurmds have: no release does not mean that nobody registered.
+// A restarted slurmctld does not know the releases of its slurmds: an empty release does not mean that slurmd never
+// registered.
 func TestStartedControllerForgetsReleases(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -147,7 +148,7 @@ func TestStartedControllerForgetsReleases(t *testing.T) {
 	}
 }
 
-// A job that our user could not see would be lost with its node.
+// A job that the operator's user cannot see would be lost with its node.
 func TestNothingIsHiddenFromTheSlurmUser(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -175,7 +176,7 @@ func TestNothingIsHiddenFromTheSlurmUser(t *testing.T) {
 	}
 }
 
-// connectMetrics makes a client that also reads slurmctld's metrics.
+// connectMetrics returns a client that also reads slurmctld's metrics.
 func connectMetrics(t *testing.T, cluster *slurmnet.Cluster) *rest.Client {
 	t.Helper()
 	address, err := cluster.Run(t.Context(), "getent", "hosts", "slurmctld")
@@ -188,7 +189,7 @@ func connectMetrics(t *testing.T, cluster *slurmnet.Cluster) *rest.Client {
 	return client
 }
 
-// The metrics are counted when they are asked for: a job that is suspended shows at once.
+// The metrics are computed per request: a suspended job shows immediately.
 func TestJobCensusShowsSuspendedJobsAtOnce(t *testing.T) {
 	t.Parallel()
 	target := realSlurm{slurmnet.Start(t, slurmnet.Options{Version: "26.05", Nodes: 1}), "26.05"}

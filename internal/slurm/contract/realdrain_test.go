@@ -11,7 +11,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// Slurm drains a node itself when its prolog fails. That must not pass for a drain of ours, whatever was there before.
+// Slurm itself drains a node if its prolog fails. That must not count as a drain of ours, whatever the previous reason
+// was.
 func TestDrainOfSlurmItselfIsNotTakenForOurs(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {

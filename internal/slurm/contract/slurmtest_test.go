@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// standIn is a cluster in memory.
+// standIn is the in-memory fake.
 type standIn struct {
 	*slurmtest.Server
 	release string

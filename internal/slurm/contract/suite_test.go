@@ -1,7 +1,7 @@
-// Package contract holds the stand-in slurmtest to the real Slurm: one suite of tests, run against both.
+// Package contract verifies that the fake slurmtest behaves like the real Slurm: one test suite runs against both.
 //
-// Without build tags it runs against slurmtest, in both of the releases that it knows; with the tag slurm also against
-// real clusters of both. A behaviour that is not in the suite is one that other tests must not build on.
+// Without build tags it runs against both releases of slurmtest; with the tag slurm also against real clusters of both
+// releases. Other tests must not rely on behaviour that is not in the suite.
 package contract
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 )
 
-// A target is a cluster with the nodes node-0 and node-1, both idle, from 26.05 on with the switches s1 and s2 in the topology
-// topo-switch, and what the suite needs that slurmrestd cannot do.
+// A target is a cluster with the idle nodes node-0 and node-1, from 26.05 on with the switches s1 and s2 in the
+// topology topo-switch, and the operations that the suite needs but slurmrestd lacks.
 type target interface {
 	url() string
-	// old tells whether the cluster is of 24.11, else it is of 26.05.
+	// old reports whether the release is 24.11; otherwise it is 26.05.
 	old() bool
 	token(user string) string
-	// briefToken makes a token for root that expires after a second or so.
+	// briefToken returns a token for root that expires after about a second.
 	briefToken(t *testing.T) string
 	suspend(t *testing.T, job int64)
 	resume(t *testing.T, job int64)
@@ -30,7 +30,7 @@ type target interface {
 	startController(t *testing.T)
 }
 
-// A cluster is a target and a client of it that may do everything.
+// A cluster is a target and a client with all permissions.
 type cluster struct {
 	target
 	*rest.Client
@@ -50,7 +50,7 @@ func always(token string) rest.TokenSource {
 	return func(context.Context) (string, error) { return token, nil }
 }
 
-// run runs the suite. The order matters to the last two only, which do not leave the cluster as it was.
+// run runs the suite. Only the last two tests depend on the order: they change the cluster permanently.
 func run(t *testing.T, target target) {
 	t.Helper()
 	c := cluster{target, connect(t, target, always(target.token("root")))}
@@ -58,37 +58,37 @@ func run(t *testing.T, target target) {
 		name string
 		run  func(*testing.T, cluster)
 	}{
-		{"agrees on an API version", testAgreesOnAPI},
+		{"negotiates an API version", testNegotiatesAPI},
 		{"lists nodes", testListsNodes},
-		{"says when no node has changed", testNodesUnchanged},
+		{"reports that no node has changed", testNodesUnchanged},
 		{"shows a change in the second of the last list", testChangeInTheSameSecond},
-		{"does not say that a single node is missing", testMissingNode},
+		{"does not report a single node as missing", testMissingNode},
 		{"refuses to change a missing node", testChangeMissingNode},
-		{"changes nodes up to the first that is missing", testBulkWithMissingNode},
+		{"changes nodes up to the first missing one", testBulkWithMissingNode},
 		{"drains and undrains many nodes at once", testBulkDrain},
 		{"refuses an impossible state", testImpossibleState},
-		{"keeps or forgets the reason of a lifted drain", testReasonAfterUndrain},
+		{"keeps or clears the reason of a lifted drain", testReasonAfterUndrain},
 		{"clears FAIL with a drain", testForeignFail},
-		{"keeps no reason of ours", testNoReasonOfOursStays},
-		{"drains a busy node and waits for its job", testDrainBusyNode},
+		{"clears our reason", testOurReasonIsCleared},
+		{"drains a busy node when its job has ended", testDrainBusyNode},
 		{"keeps a job on a drained node when it is suspended", testSuspendedJob},
-		{"lists jobs and says when none has changed", testJobs},
+		{"lists jobs and reports that none has changed", testJobs},
 		{"shows the states of array tasks under the numbers of their jobs", testJobStates},
 		{"lists partitions", testPartitions},
-		{"keeps reservations", testReservations},
-		{"gives nodes a place in a topology", testTopology},
+		{"creates and deletes reservations", testReservations},
+		{"assigns nodes to a topology unit", testTopology},
 		{"refuses bad tokens and ordinary users", testAuthorization},
 		{"refuses an expired token", testExpiredToken},
-		{"counts what it does", testDiag},
-		{"is followed by a mirror without a gap", testMirror},
+		{"counts requests", testDiag},
+		{"is mirrored without missing a change", testMirror},
 		{"proves vacancy through a mirror", testVacancy(slurm.MirrorOptions{})},
 		{"proves vacancy through a mirror that does not list jobs", testVacancy(slurm.MirrorOptions{MaxListedJobs: -1})},
 		{"deletes nodes", testDeleteNodes},
-		{"says when slurmctld is down", testControllerDown},
+		{"reports that slurmctld is down", testControllerDown},
 		{"reconfigures", testReconfigure},
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, c) }) {
-			return // what follows would fail for the same reason
+			return // the following tests would fail for the same reason
 		}
 	}
 }
@@ -112,7 +112,7 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// must fails the test when a call did.
+// must fails the test on an error.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -173,7 +173,7 @@ func (c cluster) undrain(t *testing.T, names ...string) {
 	c.waitIdle(t)
 }
 
-// waitIdle waits until all nodes can take jobs.
+// waitIdle waits until all nodes accept jobs.
 func (c cluster) waitIdle(t *testing.T) {
 	t.Helper()
 	eventually(t, "nodes to be idle", func() error {

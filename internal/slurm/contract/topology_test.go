@@ -9,13 +9,13 @@ import (
 )
 
 func testTopology(t *testing.T, c cluster) {
-	place := func(names []string, place string) error {
-		return c.UpdateNodes(t.Context(), names, slurm.NodeUpdate{Topology: &place})
+	assign := func(names []string, unit string) error {
+		return c.UpdateNodes(t.Context(), names, slurm.NodeUpdate{Topology: &unit})
 	}
-	err := place(both, "topo-switch:s2")
+	err := assign(both, "topo-switch:s2")
 	if c.old() {
 		if !errors.Is(err, slurm.Unsupported) {
-			t.Errorf("24.11 knows no places of single nodes, and says %v", err)
+			t.Errorf("24.11 cannot assign single nodes to topology units, but returned %v", err)
 		}
 		return
 	}
@@ -25,16 +25,16 @@ func testTopology(t *testing.T, c cluster) {
 			t.Errorf("%s is at %q", name, node.Topology)
 		}
 	}
-	for _, nowhere := range []string{"topo-switch:s9", "elsewhere:s1"} {
-		if err := place(both[:1], nowhere); !slurm.ErrorNumber(err, slurm.NumberTopology) || !errors.Is(err, slurm.Rejected) {
-			t.Errorf("a place that does not exist, %s: %v", nowhere, err)
+	for _, missing := range []string{"topo-switch:s9", "elsewhere:s1"} {
+		if err := assign(both[:1], missing); !slurm.ErrorNumber(err, slurm.NumberTopology) || !errors.Is(err, slurm.Rejected) {
+			t.Errorf("missing topology unit %s: %v", missing, err)
 		}
 		if node := c.node(t, "node-0"); node.Topology != "topo-switch:s2" || node.Draining() {
 			t.Errorf("after that the node is %v at %q", node.StateNames(), node.Topology)
 		}
 	}
-	must(t, place(both, ""))
+	must(t, assign(both, ""))
 	if node := c.node(t, "node-1"); node.Topology != "" {
-		t.Errorf("without a place it is at %q", node.Topology)
+		t.Errorf("after the removal it is at %q", node.Topology)
 	}
 }

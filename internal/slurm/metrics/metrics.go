@@ -40,7 +40,7 @@ func NewRequests(registerer prometheus.Registerer) (*Requests, error) {
 	return requests, nil
 }
 
-// For is the observer for the client of a cluster.
+// For returns the observer for the client of a cluster.
 func (r *Requests) For(cluster slurm.Key) slurm.Observer {
 	labels := prometheus.Labels{"controller_namespace": cluster.Namespace, "controller": cluster.Name}
 	return &observer{
@@ -48,7 +48,7 @@ func (r *Requests) For(cluster slurm.Key) slurm.Observer {
 	}
 }
 
-// Forget removes what was counted for a cluster that is gone.
+// Forget removes the series of a deleted cluster.
 func (r *Requests) Forget(cluster slurm.Key) {
 	labels := prometheus.Labels{"controller_namespace": cluster.Namespace, "controller": cluster.Name}
 	r.total.DeletePartialMatch(labels)

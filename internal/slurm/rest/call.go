@@ -16,39 +16,39 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// maxErrorBody is how much of the answer to a failed request is read.
+// maxErrorBody limits how much of the answer to a failed request is read.
 const maxErrorBody = 64 << 10
 
 // A call is a request and how to read its answer.
 type call struct {
-	name   string // for metrics: one of a few
-	op     string // for people
+	name   string // for metrics, from a small set
+	op     string // for error messages
 	method string
 	path   string // below /slurm/<version>/
 	query  url.Values
 	body   any
-	// targets is how many things a change is about; 0 for a question.
+	// targets is the number of objects to change; 0 for a read.
 	targets int
-	// fields read the members of a successful answer that the caller wants.
+	// fields read the members of a successful answer.
 	fields fields
-	// patient lets the caller's context alone bound the call.
-	patient bool
-	// required is the member without which an answer is none.
+	// noTimeout leaves the deadline to the caller's context.
+	noTimeout bool
+	// required is the member without which an answer is malformed.
 	required string
 }
 
-// conditional tells whether the call asks for changes only.
+// conditional reports whether the call requests changes only.
 func (c *call) conditional() bool { return c.query.Has("update_time") }
 
-// An outcome is how a call ended.
+// An outcome is the result of a call.
 type outcome struct {
 	unchanged bool // HTTP 304
 	bytes     int64
 }
 
-// do makes a call in the agreed version of the API.
+// do makes a call in the negotiated API version.
 func (c *Client) do(ctx context.Context, call call) (outcome, error) {
-	// Agreeing on a version and the call itself share one deadline.
+	// The negotiation and the call itself share one deadline.
 	ctx, cancel := c.deadline(ctx, call)
 	defer cancel()
 	api, err := c.api(ctx)
@@ -56,24 +56,24 @@ func (c *Client) do(ctx context.Context, call call) (outcome, error) {
 		return outcome{}, err
 	}
 	var meta wireMeta
-	call.fields = call.fields.and("meta", into(&meta))
+	call.fields = call.fields.with("meta", into(&meta))
 	result, err := c.doIn(ctx, api, call)
-	c.heard(meta.version())
+	c.checkRelease(meta.version())
 	if errors.Is(err, slurm.Unsupported) {
 		c.forget(api)
 	}
 	return result, err
 }
 
-// deadline bounds a call.
+// deadline returns the context of a call.
 func (c *Client) deadline(ctx context.Context, call call) (context.Context, context.CancelFunc) {
-	if call.patient {
+	if call.noTimeout {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, c.options.Timeout)
 }
 
-// doIn makes a call in a version of the API.
+// doIn makes a call in the given API version.
 func (c *Client) doIn(ctx context.Context, api string, call call) (outcome, error) {
 	ctx, cancel := c.deadline(ctx, call)
 	defer cancel()
@@ -83,7 +83,7 @@ func (c *Client) doIn(ctx context.Context, api string, call call) (outcome, erro
 	return result, err
 }
 
-// observe tells the observer, if there is one, how a request ended.
+// observe reports the result of a request to the observer, if there is one.
 func (c *Client) observe(call string, start time.Time, result outcome, err error) {
 	if c.options.Observer == nil {
 		return
@@ -108,7 +108,7 @@ func (c *Client) exchange(ctx context.Context, api string, call call) (outcome, 
 		failure.Kind, failure.Err = slurm.Rejected, err
 		return outcome{}, failure
 	}
-	response, err := c.transport.RoundTrip(request) // not http.Client: a redirect would take the token elsewhere
+	response, err := c.transport.RoundTrip(request) // not http.Client: it would send the token along with redirects
 	if err != nil {
 		failure.Kind, failure.Err = transportKind(ctx, err), err
 		return outcome{}, failure
@@ -116,7 +116,7 @@ func (c *Client) exchange(ctx context.Context, api string, call call) (outcome, 
 	defer response.Body.Close()
 	failure.Status = response.StatusCode
 	body := &boundedReader{reader: response.Body, left: c.options.MaxBody}
-	defer func() { // what little is left is read, so that the connection can be used again
+	defer func() { // drain a short rest, so that the connection can be reused
 		_, _ = io.CopyN(io.Discard, body, maxErrorBody)
 	}()
 	unchanged, err := c.read(ctx, body, call, failure, token)
@@ -152,7 +152,7 @@ func (c *Client) request(ctx context.Context, api string, call call, token strin
 	return request, nil
 }
 
-// read gives the answer its meaning: nil, unchanged, or the failure, filled in.
+// read classifies the answer: nil, unchanged, or the completed failure.
 func (c *Client) read(
 	ctx context.Context, body *boundedReader, call call, failure *slurm.Error, token string,
 ) (unchanged bool, err error) {
@@ -168,20 +168,20 @@ func (c *Client) read(
 		if len(reasons) == 0 {
 			return false, nil
 		}
-		failure.Reasons = scrub(reasons, token)
-	case failure.Status < 400: // 204, redirects and everything else that is not an answer to our requests
+		failure.Reasons = redact(reasons, token)
+	case failure.Status < 400: // 204, redirects and everything else that does not answer our requests
 		failure.Kind = slurm.Malformed
 		return false, failure
 	default:
-		failure.Reasons = scrub(errorReasons(body), token)
+		failure.Reasons = redact(errorReasons(body), token)
 	}
-	failure.Kind = meaning(failure, call.targets)
+	failure.Kind = classify(failure, call.targets)
 	return false, failure
 }
 
-// meaning is the kind of an answer with errors. What slurmctld says goes before what HTTP says.
-func meaning(failure *slurm.Error, targets int) slurm.Kind {
-	said := false // Slurm gave a reason with a number
+// classify returns the kind of an answer with errors. slurmctld's error numbers take precedence over the HTTP status.
+func classify(failure *slurm.Error, targets int) slurm.Kind {
+	hasNumber := false // Slurm returned an error number
 	for _, reason := range failure.Reasons {
 		switch {
 		case reason.Number == slurm.NumberAuthentication, reason.Number == slurm.NumberInvalidUser:
@@ -189,17 +189,17 @@ func meaning(failure *slurm.Error, targets int) slurm.Kind {
 		case reason.Number >= slurm.NumberControllerUnreached && reason.Number < slurm.NumberControllerUnreached+100:
 			return slurm.ControllerDown
 		}
-		said = said || reason.Number > 0
+		hasNumber = hasNumber || reason.Number > 0
 	}
 	missing := failure.HasNumber(slurm.NumberInvalidNodeName, slurm.NumberInvalidReservation, slurm.NumberInvalidJob)
 	switch status := failure.Status; {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNetworkAuthenticationRequired:
 		return slurm.Unauthorized
-	case said && targets > 1:
+	case hasNumber && targets > 1:
 		return slurm.PartialEffect
 	case missing && targets == 1:
 		return slurm.NotFound
-	case said:
+	case hasNumber:
 		return slurm.Rejected
 	case status == http.StatusNotFound:
 		return slurm.Unsupported
@@ -212,7 +212,7 @@ func meaning(failure *slurm.Error, targets int) slurm.Kind {
 	}
 }
 
-// transportKind is the kind of a request that got no answer.
+// transportKind returns the kind of a request without an answer.
 func transportKind(ctx context.Context, err error) slurm.Kind {
 	var network net.Error
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &network) && network.Timeout()) {
@@ -221,7 +221,7 @@ func transportKind(ctx context.Context, err error) slurm.Kind {
 	return slurm.Unreachable
 }
 
-// readKind is the kind of an answer that could not be read to its end.
+// readKind returns the kind of an answer that could not be read completely.
 func readKind(ctx context.Context, err error) slurm.Kind {
 	var network net.Error
 	switch {
@@ -234,9 +234,10 @@ func readKind(ctx context.Context, err error) slurm.Kind {
 	}
 }
 
-// errorReasons reads what Slurm says in the answer to a failed request. It may be a sentence, or nothing we understand.
+// errorReasons reads Slurm's errors from the answer to a failed request, which may also be plain text or not
+// understood.
 func errorReasons(body io.Reader) []slurm.Reason {
-	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody)) // what can be read of it
+	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody)) // best effort
 	var answer struct {
 		Errors []wireReason `json:"errors"`
 	}
@@ -253,8 +254,8 @@ func errorReasons(body io.Reader) []slurm.Reason {
 	return []slurm.Reason{{Text: sentence}}
 }
 
-// scrub removes the token from what a server said, in case it repeats what it was sent.
-func scrub(reasons []slurm.Reason, token string) []slurm.Reason {
+// redact removes the token from a server's answer, in case the server echoes it.
+func redact(reasons []slurm.Reason, token string) []slurm.Reason {
 	if token == "" {
 		return reasons
 	}
@@ -267,7 +268,7 @@ func scrub(reasons []slurm.Reason, token string) []slurm.Reason {
 
 var errTooLarge = errors.New("it is longer than the bound")
 
-// A boundedReader fails after a number of bytes, rather than to pretend that the answer ends there.
+// A boundedReader fails after a number of bytes, instead of reporting the end of the answer.
 type boundedReader struct {
 	reader io.Reader
 	left   int64

@@ -14,11 +14,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// maxCensus bounds the answer to a census: some kilobytes for each partition.
+// maxCensus limits the size of a census: some kilobytes per partition.
 const maxCensus = 16 << 20
 
-// Census counts the nodes of each partition by state, as slurmctld itself tells in its metrics from 26.05 on, if they are
-// switched on. They are cheap, and show what slurmctld does to nodes by itself. It fails when Options has no Metrics.
+// Census counts the Slurm nodes of each partition by state, from slurmctld's metrics, which 26.05 and later have if
+// enabled. They are cheap, and show changes that slurmctld makes by itself. It fails if Options has no Metrics.
 func (c *Client) Census(ctx context.Context) (map[string]int64, error) {
 	return c.measure(ctx, "census", "partitions", func(name string) bool {
 		// free memory changes with every ping
@@ -26,7 +26,8 @@ func (c *Client) Census(ctx context.Context) (map[string]int64, error) {
 	})
 }
 
-// JobCensus counts the jobs by state, from the same source. It costs slurmctld milliseconds, however many jobs there are.
+// JobCensus counts the jobs by state, from the same source. It costs slurmctld milliseconds, whatever the number of
+// jobs.
 func (c *Client) JobCensus(ctx context.Context) (slurm.JobCensus, error) {
 	counts, err := c.measure(ctx, "job-census", "jobs", func(name string) bool {
 		return name == "slurm_jobs" || strings.HasPrefix(name, "slurm_jobs_")
@@ -39,7 +40,7 @@ func (c *Client) JobCensus(ctx context.Context) (slurm.JobCensus, error) {
 			return slurm.JobCensus{}, malformed("job-census", fmt.Errorf("slurm_jobs%s is missing", name))
 		}
 	}
-	hidden := counts["slurm_jobs"] // what has none of the states that we know is hidden too
+	hidden := counts["slurm_jobs"] // jobs in an unknown state are hidden too
 	for _, state := range baseStates {
 		hidden -= counts["slurm_jobs"+state]
 	}
@@ -52,16 +53,16 @@ func (c *Client) JobCensus(ctx context.Context) (slurm.JobCensus, error) {
 	}, nil
 }
 
-// baseStates are the metrics of jobs of which each job is in one.
+// baseStates are the metrics of the base states: each job is in exactly one of them.
 var baseStates = []string{
 	"_pending", "_running", "_suspended", "_completed", "_cancelled", "_failed", "_timeout", "_node_failed", "_preempted", "_bootfail",
 	"_deadline", "_outofmemory",
 }
 
-// hiddenStates are the metrics of jobs that may hold nodes without showing in the records of these.
+// hiddenStates are the metrics of jobs that may hold nodes without showing in their records.
 var hiddenStates = []string{"_suspended", "_stageout", "_configuring", "_powerup_node", "_resizing", "_signaling", "_expediting"}
 
-// measure reads those of slurmctld's metrics that are wanted.
+// measure reads the wanted metrics of slurmctld.
 func (c *Client) measure(ctx context.Context, call, path string, wanted func(name string) bool) (map[string]int64, error) {
 	if c.options.Metrics == "" {
 		return nil, &slurm.Error{Kind: slurm.Unsupported, Op: call, Err: errors.New("no URL of slurmctld's metrics is known")}
@@ -83,7 +84,7 @@ func (c *Client) metrics(
 		failure.Kind, failure.Err = slurm.Rejected, err
 		return nil, 0, failure
 	}
-	response, err := c.transport.RoundTrip(request) // without a token: slurmctld wants none here
+	response, err := c.transport.RoundTrip(request) // without a token: slurmctld does not need one here
 	if err != nil {
 		failure.Kind, failure.Err = transportKind(ctx, err), err
 		return nil, 0, failure
@@ -102,7 +103,7 @@ func (c *Client) metrics(
 	return counts, maxCensus - body.left, nil
 }
 
-// parseCensus reads lines such as slurm_partition_nodes_drain{partition="all"} 1.
+// parseCensus parses lines such as slurm_partition_nodes_drain{partition="all"} 1.
 func parseCensus(lines *bufio.Scanner, wanted func(name string) bool) (map[string]int64, error) {
 	census := map[string]int64{}
 	for lines.Scan() {

@@ -25,7 +25,7 @@ func TestCensusShowsWhatSlurmctldDoesByItself(t *testing.T) {
 	}
 	server.SetFlag("node-0", "NOT_RESPONDING", true)
 	if after, err := client.Census(t.Context()); err != nil || maps.Equal(before, after) {
-		t.Errorf("a node that went silent does not show in %v: %v", after, err)
+		t.Errorf("a node that stopped responding does not show in %v: %v", after, err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestJobCensus(t *testing.T) {
 	if census, err := client.JobCensus(t.Context()); err != nil || census.Hidden != 1 {
 		t.Errorf("census is %+v with a suspended job: %v", census, err)
 	}
-	// Metrics that are switched off, or not all there, prove nothing.
+	// Disabled or incomplete metrics prove nothing.
 	for _, body := range []string{"", "slurm_jobs 5\n"} {
 		server.Inject(slurmtest.Fault{Times: 1, Respond: slurmtest.Answer(200, body)})
 		if census, err := client.JobCensus(t.Context()); !errors.Is(err, slurm.Malformed) {

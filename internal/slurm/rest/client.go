@@ -1,11 +1,11 @@
-// Package rest speaks to slurmrestd for the package slurm.
+// Package rest implements slurm.Client for slurmrestd.
 //
-// One adapter serves all versions of the API from v0.0.42 to v0.0.45, that is Slurm 24.11 to 26.05: the parts that we use
-// differ little, and the decoders take either form. The version is agreed on with the first call, the newest first.
+// One adapter serves all API versions from v0.0.42 to v0.0.45, that is Slurm 24.11 to 26.05: the parts that we use
+// differ little, and the decoders accept either form. The first call negotiates the version, newest first.
 //
-// Every call goes the same way: one request with a deadline, an answer that is read as a stream and no further than a
-// bound, and a meaning. The meaning is taken from what slurmctld said (its error numbers) before what HTTP said, because
-// the same refusal is 422 in 26.05 and 500 in 24.11, and a success can carry errors. What is not understood is an error.
+// Every call works the same way: one request with a deadline, an answer that is read as a stream up to a size limit,
+// and a classification. slurmctld's error numbers take precedence over the HTTP status, because the same refusal is 422
+// in 26.05 and 500 in 24.11, and a success can carry errors. Anything that is not understood is an error.
 package rest
 
 import (
@@ -23,40 +23,41 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// apiVersions are the versions of the API that we speak, in the order of preference.
+// apiVersions are the supported API versions, in order of preference.
 var apiVersions = []string{"v0.0.45", "v0.0.44", "v0.0.43", "v0.0.42"}
 
 // Defaults of Options.
 const (
-	// DefaultTimeout is longer than the ten seconds after which slurmrestd gives up on slurmctld and says so, and shorter
-	// than what a reconcile may take.
+	// DefaultTimeout is longer than the ten seconds after which slurmrestd gives up on slurmctld, and shorter than the
+	// timeout of a reconcile.
 	DefaultTimeout = 20 * time.Second
-	// DefaultMaxBody is twice what Slurm's largest possible cluster, of 65,536 nodes, sends.
+	// DefaultMaxBody is twice the answer for Slurm's largest possible cluster of 65,536 nodes.
 	DefaultMaxBody = 256 << 20
 )
 
-// A TokenSource gives the token for a request. It is asked each time, so that a renewed token is used at once.
+// A TokenSource returns the token for a request. It is called for each request, so that a renewed token is used
+// immediately.
 type TokenSource func(context.Context) (string, error)
 
-// Options say how to reach slurmrestd.
+// Options describe how to reach slurmrestd.
 type Options struct {
-	// URL is where slurmrestd listens, such as http://slurm-restapi.slurm:6820.
+	// URL is slurmrestd's, such as http://slurm-restapi.slurm:6820.
 	URL string
-	// Token gives the JWT.
+	// Token returns the JWT.
 	Token TokenSource
-	// Metrics is where slurmctld itself listens, such as http://slurm-controller.slurm:6817, for Census; it may be empty.
+	// Metrics is slurmctld's own URL, such as http://slurm-controller.slurm:6817, for Census; it may be empty.
 	Metrics string
 	// TLS is for https; nil for Go's defaults.
 	TLS *tls.Config
-	// Timeout bounds each request and its answer; 0 is DefaultTimeout.
+	// Timeout bounds each request and its answer; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// MaxBody bounds the bytes of an answer; 0 is DefaultMaxBody.
+	// MaxBody limits the bytes of an answer; 0 means DefaultMaxBody.
 	MaxBody int64
-	// Observer is told about each request; it may be nil.
+	// Observer receives each request; it may be nil.
 	Observer slurm.Observer
 }
 
-// A Client is a slurm.Client for slurmrestd.
+// A Client implements slurm.Client for slurmrestd.
 type Client struct {
 	base      string
 	options   Options
@@ -64,13 +65,13 @@ type Client struct {
 
 	mu   sync.Mutex
 	info slurm.Info
-	// outdated tells that slurmrestd was replaced by one of another release since.
+	// outdated reports that slurmrestd was replaced by another release after the negotiation.
 	outdated bool
 }
 
 var _ slurm.Client = (*Client)(nil)
 
-// New makes a client. It does not connect: the first call does.
+// New returns a client. The first call connects.
 func New(options Options) (*Client, error) {
 	parsed, err := url.Parse(options.URL)
 	if err != nil {
@@ -96,7 +97,7 @@ func New(options Options) (*Client, error) {
 			DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 			TLSClientConfig:     options.TLS,
 			TLSHandshakeTimeout: 5 * time.Second,
-			DisableCompression:  true, // slurmrestd has none
+			DisableCompression:  true, // slurmrestd does not compress
 			MaxIdleConnsPerHost: 4,
 			IdleConnTimeout:     90 * time.Second,
 			ForceAttemptHTTP2:   false,
@@ -104,10 +105,10 @@ func New(options Options) (*Client, error) {
 	}, nil
 }
 
-// Close gives back idle connections. The client may still be used.
+// Close closes idle connections. The client may still be used.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Info is what was agreed on with slurmrestd.
+// Info returns what was negotiated with slurmrestd.
 func (c *Client) Info() slurm.Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,16 +121,16 @@ func (c *Client) setInfo(info slurm.Info) {
 	c.info, c.outdated = info, false
 }
 
-// heard makes the next call agree on a version again, when slurmrestd says that it is of another release than the one that was
-// agreed with. The new one may have the agreed version too, and others that can do more.
-func (c *Client) heard(release slurm.Version) {
+// checkRelease makes the next call negotiate again if slurmrestd reports another release than the negotiated one. The
+// new release may still serve the negotiated version, but also newer ones.
+func (c *Client) checkRelease(release slurm.Version) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.outdated = c.outdated || release != slurm.Version{} && release != c.info.Version
 }
 
-// agreed is the version of the API that was agreed on; empty when it has to be agreed on first.
-func (c *Client) agreed() string {
+// negotiated returns the negotiated API version; empty if the next call has to negotiate.
+func (c *Client) negotiated() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.outdated {
@@ -138,7 +139,8 @@ func (c *Client) agreed() string {
 	return c.info.API
 }
 
-// forget makes the next call agree on a version again, after slurmrestd was replaced by one that has not this one.
+// forget makes the next call negotiate again, after slurmrestd was replaced by a release that does not serve this
+// version.
 func (c *Client) forget(api string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,9 +149,9 @@ func (c *Client) forget(api string) {
 	}
 }
 
-// api is the version of the API to use, agreed on with slurmrestd if need be.
+// api returns the API version to use, and negotiates it if necessary.
 func (c *Client) api(ctx context.Context) (string, error) {
-	if api := c.agreed(); api != "" {
+	if api := c.negotiated(); api != "" {
 		return api, nil
 	}
 	for _, api := range apiVersions {

@@ -10,22 +10,22 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// fields has for each member of an answer what reads its value. Other members are skipped.
+// fields maps each member of an answer to the function that reads its value. Other members are skipped.
 type fields map[string]func(*json.Decoder) error
 
-// and adds what reads one more member.
-func (f fields) and(member string, read func(*json.Decoder) error) fields {
+// with returns fields with one more member.
+func (f fields) with(member string, read func(*json.Decoder) error) fields {
 	more := fields{member: read}
 	maps.Copy(more, f)
 	return more
 }
 
-// into reads a value into a variable.
+// into decodes a value into a variable.
 func into(target any) func(*json.Decoder) error {
 	return func(decoder *json.Decoder) error { return decoder.Decode(target) }
 }
 
-// eachOf reads the elements of an array one by one, so that there is never more than one of them in memory.
+// eachOf reads the elements of an array one by one, so that only one of them is in memory.
 func eachOf[T any](keep func(*T) error) func(*json.Decoder) error {
 	return func(decoder *json.Decoder) error {
 		opening, err := decoder.Token()
@@ -49,8 +49,8 @@ func eachOf[T any](keep func(*T) error) func(*json.Decoder) error {
 	}
 }
 
-// decodeAnswer reads a whole answer: one object, with nothing after it, in which no member that matters is there twice.
-// It returns Slurm's errors in it. The required member may be missing only when there are some.
+// decodeAnswer reads a whole answer: one object, with nothing after it, without duplicate members. It returns Slurm's
+// errors in it. The required member may be missing only if there are errors.
 func decodeAnswer(body io.Reader, wanted fields, required string) ([]slurm.Reason, error) {
 	decoder := json.NewDecoder(body)
 	opening, err := decoder.Token()
@@ -98,7 +98,7 @@ func decodeAnswer(body io.Reader, wanted fields, required string) ([]slurm.Reaso
 	return reasonsOf(reasons), nil
 }
 
-// endedEarly makes sure that an answer that is cut off is not taken for one that has ended.
+// endedEarly ensures that a truncated answer is not mistaken for a complete one.
 func endedEarly(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -106,7 +106,7 @@ func endedEarly(err error) error {
 	return err
 }
 
-// skipped takes any value and keeps nothing.
+// skipped discards any value.
 type skipped struct{}
 
 // UnmarshalJSON does nothing.

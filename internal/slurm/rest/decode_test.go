@@ -12,12 +12,12 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// recorded reads the recorded answers of real slurmrestds to one question, by file name.
-func recorded(tb testing.TB, question string) map[string][]byte {
+// recorded reads the recorded answers of real slurmrestds to one request, by file name.
+func recorded(tb testing.TB, request string) map[string][]byte {
 	tb.Helper()
-	paths, err := filepath.Glob("testdata/*-" + question + ".json")
+	paths, err := filepath.Glob("testdata/*-" + request + ".json")
 	if err != nil || len(paths) == 0 {
-		tb.Fatalf("no recorded answers to %s: %v", question, err)
+		tb.Fatalf("no recorded answers to %s: %v", request, err)
 	}
 	answers := map[string][]byte{}
 	for _, path := range paths {
@@ -98,18 +98,18 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// seed adds recorded answers, whole and damaged.
-func seed(f *testing.F, question string) {
+// seed adds recorded answers, complete and damaged.
+func seed(f *testing.F, request string) {
 	f.Helper()
-	for _, body := range recorded(f, question) {
+	for _, body := range recorded(f, request) {
 		f.Add(body, uint(len(body)/2))
 		f.Add(bytes.ReplaceAll(body, []byte(`"set":true`), []byte(`"set":false`)), uint(7))
 	}
 	f.Add([]byte(`{"nodes":[],"jobs":[],"errors":[]}`), uint(3))
 }
 
-// mustNotSurviveCuts fails when the start of a good answer is a good answer too.
-func mustNotSurviveCuts(t *testing.T, body []byte, cut uint, decode func([]byte) error) {
+// rejectTruncated fails the test if decode accepts a truncated answer.
+func rejectTruncated(t *testing.T, body []byte, cut uint, decode func([]byte) error) {
 	t.Helper()
 	whole := bytes.TrimSpace(body)
 	if cut >= uint(len(whole)) {
@@ -133,7 +133,7 @@ func FuzzNodes(f *testing.F) {
 			}
 		}
 		if len(reasons) == 0 {
-			mustNotSurviveCuts(t, body, cut, func(part []byte) error { _, _, _, err := decodeNodes(part); return err })
+			rejectTruncated(t, body, cut, func(part []byte) error { _, _, _, err := decodeNodes(part); return err })
 		}
 	})
 }
@@ -151,7 +151,7 @@ func FuzzJobs(f *testing.F) {
 			}
 		}
 		if len(reasons) == 0 {
-			mustNotSurviveCuts(t, body, cut, func(part []byte) error { _, _, err := decodeJobs(part); return err })
+			rejectTruncated(t, body, cut, func(part []byte) error { _, _, err := decodeJobs(part); return err })
 		}
 	})
 }
@@ -168,7 +168,7 @@ func FuzzDiag(f *testing.F) {
 			return err
 		}
 		if decode(body) == nil {
-			mustNotSurviveCuts(t, body, cut, decode)
+			rejectTruncated(t, body, cut, decode)
 		}
 	})
 }
@@ -184,7 +184,7 @@ func FuzzPartitionsAndReservations(f *testing.F) {
 			return err
 		}
 		if decode(body) == nil {
-			mustNotSurviveCuts(t, body, cut, decode)
+			rejectTruncated(t, body, cut, decode)
 		}
 	})
 }
@@ -197,13 +197,13 @@ func FuzzErrorAnswer(f *testing.F) {
 	f.Add([]byte("Unable find requested URL."), 404, 0)
 	f.Fuzz(func(t *testing.T, body []byte, status, targets int) {
 		failure := &slurm.Error{Op: "x", Status: status, Reasons: errorReasons(bytes.NewReader(body))}
-		failure.Kind = meaning(failure, targets)
+		failure.Kind = classify(failure, targets)
 		if failure.Kind == 0 || failure.Error() == "" {
-			t.Errorf("%+v has no meaning", failure)
+			t.Errorf("%+v has no kind", failure)
 		}
 		named := failure.HasNumber(slurm.NumberInvalidNodeName, slurm.NumberInvalidJob, slurm.NumberInvalidReservation)
 		if failure.Kind == slurm.NotFound && (targets != 1 || !named) {
-			t.Errorf("%+v was read as gone", failure)
+			t.Errorf("%+v was classified as not found", failure)
 		}
 	})
 }

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// update reads OpenAPI documents, as slurmrestd --generate-openapi-spec prints them, and keeps the types of the members
-// of the schemas that we read. The documents themselves are too large to keep.
-var update = flag.String("update-openapi", "", "directory of OpenAPI documents to make testdata/openapi.json from")
+// update reads OpenAPI documents, as printed by slurmrestd --generate-openapi-spec, and stores the types of the members
+// that we read. The documents themselves are too large to store.
+var update = flag.String("update-openapi", "", "directory of OpenAPI documents to generate testdata/openapi.json from")
 
-// schemas has the struct that reads each of Slurm's schemas.
+// schemas maps each of Slurm's schemas to the struct that reads it.
 var schemas = map[string]reflect.Type{
 	"node":             reflect.TypeFor[wireNode](),
 	"job_info":         reflect.TypeFor[wireJob](),
@@ -45,7 +45,7 @@ func TestFieldsAreThoseOfTheRealAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(documents) < 5 {
-		t.Errorf("there are %d documents only", len(documents))
+		t.Errorf("only %d documents", len(documents))
 	}
 	for document, known := range documents {
 		for schema, structure := range schemas {
@@ -62,7 +62,7 @@ func TestFieldsAreThoseOfTheRealAPI(t *testing.T) {
 	}
 }
 
-// fits tells whether a member of a type can be read as another. A number can come as an object that also has a flag.
+// fits reports whether a member of the sent type can be read as the other. A number may be sent as an object.
 func fits(read, sent string) bool {
 	return read == sent || (read == "number" && (sent == "integer" || sent == "object"))
 }
@@ -84,7 +84,7 @@ func jsonType(field reflect.Type) string {
 	}
 }
 
-// schema is the part of an OpenAPI schema that we look at.
+// schema is the part of an OpenAPI schema that the test uses.
 type schema struct {
 	Ref        string            `json:"$ref"`
 	Type       string            `json:"type"`

@@ -17,7 +17,7 @@ type pingAnswer struct {
 	meta  wireMeta
 }
 
-// ping asks in a version of the API that need not have been agreed on.
+// ping pings in the given API version, which need not be the negotiated one.
 func (c *Client) ping(ctx context.Context, api string) (pingAnswer, error) {
 	var answer pingAnswer
 	_, err := c.doIn(ctx, api, call{
@@ -27,7 +27,7 @@ func (c *Client) ping(ctx context.Context, api string) (pingAnswer, error) {
 	return answer, err
 }
 
-// Ping asks slurmrestd whether a slurmctld answers.
+// Ping checks whether a slurmctld answers slurmrestd.
 func (c *Client) Ping(ctx context.Context) (slurm.Ping, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
@@ -42,7 +42,7 @@ func (c *Client) Ping(ctx context.Context) (slurm.Ping, error) {
 	if err != nil {
 		return slurm.Ping{}, err
 	}
-	c.heard(answer.meta.version())
+	c.checkRelease(answer.meta.version())
 	for _, ping := range answer.pings {
 		if ping.Responding {
 			return slurm.Ping{
@@ -53,7 +53,7 @@ func (c *Client) Ping(ctx context.Context) (slurm.Ping, error) {
 	return slurm.Ping{}, &slurm.Error{Kind: slurm.ControllerDown, Op: "ping", Status: http.StatusOK}
 }
 
-// Diag asks for slurmctld's statistics.
+// Diag reads slurmctld's statistics.
 func (c *Client) Diag(ctx context.Context) (slurm.Diag, error) {
 	var answer wireDiag
 	_, err := c.do(ctx, call{
@@ -69,13 +69,13 @@ func (c *Client) Diag(ctx context.Context) (slurm.Diag, error) {
 	return answer.diag(), nil
 }
 
-// Nodes lists all nodes.
+// Nodes lists all Slurm nodes.
 func (c *Client) Nodes(ctx context.Context, since slurm.Cursor) (slurm.NodeList, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	list, err := c.nodes(ctx, since)
-	// 24.11 answers with a nameless error when nodes have changed and partitions have not, because it asks slurmctld for
-	// both. Asking for everything is right after every failure of slurmrestd to say what has changed.
+	// 24.11 returns an unspecified error if nodes have changed and partitions have not, because it queries slurmctld
+	// for both. After any failure of slurmrestd to report changes, reading everything is correct.
 	if since != 0 && errors.Is(err, slurm.Failed) {
 		return c.nodes(ctx, 0)
 	}
@@ -101,7 +101,7 @@ func (c *Client) nodes(ctx context.Context, since slurm.Cursor) (slurm.NodeList,
 	return list, nil
 }
 
-// Node asks for one node.
+// Node reads one Slurm node.
 func (c *Client) Node(ctx context.Context, name string) (slurm.Node, error) {
 	op := "get node " + name
 	var nodes []slurm.Node
@@ -129,7 +129,7 @@ func (c *Client) Jobs(ctx context.Context, since slurm.Cursor) (slurm.JobList, e
 	switch {
 	case err != nil:
 		return slurm.JobList{}, err
-	// Jobs have a way of their own to say that nothing has changed: an empty list without a time.
+	// Jobs report that nothing has changed in their own way: an empty list without a time.
 	case result.unchanged, since != 0 && len(list.Jobs) == 0 && lastUpdate.set && lastUpdate.value == 0:
 		return slurm.JobList{Unchanged: true, Cursor: since, Bytes: result.bytes}, nil
 	case lastUpdate.value <= 0:
@@ -139,12 +139,12 @@ func (c *Client) Jobs(ctx context.Context, since slurm.Cursor) (slurm.JobList, e
 	return list, nil
 }
 
-// EachJob hands over all jobs, one by one.
+// EachJob calls each for every job.
 func (c *Client) EachJob(ctx context.Context, each func(*slurm.Job) error) error {
 	const op = "count jobs"
 	var lastUpdate number
 	_, err := c.do(ctx, call{
-		name: "count-jobs", op: op, method: http.MethodGet, path: "jobs/", required: "jobs", patient: true,
+		name: "count-jobs", op: op, method: http.MethodGet, path: "jobs/", required: "jobs", noTimeout: true,
 		fields: fields{"jobs": everyJob(each), "last_update": into(&lastUpdate)},
 	})
 	if err == nil && lastUpdate.value <= 0 {
@@ -153,7 +153,8 @@ func (c *Client) EachJob(ctx context.Context, each func(*slurm.Job) error) error
 	return err
 }
 
-// Job asks for one job. The number of an array, or of a heterogeneous job, is that of one of its jobs, and all are sent.
+// Job reads one job. The number of an array or of a heterogeneous job is also that of one of its jobs, and Slurm
+// returns all of them.
 func (c *Client) Job(ctx context.Context, id int64) (slurm.Job, error) {
 	op := "get job " + strconv.FormatInt(id, 10)
 	var found slurm.Job
@@ -176,7 +177,7 @@ func (c *Client) Job(ctx context.Context, id int64) (slurm.Job, error) {
 	return found, nil
 }
 
-// JobStates hands over the states of all jobs.
+// JobStates calls each with the state of every job.
 func (c *Client) JobStates(ctx context.Context, each func(slurm.JobState) error) (received int64, err error) {
 	result, err := c.do(ctx, call{
 		name: "job-states", op: "list job states", method: http.MethodGet, path: "jobs/state/", required: "jobs",
@@ -225,7 +226,7 @@ func (c *Client) Reservations(ctx context.Context) ([]slurm.Reservation, error) 
 	return reservations, nil
 }
 
-// changesSince is the query that asks for changes only.
+// changesSince returns the query for changes only.
 func changesSince(since slurm.Cursor) url.Values {
 	if since == 0 {
 		return nil
@@ -233,7 +234,7 @@ func changesSince(since slurm.Cursor) url.Values {
 	return url.Values{"update_time": {strconv.FormatInt(int64(since), 10)}}
 }
 
-// malformed is the error of an answer that lacks something.
+// malformed returns the error of an incomplete answer.
 func malformed(op string, err error) error {
 	return &slurm.Error{Kind: slurm.Malformed, Op: op, Status: http.StatusOK, Err: err}
 }

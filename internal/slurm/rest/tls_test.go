@@ -15,7 +15,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 )
 
-// Over HTTPS a server is believed that shows a certificate of the authority that is configured, and no other.
+// Over HTTPS, only a server with a certificate of the configured CA is trusted.
 func TestTLS(t *testing.T) {
 	cluster := slurmtest.New(t, slurmtest.Release2605)
 	behind, err := url.Parse(cluster.URL)
@@ -33,9 +33,9 @@ func TestTLS(t *testing.T) {
 	trusted := x509.NewCertPool()
 	trusted.AddCert(proxy.Certificate())
 	if err := ping(&tls.Config{RootCAs: trusted}); err != nil {
-		t.Errorf("with its authority: %v", err)
+		t.Errorf("with its CA: %v", err)
 	}
-	for name, settings := range map[string]*tls.Config{"Go's defaults": nil, "another authority": {RootCAs: x509.NewCertPool()}} {
+	for name, settings := range map[string]*tls.Config{"Go's defaults": nil, "another CA": {RootCAs: x509.NewCertPool()}} {
 		if err := ping(settings); !errors.Is(err, slurm.Unreachable) {
 			t.Errorf("with %s: %v", name, err)
 		}

@@ -13,17 +13,17 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// maxExact is the largest number up to which a float64 has every integer.
+// maxExact is the largest number up to which a float64 represents every integer.
 const maxExact = 1 << 53
 
-// A number is an integer as slurmrestd sends it: plain, or as an object that can also say that it is infinite or not set.
+// A number is an integer as slurmrestd sends it: plain, or an object that can also be infinite or not set.
 type number struct {
 	value    int64
 	set      bool
 	infinite bool
 }
 
-// UnmarshalJSON reads either form. Text is refused.
+// UnmarshalJSON reads either form. Strings are rejected.
 func (n *number) UnmarshalJSON(data []byte) error {
 	*n = number{}
 	if bytes.Equal(data, []byte("null")) {
@@ -34,7 +34,7 @@ func (n *number) UnmarshalJSON(data []byte) error {
 		if err != nil {
 			return fmt.Errorf("%.20q is not a number", data)
 		}
-		return n.take(value)
+		return n.setValue(value)
 	}
 	var object struct {
 		Set      bool     `json:"set"`
@@ -51,10 +51,10 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	if object.Number == nil {
 		return errors.New("a number that is set has no value")
 	}
-	return n.take(*object.Number)
+	return n.setValue(*object.Number)
 }
 
-func (n *number) take(value float64) error {
+func (n *number) setValue(value float64) error {
 	if math.IsNaN(value) || value > maxExact || value < -maxExact {
 		return fmt.Errorf("%g is out of range", value)
 	}
@@ -62,7 +62,7 @@ func (n *number) take(value float64) error {
 	return nil
 }
 
-// time is the number as a point in time; zero when Slurm does not know it.
+// time returns the number as a time; zero if Slurm does not know it.
 func (n *number) time() time.Time {
 	if !n.set || n.value <= 0 {
 		return time.Time{}
@@ -97,8 +97,8 @@ type wireNode struct {
 	Version         string   `json:"version"`
 }
 
-// node makes a domain value. What decides whether a node is drained must be there: a record without it is none.
-func (w *wireNode) node(same *interner) (slurm.Node, error) {
+// node converts the record. The members that decide whether a node is drained are mandatory.
+func (w *wireNode) node(intern *interner) (slurm.Node, error) {
 	if w.Name == "" {
 		return slurm.Node{}, errors.New("a node has no name")
 	}
@@ -109,17 +109,17 @@ func (w *wireNode) node(same *interner) (slurm.Node, error) {
 	node := slurm.Node{
 		Name: w.Name, Hostname: w.Hostname, Address: w.Address,
 		State: state, Flags: flags, OtherStates: others,
-		Reason: same.text(w.Reason), ReasonBy: same.text(w.ReasonSetByUser), ReasonAt: w.ReasonChangedAt.time(),
-		Comment: w.Comment, Features: same.list(w.Features), ActiveFeatures: same.list(w.ActiveFeatures),
-		Partitions: same.list(w.Partitions), Reservation: same.text(w.Reservation), Topology: same.text(w.Topology),
+		Reason: intern.text(w.Reason), ReasonBy: intern.text(w.ReasonSetByUser), ReasonAt: w.ReasonChangedAt.time(),
+		Comment: w.Comment, Features: intern.list(w.Features), ActiveFeatures: intern.list(w.ActiveFeatures),
+		Partitions: intern.list(w.Partitions), Reservation: intern.text(w.Reservation), Topology: intern.text(w.Topology),
 		CPUs: int(w.CPUs.value), AllocatedCPUs: int(w.AllocCPUs.value),
 		Memory: w.RealMemory.value, AllocatedMemory: w.AllocMemory.value,
-		GRES: same.text(w.GRES), GRESUsed: same.text(w.GRESUsed),
+		GRES: intern.text(w.GRES), GRESUsed: intern.text(w.GRESUsed),
 		BootedAt: w.BootTime.time(), SlurmdStartedAt: w.SlurmdStartTime.time(), LastBusy: w.LastBusy.time(),
-		Version: same.text(w.Version),
+		Version: intern.text(w.Version),
 	}
 	if node.Hostname == node.Name {
-		node.Hostname = node.Name // one string instead of two
+		node.Hostname = node.Name // share one string
 	}
 	if node.Address == node.Name {
 		node.Address = node.Name
@@ -129,15 +129,15 @@ func (w *wireNode) node(same *interner) (slurm.Node, error) {
 
 // eachNode reads a list of nodes.
 func eachNode(nodes *[]slurm.Node) func(*json.Decoder) error {
-	same := newInterner()
+	intern := newInterner()
 	return eachOf(func(wire *wireNode) error {
-		node, err := wire.node(same)
+		node, err := wire.node(intern)
 		*nodes = append(*nodes, node)
 		return err
 	})
 }
 
-// An interner keeps one copy of what many nodes have in common.
+// An interner keeps one copy of values that many records have in common.
 type interner struct {
 	texts map[string]string
 	lists map[string][]string
@@ -158,7 +158,7 @@ func (in *interner) text(text string) string {
 	return text
 }
 
-// list keeps one copy of a list; empty lists are nil.
+// list returns a shared copy of a list; empty lists are nil.
 func (in *interner) list(list []string) []string {
 	if len(list) == 0 {
 		return nil
@@ -186,16 +186,16 @@ type wireJob struct {
 	TimeLimit number   `json:"time_limit"`
 }
 
-func (w *wireJob) job(same *interner) (slurm.Job, error) {
+func (w *wireJob) job(intern *interner) (slurm.Job, error) {
 	if !w.JobID.set || len(w.JobState) == 0 {
 		return slurm.Job{}, errors.New("a job has no id or no state")
 	}
 	job := slurm.Job{
-		ID: w.JobID.value, Name: same.text(w.Name), States: same.list(w.JobState), User: same.text(w.UserName),
-		UserID: w.UserID.value, Partition: same.text(w.Partition), Nodes: same.text(w.Nodes),
-		Reservation: same.text(w.ResvName), Start: w.StartTime.time(), End: w.EndTime.time(),
+		ID: w.JobID.value, Name: intern.text(w.Name), States: intern.list(w.JobState), User: intern.text(w.UserName),
+		UserID: w.UserID.value, Partition: intern.text(w.Partition), Nodes: intern.text(w.Nodes),
+		Reservation: intern.text(w.ResvName), Start: w.StartTime.time(), End: w.EndTime.time(),
 	}
-	// Slurm makes up an end a year ahead for a job without a limit.
+	// Slurm invents an end a year ahead for a job without a limit.
 	if w.TimeLimit.infinite && job.Holds() {
 		job.End = time.Time{}
 	}
@@ -210,11 +210,11 @@ func eachJob(jobs *[]slurm.Job) func(*json.Decoder) error {
 	})
 }
 
-// everyJob hands over the jobs of a list.
+// everyJob calls each for the jobs of a list.
 func everyJob(each func(*slurm.Job) error) func(*json.Decoder) error {
-	same := newInterner()
+	intern := newInterner()
 	return eachOf(func(wire *wireJob) error {
-		job, err := wire.job(same)
+		job, err := wire.job(intern)
 		if err != nil {
 			return err
 		}
@@ -228,14 +228,14 @@ type wireState struct {
 	State []string `json:"state"`
 }
 
-// eachState hands over the states of a list.
+// eachState calls each for the states of a list.
 func eachState(each func(slurm.JobState) error) func(*json.Decoder) error {
-	same := newInterner()
+	intern := newInterner()
 	return eachOf(func(wire *wireState) error {
 		if wire.ID == "" || len(wire.State) == 0 {
 			return errors.New("a job has no id or no state")
 		}
-		return each(slurm.JobState{ID: wire.ID, States: same.list(wire.State)})
+		return each(slurm.JobState{ID: wire.ID, States: intern.list(wire.State)})
 	})
 }
 
@@ -281,7 +281,7 @@ func (w *wireReservation) reservation() slurm.Reservation {
 	return reservation
 }
 
-// wireDiag is slurmctld's statistics as slurmrestd sends them.
+// wireDiag holds slurmctld's statistics as slurmrestd sends them.
 type wireDiag struct {
 	ReqTime      number `json:"req_time"`
 	ReqTimeStart number `json:"req_time_start"`
@@ -311,14 +311,14 @@ func (w *wireDiag) diag() slurm.Diag {
 	return diag
 }
 
-// wirePing is slurmrestd's view of one slurmctld. Versions before v0.0.45 say it in two ways.
+// wirePing is slurmrestd's view of one slurmctld. API versions before v0.0.45 express it twice.
 type wirePing struct {
 	Hostname   string `json:"hostname"`
 	Responding bool   `json:"responding"`
 	Primary    bool   `json:"primary"`
 }
 
-// wireMeta is what every answer says about slurmrestd.
+// wireMeta is the part of every answer about slurmrestd itself.
 type wireMeta struct {
 	Slurm struct {
 		Release string `json:"release"`
@@ -326,7 +326,7 @@ type wireMeta struct {
 	} `json:"slurm"`
 }
 
-// version is slurmrestd's; zero when it says something that is not a version.
+// version returns slurmrestd's release; zero if it cannot be parsed.
 func (m *wireMeta) version() slurm.Version {
 	version, err := slurm.ParseVersion(m.Slurm.Release)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// maxPath is how long a hostlist in the path of a request may be. Those in a body may be of any length.
+// maxPath limits a hostlist in the path of a request. One in a body may have any length.
 const maxPath = 4096
 
-// UpdateNodes makes one change to many nodes in one request.
+// UpdateNodes makes the same change to many Slurm nodes in one request.
 func (c *Client) UpdateNodes(ctx context.Context, names []string, update slurm.NodeUpdate) error {
 	if len(names) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (c *Client) UpdateNodes(ctx context.Context, names []string, update slurm.N
 	return err
 }
 
-// DeleteNodes removes the records of nodes, in one request unless their names are too many for a path.
+// DeleteNodes deletes node records, in one request unless the names are too long for a path.
 func (c *Client) DeleteNodes(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (c *Client) DeleteNodes(ctx context.Context, names []string) error {
 	return err
 }
 
-// CreateReservation makes a reservation. Versions before v0.0.43 cannot.
+// CreateReservation creates a reservation. It needs API v0.0.43.
 func (c *Client) CreateReservation(ctx context.Context, reservation slurm.Reservation) error {
 	type number struct {
 		Set   bool  `json:"set"`
@@ -95,7 +95,7 @@ func (c *Client) CreateReservation(ctx context.Context, reservation slurm.Reserv
 	}, changeReservations)
 }
 
-// DeleteReservation removes a reservation. Versions before v0.0.43 cannot.
+// DeleteReservation deletes a reservation. It needs API v0.0.43.
 func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	return c.doNewer(ctx, call{
 		name: "delete-reservation", op: "delete reservation " + name, method: http.MethodDelete,
@@ -105,8 +105,7 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 
 const changeReservations = "change reservations"
 
-// doNewer does what versions before v0.0.43 cannot. They would take no notice of what they do not know, and answer that all
-// is well.
+// doNewer makes a call that needs API v0.0.43. Older versions would ignore unknown members and report success.
 func (c *Client) doNewer(ctx context.Context, call call, what string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
@@ -123,7 +122,7 @@ func (c *Client) doNewer(ctx context.Context, call call, what string) error {
 	return err
 }
 
-// Reconfigure makes slurmctld read its configuration.
+// Reconfigure makes slurmctld reread its configuration.
 func (c *Client) Reconfigure(ctx context.Context) error {
 	_, err := c.do(ctx, call{name: "reconfigure", op: "reconfigure", method: http.MethodGet, path: "reconfigure/"})
 	return err
@@ -172,7 +171,7 @@ func (c *Client) SubmitJob(ctx context.Context, job slurm.JobRequest) (int64, er
 	return id.value, nil
 }
 
-// CancelJob ends a job.
+// CancelJob cancels a job.
 func (c *Client) CancelJob(ctx context.Context, id int64) error {
 	_, err := c.do(ctx, call{
 		name: "cancel-job", op: fmt.Sprintf("cancel job %d", id), method: http.MethodDelete,
@@ -181,7 +180,7 @@ func (c *Client) CancelJob(ctx context.Context, id int64) error {
 	return err
 }
 
-// shorten keeps the names of operations readable.
+// shorten keeps error messages readable.
 func shorten(expression string) string {
 	const enough = 80
 	if len(expression) <= enough {

@@ -14,7 +14,7 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// A problem is an entry of the list of errors in an answer.
+// A problem is an entry of the error list in an answer.
 type problem struct {
 	description string
 	number      int
@@ -55,9 +55,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, api, path string
 		s.refuse(w, http.StatusNetworkAuthenticationRequired, unauthenticated.about("Failure to query"))
 		return
 	}
-	kind, name, _ := strings.Cut(strings.TrimSuffix(path, "/"), "/")
+	resource, name, _ := strings.Cut(strings.TrimSuffix(path, "/"), "/")
 	name, _ = url.PathUnescape(name) // the server has parsed it already
-	switch r.Method + " " + kind {
+	switch r.Method + " " + resource {
 	case "GET diag":
 		s.diag(w)
 	case "GET nodes":
@@ -73,13 +73,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, api, path string
 	case "GET reservations":
 		s.listReservations(w, r)
 	case "GET reconfigure", "POST nodes", "POST node", "DELETE node", "POST job", "DELETE job", "POST reservation", "DELETE reservation":
-		s.change(w, r, user, api, kind, name)
+		s.change(w, r, user, api, resource, name)
 	default:
 		s.noSuchPath(w)
 	}
 }
 
-// send writes an answer with everything that is in every answer.
+// send writes an answer with the common members.
 func (s *Server) send(w http.ResponseWriter, status int, members object, warnings []object, problems ...problem) {
 	body := object{
 		"meta": object{
@@ -108,7 +108,7 @@ func (s *Server) send(w http.ResponseWriter, status int, members object, warning
 	s.sent += int64(count)
 }
 
-// sendList answers with all of something.
+// sendList answers with a full list.
 func (s *Server) sendList(w http.ResponseWriter, members object, warnings []object) {
 	before := s.sent
 	s.send(w, http.StatusOK, members, warnings)
@@ -120,7 +120,7 @@ func (s *Server) refuse(w http.ResponseWriter, status int, problems ...problem) 
 	s.send(w, status, nil, nil, problems...)
 }
 
-// reject answers a change that slurmctld refused. 24.11 has one status for all of them.
+// reject answers a change that slurmctld refused. 24.11 uses the same status for all refusals.
 func (s *Server) reject(w http.ResponseWriter, problems ...problem) {
 	status := http.StatusUnprocessableEntity
 	if s.old() {
@@ -129,11 +129,12 @@ func (s *Server) reject(w http.ResponseWriter, problems ...problem) {
 	s.refuse(w, status, problems...)
 }
 
-// set is a number in the form that can also be infinite.
+// set returns a number in the object form.
 func set(value int64) object { return object{"set": true, "infinite": false, "number": value} }
 
-// unchangedSince tells whether a list last changed before the second that a request asks about.
-func unchangedSince(r *http.Request, changed int64) (asked, unchanged bool) {
+// unchangedSince reports whether a request is conditional, and whether the list last changed before the requested
+// second.
+func unchangedSince(r *http.Request, changed int64) (conditional, unchanged bool) {
 	since, err := strconv.ParseInt(r.URL.Query().Get("update_time"), 10, 64)
 	return err == nil && since > 0, err == nil && since-1 >= changed
 }
@@ -169,13 +170,13 @@ func (s *Server) diag(w http.ResponseWriter) {
 
 func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) {
 	s.rpcs["REQUEST_NODE_INFO"]++
-	asked, unchanged := unchangedSince(r, s.nodesChanged)
+	conditional, unchanged := unchangedSince(r, s.nodesChanged)
 	if unchanged {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	// 24.11 asks slurmctld for partitions too, with the same time, and takes their "unchanged" for a failure.
-	if _, partsUnchanged := unchangedSince(r, s.partsChanged); asked && partsUnchanged && s.old() {
+	// 24.11 also queries slurmctld for partitions, with the same time, and treats their "unchanged" as a failure.
+	if _, partsUnchanged := unchangedSince(r, s.partsChanged); conditional && partsUnchanged && s.old() {
 		s.refuse(w, http.StatusInternalServerError, unspecified.about("Unable to query partitions"))
 		return
 	}
@@ -191,7 +192,7 @@ func (s *Server) getNode(w http.ResponseWriter, name string) {
 	s.rpcs["REQUEST_NODE_INFO_SINGLE"]++
 	node, ok := s.nodes[name]
 	if !ok {
-		// What the real one does: it is a success, and the error says that there is none.
+		// Like the real slurmrestd: a success with an error without a number.
 		s.refuse(w, http.StatusOK, noError.about("Failure to query node "+name))
 		return
 	}
@@ -245,7 +246,7 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request, name string) {
 	s.sendList(w, object{"jobs": jobs, "last_update": set(s.clock().Unix()), "last_backfill": set(0)}, warnings)
 }
 
-// getJob answers with a job, or with all jobs of an array when the number is that of the array.
+// getJob answers with a job, or with all jobs of an array if the number is the array's.
 func (s *Server) getJob(w http.ResponseWriter, name string) {
 	s.rpcs["REQUEST_JOB_INFO_SINGLE"]++
 	id, _ := strconv.ParseInt(name, 10, 64) // there is no job 0
@@ -278,7 +279,7 @@ func (s *Server) listPartitions(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) listReservations(w http.ResponseWriter, r *http.Request) {
 	s.rpcs["REQUEST_RESERVATION_INFO"]++
-	if asked, _ := unchangedSince(r, 0); asked {
+	if conditional, _ := unchangedSince(r, 0); conditional {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -293,7 +294,7 @@ func (s *Server) listReservations(w http.ResponseWriter, r *http.Request) {
 	s.sendList(w, object{"reservations": list, "last_update": set(s.clock().Unix())}, nil)
 }
 
-// jobMetrics counts jobs as slurmctld does.
+// jobMetrics counts jobs like slurmctld's metrics.
 func (s *Server) jobMetrics(w http.ResponseWriter) {
 	counts := map[string]int{"": 0}
 	for _, state := range []string{
@@ -319,7 +320,7 @@ func (s *Server) jobMetrics(w http.ResponseWriter) {
 	}
 }
 
-// metrics counts nodes as slurmctld does, by some of the states. The free memory is never the same.
+// metrics counts nodes like slurmctld's metrics, for some of the states. The free memory always differs.
 func (s *Server) metrics(w http.ResponseWriter) {
 	counts := map[string]int{"idle": 0, "alloc": 0, "mixed": 0, "down": 0, "drain": 0, "no_resp": 0, "cg": 0}
 	names := map[string]string{

@@ -11,14 +11,14 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 )
 
-// change answers requests that change something, which not everybody may.
-func (s *Server) change(w http.ResponseWriter, r *http.Request, user, api, kind, name string) {
+// change answers requests that change something; most need an administrator.
+func (s *Server) change(w http.ResponseWriter, r *http.Request, user, api, resource, name string) {
 	admin := user == "root" || user == "slurm"
-	if !admin && kind != "job" {
-		s.reject(w, invalidUser.about("Failure to update "+kind))
+	if !admin && resource != "job" {
+		s.reject(w, invalidUser.about("Failure to update "+resource))
 		return
 	}
-	switch r.Method + " " + kind {
+	switch r.Method + " " + resource {
 	case "GET reconfigure":
 		s.rpcs["REQUEST_RECONFIGURE"]++
 		s.send(w, http.StatusOK, nil, nil)
@@ -35,7 +35,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, user, api, kind,
 	}
 }
 
-// nodeUpdate is the body of a change to nodes.
+// nodeUpdate is the body of a node update.
 type nodeUpdate struct {
 	Name     []string  `json:"name"`
 	State    []string  `json:"state"`
@@ -62,7 +62,7 @@ func (s *Server) updateNodes(w http.ResponseWriter, r *http.Request, user, expre
 			return
 		}
 	}
-	if update.Topology != nil && !isPlace(*update.Topology) {
+	if update.Topology != nil && !isTopologyUnit(*update.Topology) {
 		s.reject(w, invalidTopology.about(failure))
 		return
 	}
@@ -73,7 +73,7 @@ func (s *Server) updateNodes(w http.ResponseWriter, r *http.Request, user, expre
 	}
 	s.touchNodes()
 	defer s.schedule()
-	// The nodes before one that fails stay changed.
+	// The nodes before a failing one stay changed.
 	for _, name := range names {
 		node, ok := s.nodes[name]
 		if !ok {
@@ -88,7 +88,7 @@ func (s *Server) updateNodes(w http.ResponseWriter, r *http.Request, user, expre
 	s.send(w, http.StatusOK, nil, nil)
 }
 
-// badTransition is Slurm's error for a state that a node cannot take now.
+// badTransition returns Slurm's error for a state that a node cannot enter now.
 func (s *Server) badTransition() problem {
 	if s.old() {
 		return problem{number: 2028, text: "Invalid node state specified"}
@@ -96,9 +96,9 @@ func (s *Server) badTransition() problem {
 	return problem{number: 2180, text: "Invalid node state transition"}
 }
 
-// update changes one node. It returns false when the node's state does not allow the new one.
+// update changes one node. It returns false if the node's state does not allow the new one.
 func (s *Server) update(n *node, update nodeUpdate, user string) bool {
-	if update.Reason != nil && *update.Reason != "" { // an empty one changes nothing
+	if update.Reason != nil && *update.Reason != "" { // an empty reason changes nothing
 		n.reason, n.reasonBy, n.reasonAt = *update.Reason, user, s.clock().Unix()
 	}
 	for _, state := range update.State {
@@ -137,12 +137,12 @@ func (s *Server) update(n *node, update nodeUpdate, user string) bool {
 	return true
 }
 
-// isPlace tells whether a place is one of the few that there are: the switches s1 and s2, in one topology.
-func isPlace(place string) bool {
-	return slices.Contains([]string{"", "topo-switch:s1", "topo-switch:s2"}, place)
+// isTopologyUnit reports whether the cluster has the unit. It has the switches s1 and s2, in one topology.
+func isTopologyUnit(unit string) bool {
+	return slices.Contains([]string{"", "topo-switch:s1", "topo-switch:s2"}, unit)
 }
 
-// clearReason forgets why a node was drained. 24.11 does not.
+// clearReason removes the drain reason. 24.11 keeps it.
 func (s *Server) clearReason(n *node) {
 	if !s.old() {
 		n.reason, n.reasonBy, n.reasonAt = "", "", 0
@@ -194,7 +194,7 @@ func (s *Server) submitJob(w http.ResponseWriter, r *http.Request, user string) 
 		http.Error(w, "Failure during parsing", http.StatusBadRequest)
 		return
 	}
-	count, _ := strconv.Atoi(request.Job.Nodes) // none is one
+	count, _ := strconv.Atoi(request.Job.Nodes) // defaults to one
 	limit := time.Duration(request.Job.Limit.Minutes) * time.Minute
 	id := s.submit(&job{
 		name: request.Job.Name, user: user, count: count, required: request.Job.Required, limit: limit, tasks: tasks(request.Job.Array),
@@ -202,13 +202,13 @@ func (s *Server) submitJob(w http.ResponseWriter, r *http.Request, user string) 
 	s.send(w, http.StatusOK, object{"job_id": id, "step_id": "batch", "job_submit_user_msg": ""}, nil)
 }
 
-// tasks are the numbers of an array's tasks, in a form such as 0-3.
+// tasks returns the task indexes of an array such as 0-3.
 func tasks(array string) []int {
 	first, last, found := strings.Cut(array, "-")
 	if !found {
 		return nil
 	}
-	from, _ := strconv.Atoi(first) // other forms are not known
+	from, _ := strconv.Atoi(first) // other forms are not supported
 	to, _ := strconv.Atoi(last)
 	var all []int
 	for task := from; task <= to; task++ {
@@ -222,7 +222,7 @@ func (s *Server) cancelJob(w http.ResponseWriter, name string) {
 	id, _ := strconv.ParseInt(name, 10, 64) // there is no job 0
 	for _, job := range s.jobs {
 		switch {
-		case job.id != id && job.array != id: // the real one does not mind when there is none
+		case job.id != id && job.array != id: // like slurmctld, ignore a missing job
 		case job.holds() && job.completing.IsZero():
 			s.finish(job, "CANCELLED", s.clock())
 		case job.base == "PENDING":
@@ -273,7 +273,7 @@ func (s *Server) changeReservation(w http.ResponseWriter, r *http.Request, api, 
 	s.send(w, http.StatusOK, object{"reservations": []object{}}, nil)
 }
 
-// states is a job's state as Slurm prints it.
+// states returns a job's state as Slurm prints it.
 func (j *job) states() []string {
 	if !j.completing.IsZero() {
 		return []string{j.base, "COMPLETING"}
@@ -287,7 +287,7 @@ func (j *job) object() object {
 	if j.limit > 0 {
 		limit = set(int64(j.limit / time.Minute))
 	}
-	// While a job runs, its end is when its limit ends it, or far away without one.
+	// The end of a running job is that of its time limit, or far in the future without one.
 	if j.base == "RUNNING" || j.base == "SUSPENDED" {
 		end = j.start.Add(365 * 24 * time.Hour)
 		if j.limit > 0 {
@@ -301,7 +301,7 @@ func (j *job) object() object {
 	}
 }
 
-// unix is a time in seconds; zero for the zero time.
+// unix returns a time in seconds; zero for the zero time.
 func unix(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// A Fault replaces answers by others.
+// A Fault replaces answers.
 type Fault struct {
-	// Path is what the path below the API version begins with, such as "nodes"; empty for all.
+	// Path is a prefix of the path below the API version, such as "nodes"; empty matches all.
 	Path string
-	// Times is how often the fault happens; 0 for always, until ClearFaults.
+	// Times is how often the fault occurs; 0 means always, until ClearFaults.
 	Times int
-	// Respond answers instead of the server. It must return when the client has gone.
+	// Respond answers instead of the server. It must return when the client disconnects.
 	Respond func(s *Server, w http.ResponseWriter, r *http.Request)
 }
 
-// Inject adds a fault. Of several that fit, the oldest happens.
+// Inject adds a fault. Of several that match, the oldest occurs.
 func (s *Server) Inject(fault Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, &fault)
 }
 
-// ClearFaults ends all faults.
+// ClearFaults removes all faults.
 func (s *Server) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = nil
 }
 
-// takeFault is the fault that a request meets, if any.
+// takeFault returns the fault for a request, if any.
 func (s *Server) takeFault(path string) *Fault {
 	for i, fault := range s.faults {
 		if !strings.HasPrefix(path, fault.Path) {
@@ -48,7 +48,7 @@ func (s *Server) takeFault(path string) *Fault {
 	return nil
 }
 
-// Responder is how a fault answers.
+// A Responder answers a request in place of the server.
 type Responder = func(*Server, http.ResponseWriter, *http.Request)
 
 // Answer answers with a status and a body.
@@ -60,7 +60,7 @@ func Answer(status int, body string) Responder {
 	}
 }
 
-// Truncated breaks the connection in the middle of a list, after its length was promised.
+// Truncated closes the connection in the middle of a list, before the announced length is reached.
 func Truncated(body string) Responder {
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(2*len(body)))
@@ -70,10 +70,10 @@ func Truncated(body string) Responder {
 	}
 }
 
-// Hang answers nothing until the client has gone.
+// Hang sends nothing until the client disconnects.
 func Hang(s *Server, _ http.ResponseWriter, r *http.Request) { s.wait(r) }
 
-// Drip sends a byte now and then, for ever, so that only a deadline for the whole answer helps.
+// Drip sends a byte now and then, endlessly, so that only a deadline for the whole answer helps.
 func Drip(s *Server, w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"nodes":[`)
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -93,7 +93,7 @@ func Drip(s *Server, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Endless sends valid nodes without end, as fast as it can.
+// Endless sends valid nodes endlessly, as fast as it can.
 func Endless(_ *Server, w http.ResponseWriter, _ *http.Request) {
 	element := `{"name":"n","state":["IDLE","DRAIN"],"alloc_cpus":0,"alloc_memory":0},`
 	block := strings.Repeat(element, 1000)

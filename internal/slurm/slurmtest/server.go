@@ -1,9 +1,9 @@
-// Package slurmtest is a Slurm cluster in memory, behind an HTTP server that answers as slurmrestd does.
+// Package slurmtest is an in-memory Slurm cluster behind an HTTP server that answers like slurmrestd.
 //
-// It knows two releases, because the real ones differ: 26.05 and 24.11. It has nodes that drain, jobs that start, run
-// for as long as their script sleeps and end, reservations, and a clock that a test can set. What it answers is held to
-// the real slurmrestd by the contract tests. Where slurmrestd misbehaves without being asked to, it does too; what needs
-// a fault to happen is in the list of Faults.
+// It implements two releases, because the real ones differ: 26.05 and 24.11. It has nodes that drain, jobs that start,
+// run for as long as their script sleeps and end, reservations, and a clock that tests can set. The contract tests keep
+// its answers in line with the real slurmrestd, including its misbehaviour; failures that need a cause are injected as
+// Faults.
 package slurmtest
 
 import (
@@ -21,25 +21,25 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// The releases that a Server can be.
+// The supported releases.
 const (
 	Release2605 = "26.05.5"
 	Release2411 = "24.11.5"
 )
 
-// Releases lists them, newest first.
+// Releases are all supported releases, newest first.
 var Releases = []string{Release2605, Release2411}
 
-// A Server is a cluster.
+// A Server is a fake cluster.
 type Server struct {
-	// URL is where it listens.
+	// URL is the server's URL.
 	URL string
 
 	release string
 	apis    []string
 	key     []byte
 	server  *httptest.Server
-	closing chan struct{} // closed when the server ends, for handlers that hang
+	closing chan struct{} // closed when the server stops, for handlers that hang
 
 	mu           sync.Mutex
 	clock        func() time.Time
@@ -49,7 +49,7 @@ type Server struct {
 	jobs         map[int64]*job
 	reservations map[string]*reservation
 	nextJob      int64
-	nodesChanged int64 // seconds, as slurmctld keeps them
+	nodesChanged int64 // in seconds, like slurmctld's
 	jobsChanged  int64
 	partsChanged int64
 	epilog       time.Duration
@@ -58,10 +58,10 @@ type Server struct {
 	requests     []string
 	sent         int64
 	lists        int
-	listed       int64 // the part of sent that was lists
+	listed       int64 // the part of sent that is lists
 }
 
-// New starts a cluster without nodes. It ends with the test.
+// New starts a cluster without nodes. It is stopped when the test ends.
 func New(tb testing.TB, release string) *Server {
 	tb.Helper()
 	s := &Server{
@@ -76,7 +76,7 @@ func New(tb testing.TB, release string) *Server {
 	case Release2411:
 		s.apis = []string{"v0.0.40", "v0.0.41", "v0.0.42"}
 	default:
-		tb.Fatalf("there is no Slurm %s", release)
+		tb.Fatalf("Slurm %s is not supported", release)
 	}
 	s.booted = s.clock()
 	s.nodesChanged, s.jobsChanged, s.partsChanged = s.booted.Unix(), s.booted.Unix(), s.booted.Unix()
@@ -92,17 +92,17 @@ func (s *Server) close() {
 	s.server.Close()
 }
 
-// old tells whether the cluster is of 24.11.
+// old reports whether the release is 24.11.
 func (s *Server) old() bool { return s.release == Release2411 }
 
-// SetClock replaces the cluster's clock. Time goes on for its jobs when a request or a method looks at it.
+// SetClock replaces the cluster's clock. Jobs advance when a request or a method reads it.
 func (s *Server) SetClock(clock func() time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock = clock
 }
 
-// SetEpilog sets how long jobs are completing after they have ended.
+// SetEpilog sets how long jobs are COMPLETING after they have ended.
 func (s *Server) SetEpilog(epilog time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Server) StopController() {
 	s.down = true
 }
 
-// StartController starts slurmctld again, with everything it knew.
+// StartController restarts slurmctld with its state.
 func (s *Server) StartController() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,17 +126,17 @@ func (s *Server) StartController() {
 	s.jobsChanged, s.partsChanged = s.booted.Unix(), s.booted.Unix()
 }
 
-// SetKey replaces the key that tokens must be signed with.
+// SetKey replaces the key that signs valid tokens.
 func (s *Server) SetKey(key []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.key = bytes.Clone(key)
 }
 
-// Token makes a JWT that lets the bearer act as the user for an hour.
+// Token returns a JWT of the user that is valid for an hour.
 func (s *Server) Token(user string) string { return s.TokenFor(user, time.Hour) }
 
-// TokenFor makes a JWT that expires after a time, which may be in the past.
+// TokenFor returns a JWT with a lifetime, which may be negative.
 func (s *Server) TokenFor(user string, lifetime time.Duration) string {
 	s.mu.Lock()
 	now, key := s.clock(), s.key
@@ -149,21 +149,21 @@ func (s *Server) TokenFor(user string, lifetime time.Duration) string {
 	return token
 }
 
-// Requests lists the requests so far, such as "GET nodes/?update_time=1".
+// Requests returns the requests so far, such as "GET nodes/?update_time=1".
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Sent is how many bytes were sent in answers so far.
+// Sent returns the bytes of all answers so far.
 func (s *Server) Sent() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent
 }
 
-// Lists is how many lists of all nodes, jobs and so on were sent so far, and their bytes. That nothing has changed is not a list.
+// Lists returns the number and bytes of full lists of nodes, jobs and so on sent so far, without "unchanged" answers.
 func (s *Server) Lists() (count int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Server) Lists() (count int, bytes int64) {
 
 // serve routes a request: first to a fault, then to slurmrestd's own answers.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	// The metrics of slurmctld have another port in a real cluster.
+	// A real cluster serves slurmctld's metrics on another port.
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), "/slurm/")
 	api, path, _ := strings.Cut(rest, "/")
 	s.mu.Lock()
@@ -206,7 +206,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, api, path)
 }
 
-// noSuchPath is how slurmrestd answers what it has not.
+// noSuchPath is slurmrestd's answer to an unknown path.
 func (s *Server) noSuchPath(w http.ResponseWriter) {
 	text := "Unable to find requested URL endpoint. Please query the '/openapi/v3' endpoint."
 	if s.old() {
@@ -217,7 +217,7 @@ func (s *Server) noSuchPath(w http.ResponseWriter) {
 	fmt.Fprintln(w, text)
 }
 
-// user is the user of a request's token; empty when slurmctld does not accept it.
+// user returns the user of a request's token; empty if the token is not valid.
 func (s *Server) user(r *http.Request) string {
 	parser := jwt.NewParser(jwt.WithTimeFunc(s.clock), jwt.WithValidMethods([]string{"HS256"}), jwt.WithExpirationRequired())
 	var claims jwt.MapClaims

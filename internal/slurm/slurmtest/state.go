@@ -11,10 +11,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 )
 
-// nodeCPUs is how many CPUs a node has. A job takes one of them on each of its nodes.
+// nodeCPUs is the number of CPUs per node. A job uses one of them on each of its nodes.
 const nodeCPUs = 2
 
-// maxNames is more than a cluster has.
+// maxNames is more than any cluster has.
 const maxNames = 1 << 17
 
 // node is slurmctld's record of a node.
@@ -45,11 +45,11 @@ type job struct {
 	runs       time.Duration
 	limit      time.Duration
 	start, end time.Time
-	array      int64 // the number of the array that it is of; 0 for none
-	tasks      []int // the tasks of the array that it stands for: all that have not started, or the one that it is
+	array      int64 // the number of its array; 0 for none
+	tasks      []int // the array tasks that it represents: all that have not started, or the one it is
 }
 
-// names are the job's number and, for each task of an array that it stands for, its place in that.
+// names returns the job's number, with the task index for each array task that it represents.
 func (j *job) names() []string {
 	number := strconv.FormatInt(j.id, 10)
 	if j.array == 0 {
@@ -62,7 +62,7 @@ func (j *job) names() []string {
 	return names
 }
 
-// holds tells whether the job has resources on its nodes.
+// holds reports whether the job has resources on its nodes.
 func (j *job) holds() bool {
 	return j.base == "RUNNING" || j.base == "SUSPENDED" || !j.completing.IsZero()
 }
@@ -76,7 +76,7 @@ type reservation struct {
 	flags      []string
 }
 
-// AddNodes adds nodes, as if their slurmds had registered. Those that are there already keep their records.
+// AddNodes adds nodes, as if their slurmds had registered. Existing nodes keep their records.
 func (s *Server) AddNodes(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *Server) AddNodes(names ...string) {
 	s.schedule()
 }
 
-// ForgetNode removes a node without asking, as a slurmctld does that crashed before it saved it.
+// ForgetNode removes a node unconditionally, like a slurmctld that crashed before it saved the node.
 func (s *Server) ForgetNode(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,17 +103,18 @@ func (s *Server) ForgetNode(name string) {
 	s.touchNodes()
 }
 
-// SetFlag sets or clears a flag of a node's state, as slurmctld does by itself: NOT_RESPONDING, for one.
+// SetFlag sets or clears a state flag of a node, as slurmctld does by itself, for example NOT_RESPONDING.
 func (s *Server) SetFlag(name, flag string, set bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if node, known := s.nodes[name]; known { // its record may have been removed
+	if node, known := s.nodes[name]; known { // its record may have been deleted
 		node.setFlag(flag, set)
 	}
 	s.touchNodes()
 }
 
-// StopNodes makes the slurmds of nodes end, as when their pods go: they no longer answer. Nodes without a record do not mind.
+// StopNodes stops the slurmds of nodes, as when their pods are deleted: they no longer answer. Nodes without a record
+// are ignored.
 func (s *Server) StopNodes(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,17 +126,17 @@ func (s *Server) StopNodes(names ...string) {
 	s.touchNodes()
 }
 
-// Heartbeat is the answer of all nodes to slurmctld's ping. It changes nothing, and moves the time of the last change.
+// Heartbeat simulates the answers of all nodes to slurmctld's ping. It only updates the time of the last change.
 func (s *Server) Heartbeat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.touchNodes()
 }
 
-// SuspendJob stops a job's processes, and leaves them where they are. Its CPUs are free for others.
+// SuspendJob suspends a job: its processes stay on its nodes, its CPUs are free.
 func (s *Server) SuspendJob(id int64) { s.setJob(id, "SUSPENDED") }
 
-// ResumeJob lets a suspended job go on.
+// ResumeJob resumes a suspended job.
 func (s *Server) ResumeJob(id int64) { s.setJob(id, "RUNNING") }
 
 func (s *Server) setJob(id int64, base string) {
@@ -160,13 +161,13 @@ func (n *node) setFlag(flag string, set bool) {
 
 func (n *node) has(flag string) bool { return slices.Contains(n.flags, flag) }
 
-// usage is what jobs have of a node.
+// usage is what jobs use of a node.
 type usage struct {
 	cpus       int
 	completing bool
 }
 
-// usages is what jobs have of all nodes.
+// usages returns what jobs use of all nodes.
 func (s *Server) usages() map[string]usage {
 	all := map[string]usage{}
 	for _, job := range s.jobs {
@@ -185,7 +186,7 @@ func (s *Server) usages() map[string]usage {
 	return all
 }
 
-// states is a node's state as Slurm prints it.
+// states returns a node's state as Slurm prints it.
 func (n *node) states(use usage) []string {
 	states := []string{"IDLE"}
 	switch {
@@ -202,7 +203,7 @@ func (n *node) states(use usage) []string {
 	return append(states, n.flags...)
 }
 
-// advance ends the jobs whose time has come and starts those that wait.
+// advance ends the jobs whose time is over and starts pending ones.
 func (s *Server) advance() {
 	now := s.clock()
 	for _, job := range s.jobs {
@@ -219,7 +220,7 @@ func (s *Server) advance() {
 	s.schedule()
 }
 
-// finish ends a job; what it started is cleaned up by the epilog.
+// finish ends a job; the epilog then cleans up.
 func (s *Server) finish(job *job, base string, at time.Time) {
 	job.base, job.end = base, at
 	if s.epilog > 0 {
@@ -235,7 +236,7 @@ func (s *Server) finish(job *job, base string, at time.Time) {
 	s.touchJobs()
 }
 
-// schedule starts pending jobs, the oldest first, on the first nodes that are free for them.
+// schedule starts pending jobs, oldest first, on the first free nodes.
 func (s *Server) schedule() {
 	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
 		for s.start(s.jobs[id]) {
@@ -243,7 +244,7 @@ func (s *Server) schedule() {
 	}
 }
 
-// start starts a job, or the next task of an array, if it waits and can start. It reports whether it did.
+// start starts a job, or the next task of an array, if it is pending and can start. It reports whether it did.
 func (s *Server) start(waiting *job) bool {
 	if waiting.base != "PENDING" {
 		return false
@@ -259,7 +260,8 @@ func (s *Server) start(waiting *job) bool {
 	return true
 }
 
-// split makes a job of the first task of an array, which is about to start. The last one keeps the array's own number.
+// split turns the first task of an array, which is about to start, into a job. The last task keeps the array's own
+// number.
 func (s *Server) split(waiting *job) *job {
 	if len(waiting.tasks) < 2 {
 		return waiting
@@ -271,7 +273,7 @@ func (s *Server) split(waiting *job) *job {
 	return &started
 }
 
-// freeFor lists the nodes that a job could start on now.
+// freeFor returns the nodes that a job could start on now.
 func (s *Server) freeFor(job *job) []string {
 	var free []string
 	uses := s.usages()
@@ -305,7 +307,7 @@ func (s *Server) submit(added *job, script string) int64 {
 	return added.id
 }
 
-// expand returns the records that an expression names, and whether there was none for some name.
+// expand returns the records that an expression names, and whether some are missing.
 func (s *Server) expand(expression string) (found []*node, missing bool) {
 	names, err := hostlist.Expand(expression, maxNames)
 	if err != nil || len(names) == 0 {
@@ -321,7 +323,7 @@ func (s *Server) expand(expression string) (found []*node, missing bool) {
 	return found, missing
 }
 
-// busy tells whether slurmctld thinks that jobs hold a node. It forgets those that are suspended.
+// busy reports whether slurmctld considers a node held by jobs. It ignores suspended ones.
 func (s *Server) busy(name string) bool {
 	for _, job := range s.jobs {
 		if job.holds() && job.base != "SUSPENDED" && slices.Contains(job.nodes, name) {
@@ -331,7 +333,7 @@ func (s *Server) busy(name string) bool {
 	return false
 }
 
-// sortedNodes lists the nodes: 26.05 by name, 24.11 in an order of its own.
+// sortedNodes returns the nodes: 26.05 by name, 24.11 in an order of its own.
 func (s *Server) sortedNodes() []*node {
 	return slices.SortedFunc(maps.Values(s.nodes), func(a, b *node) int {
 		if s.old() {

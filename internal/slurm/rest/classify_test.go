@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// connect makes a client that gives up early, and agrees on a version before anything goes wrong.
+// connect returns a client for the server, with options that change may adjust.
 func connect(t *testing.T, server *slurmtest.Server, change func(*rest.Options)) *rest.Client {
 	t.Helper()
 	options := rest.Options{
@@ -39,54 +39,54 @@ func connect(t *testing.T, server *slurmtest.Server, change func(*rest.Options))
 	return client
 }
 
-// oneNode is a complete answer with one drained node: the most dangerous one to get wrong.
+// oneNode is a complete answer with one drained node: the most dangerous one to misread.
 const oneNode = `{"nodes":[{"name":"node-0","state":["IDLE","DRAIN"],"alloc_cpus":0,"alloc_memory":0}],` +
 	`"last_update":{"set":true,"infinite":false,"number":1},"errors":[]}`
 
-// oddAnswers are all the ways in which an answer can be other than right, and what they mean. None means drained or gone.
+// oddAnswers are malformed and unexpected answers and their kinds. None means drained or gone.
 var oddAnswers = map[string]struct {
 	respond slurmtest.Responder
 	want    slurm.Kind
 }{
-	"200 with errors and nodes":    {slurmtest.Answer(200, strings.Replace(oneNode, `[]}`, `[{"error_number":0,"error":"No error"}]}`, 1)), slurm.Rejected},
-	"200 with errors only":         {slurmtest.Answer(200, `{"errors":[{"error_number":0,"error":"No error","description":"Failure to query node"}]}`), slurm.Rejected},
-	"200 with a numbered error":    {slurmtest.Answer(200, `{"errors":[{"error_number":2018,"error":"Invalid node name specified"}]}`), slurm.Rejected},
-	"200 without a body":           {slurmtest.Answer(200, ""), slurm.Malformed},
-	"200 with null":                {slurmtest.Answer(200, "null"), slurm.Malformed},
-	"200 with an empty object":     {slurmtest.Answer(200, "{}"), slurm.Malformed},
-	"200 without a list":           {slurmtest.Answer(200, `{"errors":[],"last_update":{"set":true,"number":1}}`), slurm.Malformed},
-	"200 with null for the list":   {slurmtest.Answer(200, `{"nodes":null,"jobs":null,"errors":[],"last_update":{"set":true,"number":1}}`), slurm.Malformed},
-	"200 without a time":           {slurmtest.Answer(200, `{"nodes":[],"jobs":[],"errors":[]}`), slurm.Malformed},
-	"200 that is cut off":          {slurmtest.Answer(200, oneNode[:len(oneNode)-1]), slurm.Malformed},
-	"200 with something after it":  {slurmtest.Answer(200, oneNode+"{}"), slurm.Malformed},
-	"200 with two lists":           {slurmtest.Answer(200, `{"nodes":[],"jobs":[],`+oneNode[1:len(oneNode)-1]+`,"jobs":[]}`), slurm.Malformed},
-	"200 with garbage":             {slurmtest.Answer(200, "\x00\xff<html>"), slurm.Malformed},
-	"200 with wrong types":         {slurmtest.Answer(200, `{"nodes":[{"name":1}],"jobs":[{"job_id":"x"}],"errors":[]}`), slurm.Malformed},
-	"200 with a record too little": {slurmtest.Answer(200, `{"nodes":[{"name":"node-0","state":["IDLE","DRAIN"]}],"jobs":[{"job_id":1}],"errors":[],"last_update":1}`), slurm.Malformed},
-	"204":                          {slurmtest.Answer(204, ""), slurm.Malformed},
-	"304 that nobody asked for":    {slurmtest.Answer(304, ""), slurm.Malformed},
-	"a redirect":                   {slurmtest.Answer(302, ""), slurm.Malformed},
-	"400":                          {slurmtest.Answer(400, "Unable to parse query."), slurm.Rejected},
-	"401":                          {slurmtest.Answer(401, ""), slurm.Unauthorized},
-	"403":                          {slurmtest.Answer(403, ""), slurm.Unauthorized},
-	"404 of another server":        {slurmtest.Answer(404, "not here"), slurm.Unsupported},
-	"404 with a numbered error":    {slurmtest.Answer(404, `{"errors":[{"error_number":2017}]}`), slurm.Rejected},
-	"422":                          {slurmtest.Answer(422, `{"errors":[{"error_number":2018}]}`), slurm.Rejected},
-	"429":                          {slurmtest.Answer(429, ""), slurm.Failed},
-	"500 without a reason":         {slurmtest.Answer(500, ""), slurm.Failed},
-	"500 with nodes":               {slurmtest.Answer(500, oneNode), slurm.Failed},
-	"502 of slurmrestd":            {slurmtest.Answer(502, `{"jobs":[],"last_update":{"set":true,"number":0},"errors":[{"error_number":1800}]}`), slurm.ControllerDown},
-	"502 of a proxy":               {slurmtest.Answer(502, "<html>bad gateway</html>"), slurm.Failed},
-	"503":                          {slurmtest.Answer(503, ""), slurm.Failed},
-	"511":                          {slurmtest.Answer(511, `{"errors":[{"error_number":1007}]}`), slurm.Unauthorized},
-	"a broken connection":          {slurmtest.Reset, slurm.Unreachable},
-	"a connection broken half-way": {slurmtest.Truncated(oneNode[:100]), slurm.Malformed},
-	"an endless list":              {slurmtest.Endless, slurm.TooLarge},
-	"no answer":                    {slurmtest.Hang, slurm.Timeout},
-	"a slow drip":                  {slurmtest.Drip, slurm.Timeout},
+	"200 with errors and nodes":       {slurmtest.Answer(200, strings.Replace(oneNode, `[]}`, `[{"error_number":0,"error":"No error"}]}`, 1)), slurm.Rejected},
+	"200 with errors only":            {slurmtest.Answer(200, `{"errors":[{"error_number":0,"error":"No error","description":"Failure to query node"}]}`), slurm.Rejected},
+	"200 with a numbered error":       {slurmtest.Answer(200, `{"errors":[{"error_number":2018,"error":"Invalid node name specified"}]}`), slurm.Rejected},
+	"200 without a body":              {slurmtest.Answer(200, ""), slurm.Malformed},
+	"200 with null":                   {slurmtest.Answer(200, "null"), slurm.Malformed},
+	"200 with an empty object":        {slurmtest.Answer(200, "{}"), slurm.Malformed},
+	"200 without a list":              {slurmtest.Answer(200, `{"errors":[],"last_update":{"set":true,"number":1}}`), slurm.Malformed},
+	"200 with null for the list":      {slurmtest.Answer(200, `{"nodes":null,"jobs":null,"errors":[],"last_update":{"set":true,"number":1}}`), slurm.Malformed},
+	"200 without a time":              {slurmtest.Answer(200, `{"nodes":[],"jobs":[],"errors":[]}`), slurm.Malformed},
+	"200 that is cut off":             {slurmtest.Answer(200, oneNode[:len(oneNode)-1]), slurm.Malformed},
+	"200 with something after it":     {slurmtest.Answer(200, oneNode+"{}"), slurm.Malformed},
+	"200 with two lists":              {slurmtest.Answer(200, `{"nodes":[],"jobs":[],`+oneNode[1:len(oneNode)-1]+`,"jobs":[]}`), slurm.Malformed},
+	"200 with garbage":                {slurmtest.Answer(200, "\x00\xff<html>"), slurm.Malformed},
+	"200 with wrong types":            {slurmtest.Answer(200, `{"nodes":[{"name":1}],"jobs":[{"job_id":"x"}],"errors":[]}`), slurm.Malformed},
+	"200 with an incomplete record":   {slurmtest.Answer(200, `{"nodes":[{"name":"node-0","state":["IDLE","DRAIN"]}],"jobs":[{"job_id":1}],"errors":[],"last_update":1}`), slurm.Malformed},
+	"204":                             {slurmtest.Answer(204, ""), slurm.Malformed},
+	"304 to an unconditional request": {slurmtest.Answer(304, ""), slurm.Malformed},
+	"a redirect":                      {slurmtest.Answer(302, ""), slurm.Malformed},
+	"400":                             {slurmtest.Answer(400, "Unable to parse query."), slurm.Rejected},
+	"401":                             {slurmtest.Answer(401, ""), slurm.Unauthorized},
+	"403":                             {slurmtest.Answer(403, ""), slurm.Unauthorized},
+	"404 from another server":         {slurmtest.Answer(404, "not here"), slurm.Unsupported},
+	"404 with a numbered error":       {slurmtest.Answer(404, `{"errors":[{"error_number":2017}]}`), slurm.Rejected},
+	"422":                             {slurmtest.Answer(422, `{"errors":[{"error_number":2018}]}`), slurm.Rejected},
+	"429":                             {slurmtest.Answer(429, ""), slurm.Failed},
+	"500 without a reason":            {slurmtest.Answer(500, ""), slurm.Failed},
+	"500 with nodes":                  {slurmtest.Answer(500, oneNode), slurm.Failed},
+	"502 from slurmrestd":             {slurmtest.Answer(502, `{"jobs":[],"last_update":{"set":true,"number":0},"errors":[{"error_number":1800}]}`), slurm.ControllerDown},
+	"502 from a proxy":                {slurmtest.Answer(502, "<html>bad gateway</html>"), slurm.Failed},
+	"503":                             {slurmtest.Answer(503, ""), slurm.Failed},
+	"511":                             {slurmtest.Answer(511, `{"errors":[{"error_number":1007}]}`), slurm.Unauthorized},
+	"a broken connection":             {slurmtest.Reset, slurm.Unreachable},
+	"a connection broken half-way":    {slurmtest.Truncated(oneNode[:100]), slurm.Malformed},
+	"an endless list":                 {slurmtest.Endless, slurm.TooLarge},
+	"no answer":                       {slurmtest.Hang, slurm.Timeout},
+	"a slow drip":                     {slurmtest.Drip, slurm.Timeout},
 }
 
-// I9: each odd answer has a meaning, and none of them is drained or gone.
+// I9: each odd answer has a kind, and none of them means drained or gone.
 func TestOddAnswersAreNeverDrainedOrGone(t *testing.T) {
 	for name, test := range oddAnswers {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestOddAnswersAreNeverDrainedOrGone(t *testing.T) {
 				t.Errorf("a list came with the error: %+v", list)
 			}
 			node, err := client.Node(t.Context(), "node-0")
-			if name != "200 without a time" { // which a single node does not need
+			if name != "200 without a time" { // a single node has no time
 				check(t, "node", err, test.want)
 			}
 			if node.Drained() {
@@ -118,10 +118,10 @@ func TestOddAnswersAreNeverDrainedOrGone(t *testing.T) {
 	}
 }
 
-// check fails the test unless err is of the kind.
+// check fails the test unless err is of the wanted kind.
 func check(t *testing.T, call string, err error, want slurm.Kind) {
 	t.Helper()
-	// A client that was told that its version is not served asks for one again, and meets the fault there.
+	// After an Unsupported answer the client negotiates again, and gets the fault there.
 	if errors.Is(err, slurm.Unsupported) && want == slurm.Rejected {
 		return
 	}
@@ -129,15 +129,15 @@ func check(t *testing.T, call string, err error, want slurm.Kind) {
 		t.Errorf("%s: %v, want %q", call, err, want)
 	}
 	if errors.Is(err, slurm.NotFound) {
-		t.Errorf("%s: read as gone: %v", call, err)
+		t.Errorf("%s: classified as not found: %v", call, err)
 	}
 }
 
-// Whatever goes wrong with a conditional request, the answer is not "unchanged" unless slurmrestd said so.
+// Whatever goes wrong with a conditional request, the result is not "unchanged" unless slurmrestd said so.
 func TestOddAnswersAreNeverUnchanged(t *testing.T) {
 	for name, test := range oddAnswers {
-		if name == "304 that nobody asked for" {
-			continue // here it was
+		if name == "304 to an unconditional request" {
+			continue // here the request is conditional
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +166,7 @@ func TestChangesThatMayHaveTakenEffectSaySo(t *testing.T) {
 			if _, err := client.Ping(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			// Only what is refused as a whole, by somebody who knows, is certain not to have happened.
+			// Only a change that was refused as a whole, for a known reason, is certain not to have taken effect.
 			certain := map[slurm.Kind]bool{slurm.Unauthorized: true, slurm.Unsupported: true}[test.want]
 			server.Inject(slurmtest.Fault{Path: "nodes", Respond: test.respond})
 			err := client.UpdateNodes(t.Context(), []string{"node-0", "node-1"}, slurm.NodeUpdate{State: slurm.Drain})
@@ -181,15 +181,15 @@ func TestAgreesOnANewVersionWhenSlurmrestdWasReplaced(t *testing.T) {
 	server := slurmtest.New(t, slurmtest.Release2605)
 	client := connect(t, server, nil)
 	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.45" {
-		t.Fatalf("agreed on %+v: %v", client.Info(), err)
+		t.Fatalf("negotiated %+v: %v", client.Info(), err)
 	}
 	notServed := func(_ *slurmtest.Server, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
-	server.Inject(slurmtest.Fault{Times: 3, Respond: notServed}) // this call, and two attempts to agree
+	server.Inject(slurmtest.Fault{Times: 3, Respond: notServed}) // this call, and two attempts to negotiate
 	if _, err := client.Nodes(t.Context(), 0); !errors.Is(err, slurm.Unsupported) {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.43" {
-		t.Errorf("agreed on %+v: %v", client.Info(), err)
+		t.Errorf("negotiated %+v: %v", client.Info(), err)
 	}
 }
 
@@ -211,14 +211,14 @@ func TestAgreesOnANewVersionWhenSlurmrestdWasUpgraded(t *testing.T) {
 		options.Token = func(context.Context) (string, error) { return current.Token("slurm"), nil }
 	})
 	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.42" {
-		t.Fatalf("agreed on %+v: %v", client.Info(), err)
+		t.Fatalf("negotiated %+v: %v", client.Info(), err)
 	}
 	current = slurmtest.New(t, slurmtest.Release2605)
 	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.42" {
-		t.Errorf("the old version, which the new slurmrestd has too, is not used: %+v: %v", client.Info(), err)
+		t.Errorf("the old version, which the new slurmrestd still serves, is not used: %+v: %v", client.Info(), err)
 	}
 	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.45" || client.Info().Version.String() != slurmtest.Release2605 {
-		t.Errorf("agreed on %+v: %v", client.Info(), err)
+		t.Errorf("negotiated %+v: %v", client.Info(), err)
 	}
 }
 
@@ -271,7 +271,7 @@ func TestRefusesURLs(t *testing.T) {
 	}
 }
 
-// observer keeps what it is told.
+// observer records the observations.
 type observer struct{ seen []slurm.Observation }
 
 func (o *observer) ObserveRequest(observation slurm.Observation) {
@@ -290,7 +290,7 @@ func TestObservesRequests(t *testing.T) {
 	if _, err := client.Nodes(t.Context(), list.Cursor+10); err != nil {
 		t.Fatal(err)
 	}
-	_ = client.DeleteNodes(t.Context(), []string{"nobody"})
+	_ = client.DeleteNodes(t.Context(), []string{"missing"})
 	var got []string
 	for _, observation := range seen.seen {
 		got = append(got, observation.Call+" "+observation.Result)
