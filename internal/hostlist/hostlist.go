@@ -1,9 +1,9 @@
-// Package hostlist reads and writes Slurm's hostlist expressions, such as "gpu-[0-3,8],login".
+// Package hostlist parses and compresses Slurm's hostlist expressions, such as "gpu-[0-3,8],login".
 //
-// Slurm names the nodes of a job, a partition or a reservation by such expressions, and takes them wherever it takes the
-// name of a node. That is what makes a drain of thousands of nodes one small request. Both directions take time and
-// memory in proportion to the names: an expression is expanded one name after the other, and no further than the caller
-// allows; names are compressed by sorting them by what stands before and after their last number.
+// Slurm uses such expressions for the nodes of a job, a partition or a reservation, and accepts them wherever it
+// accepts a node name. So a drain of thousands of nodes is one small request. Both directions take time and memory
+// linear in the number of names: an expression is expanded one name at a time, up to a limit that the caller sets;
+// names are compressed by sorting them by the text before and after their last number.
 package hostlist
 
 import (
@@ -15,11 +15,10 @@ import (
 	"strings"
 )
 
-// maxDigits is how many digits a number may have: as many as always fit into 64 bits.
+// maxDigits is the maximum number of digits: as many as always fit into 64 bits.
 const maxDigits = 18
 
-// Expand returns the names that an expression stands for, in the order in which it gives them. It fails when there are
-// more than limit.
+// Expand returns the names of an expression, in its order. It fails if there are more than limit.
 func Expand(expression string, limit int) ([]string, error) {
 	var names []string
 	for name, err := range Names(expression) {
@@ -34,7 +33,7 @@ func Expand(expression string, limit int) ([]string, error) {
 	return names, nil
 }
 
-// Names yields the names that an expression stands for, one at a time. An error ends the sequence.
+// Names yields the names of an expression, one at a time. An error ends the sequence.
 func Names(expression string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for rest := expression; rest != ""; {
@@ -56,7 +55,7 @@ func Names(expression string) iter.Seq2[string, error] {
 	}
 }
 
-// cutElement cuts off the first element of a comma-separated list in which brackets protect their commas.
+// cutElement cuts off the first element of a comma-separated list; commas in brackets do not separate.
 func cutElement(list string) (element, rest string, err error) {
 	inside := false
 	for i := range len(list) {
@@ -93,13 +92,13 @@ type part struct {
 	ranges []numbers
 }
 
-// numbers is a range of numbers, written with at least width digits.
+// numbers is a range of numbers, padded to width digits.
 type numbers struct {
 	first, last uint64
 	width       int
 }
 
-// parseElement takes one element of a list apart.
+// parseElement parses one element of a list.
 func parseElement(element string) ([]part, error) {
 	var parts []part
 	for {
@@ -150,7 +149,7 @@ func parseNumber(digits string) (uint64, error) {
 	return strconv.ParseUint(digits, 10, 64)
 }
 
-// product yields all names that begin with prefix and go on with the parts. It returns false when yield did.
+// product yields all names that start with prefix and continue with the parts. It returns false if yield did.
 func product(prefix string, parts []part, yield func(string) bool) bool {
 	prefix += parts[0].text
 	if len(parts[0].ranges) == 0 {
@@ -174,7 +173,7 @@ func pad(number uint64, width int) string {
 	return digits
 }
 
-// shorten keeps errors readable when the input is not.
+// shorten keeps errors readable.
 func shorten(text string) string {
 	const enough = 64
 	if len(text) > enough {
@@ -183,8 +182,8 @@ func shorten(text string) string {
 	return text
 }
 
-// Compress returns a short expression for the names, each once. Only the last number of a name is compressed, which is
-// all that names with an ordinal need. Names with characters that have a meaning in an expression are refused.
+// Compress returns a short expression for the names, each once. Only the last number of a name is compressed, which
+// suffices for names with an ordinal. Names with characters that are special in an expression are rejected.
 func Compress(names []string) (string, error) {
 	split := make([]splitName, 0, len(names))
 	for _, name := range names {
@@ -214,7 +213,7 @@ func Compress(names []string) (string, error) {
 type splitName struct {
 	before, after string
 	number        uint64
-	width         int // digits of the number, 0 when the name has none
+	width         int // digits of the number, 0 if the name has none
 }
 
 func splitLastNumber(name string) splitName {
@@ -247,8 +246,8 @@ func (n splitName) compare(other splitName) int {
 	)
 }
 
-// fits tells whether two names may share a pair of brackets. Names of different width may not: "[08-10]" and "[8-10]" are
-// different names.
+// fits reports whether two names can share a pair of brackets. Names of different width cannot: "[08-10]" and "[8-10]"
+// are different names.
 func (n splitName) fits(first splitName) bool {
 	return n.width > 0 && n.width == first.width && n.before == first.before && n.after == first.after
 }

@@ -1,4 +1,4 @@
-// Package jwt signs and checks the tokens that Slurm's auth/jwt takes.
+// Package jwt signs and verifies tokens for Slurm's auth/jwt.
 package jwt
 
 import (
@@ -9,16 +9,16 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// MinKey is how many bytes a key must have at least; Slurm takes fewer, but a short key can be guessed.
+// MinKey is the minimum key size in bytes. Slurm accepts less, but a short key can be guessed.
 const MinKey = 16
 
-// claims are what Slurm reads: whom the token stands for, and since and until when.
+// claims are the claims that Slurm reads: the user, and the times of issue and expiry.
 type claims struct {
 	User string `json:"sun"`
 	jwt.RegisteredClaims
 }
 
-// A Token is a signed token and what is in it. Its text is a secret.
+// A Token is a signed token and its claims. Its text is a secret.
 type Token struct {
 	Text    string
 	User    string
@@ -26,7 +26,7 @@ type Token struct {
 	Expires time.Time
 }
 
-// Sign makes a token with an HS256 key. Its times are whole seconds.
+// Sign returns a token signed with an HS256 key. Its times are whole seconds.
 func Sign(key []byte, user string, now time.Time, lifetime time.Duration) (Token, error) {
 	if len(key) < MinKey {
 		return Token{}, fmt.Errorf("the HS256 key has %d bytes; use one of at least %d, better 32 random bytes", len(key), MinKey)
@@ -39,7 +39,7 @@ func Sign(key []byte, user string, now time.Time, lifetime time.Duration) (Token
 	return token, err
 }
 
-// Parse reads a token that was signed with the key, expired or not. Its errors never contain the token.
+// Parse parses a token that was signed with the key, even if it has expired. Its errors never contain the token.
 func Parse(key []byte, text string) (Token, error) {
 	var found claims
 	_, err := jwt.ParseWithClaims(text, &found, func(*jwt.Token) (any, error) { return key, nil },

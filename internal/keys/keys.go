@@ -1,7 +1,7 @@
-// Package keys makes the keys of clusters that are given none.
+// Package keys generates keys for clusters whose spec names none.
 //
-// A generated key is kept in a Secret that nobody owns: it outlives what it was made for, so that a Controller or an
-// Accounting that is made anew finds the key that its nodes and its clients have.
+// A generated key is stored in a Secret without ownerReferences: it survives deletion of its Controller or Accounting,
+// so that a re-created one finds the key that its nodes and clients use.
 package keys
 
 import (
@@ -21,18 +21,18 @@ const (
 	jwtKeySize   = 32 // as long as the hash of HS256
 )
 
-// Slurm is a Secret with a new key of auth/slurm, where reference says.
+// Slurm returns a Secret with a new key for auth/slurm at the reference.
 func Slurm(namespace string, reference slinkyv1beta1.SecretKeyReference) *corev1.Secret {
 	return secret(namespace, reference, slurmKeySize)
 }
 
-// JWT is a Secret with a new HS256 key of auth/jwt, where reference says.
+// JWT returns a Secret with a new HS256 key for auth/jwt at the reference.
 func JWT(namespace string, reference slinkyv1beta1.SecretKeyReference) *corev1.Secret {
 	return secret(namespace, reference, jwtKeySize)
 }
 
-// Lost says what to do about a key of auth/slurm that is gone while daemons run with it. Nobody makes another one: they would
-// refuse each other.
+// Lost returns what to do about a key of auth/slurm that was deleted while daemons use it. The operator generates no
+// new key: the daemons would reject each other.
 func Lost(reference slinkyv1beta1.SecretKeyReference) string {
 	return fmt.Sprintf("Secret %s was deleted, with the key by which the daemons believe each other; they go on, but nothing new can start: "+
 		"put the key back, which running pods still have, as docs/keys.md says", reference.Name)

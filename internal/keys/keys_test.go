@@ -28,7 +28,7 @@ func TestKeysAreRandomAndWhereTheyAreLookedFor(t *testing.T) {
 				t.Errorf("%s/%s has a key of %d bytes under %s", secret.Namespace, secret.Name, len(key), test.reference.Key)
 			}
 			if bytes.Equal(key, other.Data[test.reference.Key]) {
-				t.Error("the same key was made twice")
+				t.Error("the same key was generated twice")
 			}
 			if len(secret.OwnerReferences) > 0 {
 				t.Error("the key would be deleted together with its owner")

@@ -12,23 +12,23 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// A Gres is a generic resource of a node.
+// A Gres is a generic resource of a Slurm node.
 type Gres struct {
-	// Name is its type in GresTypes, such as gpu; Type, which may be empty, tells kinds of one Name apart.
+	// Name is its entry in GresTypes, such as gpu; Type is an optional subtype.
 	Name, Type string
 	Count      int64
 
 	vendor vendor
 }
 
-// gpu is the name of the one GRES of which Slurm wants to see device files.
+// gpu is the only GRES for which Slurm needs device files.
 const gpu = "gpu"
 
-// A vendor is who makes a GPU.
+// A vendor is a GPU manufacturer.
 type vendor struct {
-	domain string // of the extended resources
-	flag   string // of gres.conf, for the vendor's environment variable: CUDA_VISIBLE_DEVICES and the like
-	files  string // pattern of the device files, one for each GPU
+	domain string // prefix of its extended resources
+	flag   string // Flags value in gres.conf, for the vendor's environment variable such as CUDA_VISIBLE_DEVICES
+	files  string // pattern of the device files, one per GPU
 }
 
 var vendors = []vendor{
@@ -37,7 +37,7 @@ var vendors = []vendor{
 	{"gpu.intel.com/", "intel_gpu_env", "/dev/dri/renderD*"},
 }
 
-// vendorOf finds the maker of what an extended resource stands for.
+// vendorOf returns the vendor of an extended resource.
 func vendorOf(resource string) vendor {
 	for _, known := range vendors {
 		if strings.HasPrefix(resource, known.domain) {
@@ -47,18 +47,18 @@ func vendorOf(resource string) vendor {
 	return vendor{}
 }
 
-// gpus are the extended resources that stand for whole or shared GPUs.
+// gpus are the extended resources for whole or shared GPUs.
 var gpus = []string{"nvidia.com/gpu", "nvidia.com/gpu.shared", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"}
 
-// mig begins the names of slices of NVIDIA's GPUs; the profile follows, which becomes the type.
+// mig is the prefix of NVIDIA's GPU slices; the profile follows, which becomes the type.
 const mig = "nvidia.com/mig-"
 
-// standsFor is the GRES that a resource stands for: by the user's rules, else by the operator's own table.
-func standsFor(resource string, rules []slinkyv1beta1.GresRule) (name, kind string, found bool) {
+// gresFor returns the GRES for an extended resource: by the user's rules, otherwise by the operator's own table.
+func gresFor(resource string, rules []slinkyv1beta1.GresRule) (name, gresType string, found bool) {
 	for _, rule := range rules {
 		if rule.Resource == resource {
-			name, kind, _ = strings.Cut(rule.Gres, ":")
-			return name, kind, true
+			name, gresType, _ = strings.Cut(rule.Gres, ":")
+			return name, gresType, true
 		}
 	}
 	if profile, sliced := strings.CutPrefix(resource, mig); sliced {
@@ -67,22 +67,22 @@ func standsFor(resource string, rules []slinkyv1beta1.GresRule) (name, kind stri
 	return gpu, "", slices.Contains(gpus, resource)
 }
 
-// requested is the GRES that a container's devices stand for.
+// requested returns the GRES for a container's devices.
 func requested(given corev1.ResourceList, rules []slinkyv1beta1.GresRule) []Gres {
 	var requested []Gres
 	for _, resource := range slices.Sorted(maps.Keys(given)) {
-		name, kind, found := standsFor(string(resource), rules)
+		name, gresType, found := gresFor(string(resource), rules)
 		quantity := given[resource]
 		if !found || quantity.Sign() <= 0 {
 			continue
 		}
-		same := func(other Gres) bool { return other.Name == name && other.Type == kind }
+		same := func(other Gres) bool { return other.Name == name && other.Type == gresType }
 		if at := slices.IndexFunc(requested, same); at >= 0 {
 			requested[at].Count += quantity.Value()
-			requested[at].vendor = vendor{} // there are two
+			requested[at].vendor = vendor{} // there are several
 			continue
 		}
-		requested = append(requested, Gres{Name: name, Type: kind, Count: quantity.Value(), vendor: vendorOf(string(resource))})
+		requested = append(requested, Gres{Name: name, Type: gresType, Count: quantity.Value(), vendor: vendorOf(string(resource))})
 	}
 	return requested
 }
@@ -96,8 +96,8 @@ func renderGres(list []Gres) string {
 	return strings.Join(words, ",")
 }
 
-// parseGres reads what a user wrote: name[:type][:count], separated by commas. The devices of a GRES are those of the
-// container's resources of the same name, if these have one maker.
+// parseGres parses a user's list: name[:type][:count], separated by commas. The devices of a GRES are those of the
+// container's resources with the same name, if they have a single vendor.
 func parseGres(list string, devices []Gres) []Gres {
 	var parsed []Gres
 	for word := range strings.SplitSeq(list, ",") {
@@ -121,7 +121,7 @@ func parseGres(list string, devices []Gres) []Gres {
 	return parsed
 }
 
-// GresTypes are the names of the node's generic resources, for slurm.conf.
+// GresTypes returns the names of the node's generic resources, for slurm.conf.
 func (n Node) GresTypes() []string {
 	var names []string
 	for _, gres := range n.Gres {
@@ -132,20 +132,20 @@ func (n Node) GresTypes() []string {
 	return names
 }
 
-// HasDevices tells whether the node needs a gres.conf that draws in GresConf.
+// HasDevices reports whether the node needs a gres.conf that includes GresConf.
 func (n Node) HasDevices() bool { return len(n.devices()) > 0 }
 
-// maxDevices is far beyond the GPUs of any machine; a larger number is a mistake that is Slurm's to find.
+// maxDevices is far more than any host has; a larger number is a mistake that Slurm reports.
 const maxDevices = 1024
 
-// devices are the GRES that need device files.
+// devices returns the GRES that need device files.
 func (n Node) devices() []Gres {
 	return slices.DeleteFunc(slices.Clone(n.Gres), func(gres Gres) bool { return gres.Name != gpu || gres.Count < 1 || gres.Count > maxDevices })
 }
 
-// GresConf is the part of gres.conf about the node's devices, which DeviceScript finds in a directory. Slurm counts devices
-// by their place in it and gives the places, not the numbers in the names, to jobs: in a container that sees only its own
-// GPUs these are the numbers that CUDA and the like understand.
+// GresConf returns the part of gres.conf about the node's devices, which DeviceScript links in a directory. Slurm
+// numbers devices by their position in it and passes the positions, not the numbers in the file names, to jobs: in a
+// container that sees only its own GPUs, these are the numbers that CUDA and the like expect.
 func (n Node) GresConf(directory string) string {
 	var conf strings.Builder
 	first := int64(0)
@@ -164,9 +164,9 @@ func (n Node) GresConf(directory string) string {
 	return conf.String()
 }
 
-// DeviceScript is what a shell has to do before slurmd starts: give the node's devices names, in a directory, that do not
-// depend on which of the machine's devices the pod got. Where there are not as many files as GPUs, as with shares and
-// slices of them, the names stand for none: they serve to count.
+// DeviceScript returns a shell script to run before slurmd starts: it links the node's devices in a directory under
+// names that do not depend on which of the host's devices the pod got. If the number of files differs from that of
+// GPUs, as with shared or sliced GPUs, the names link to /dev/null and only serve for counting.
 func (n Node) DeviceScript(directory string) string {
 	if !n.HasDevices() {
 		return ""

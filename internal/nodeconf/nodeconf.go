@@ -1,12 +1,11 @@
-// Package nodeconf makes the parameters that the slurmds of a NodeSet register their nodes with.
+// Package nodeconf generates the parameters with which the slurmds of a NodeSet register their nodes.
 //
-// A dynamic node is described by its own slurmd: CPUs and memory are the limits of slurmd's container, GRES are the devices
-// that it requests, and the NodeSet's name is a feature by which slurm.conf finds the nodes of the set. What the user
-// writes into extraConf is laid over that, key by key, and wins; only the feature stays, or the node would belong to no
-// partition.
+// A dynamic node is described by its own slurmd: CPUs and memory are the limits of slurmd's container, GRES are the
+// devices that it requests, and the NodeSet's name is a feature by which slurm.conf selects the nodes of the set. The
+// user's extraConf overrides these values key by key; only the feature stays, or the node would be in no partition.
 //
-// GRES need more than the node's own word: slurm.conf names their types, and a GPU counts only with a device file.
-// Node.Gres says what a node has, however it came to it, and Node.GresConf and Node.DeviceScript make it true in a pod.
+// GRES need more than the registration: slurm.conf names their types, and a GPU counts only with a device file.
+// Node.Gres is what a node has, from whichever source; Node.GresConf and Node.DeviceScript set it up in a pod.
 package nodeconf
 
 import (
@@ -23,17 +22,17 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// Container is the name of the container that slurmd runs in.
+// Container is the name of slurmd's container.
 const Container = "slurmd"
 
-// A Node is what the nodes of a NodeSet register as.
+// A Node holds the registration parameters of a NodeSet's nodes.
 type Node struct {
 	pairs []slurmconf.Pair
 	// Gres are the generic resources of a node.
 	Gres []Gres
 }
 
-// Of is what the nodes of a NodeSet register as. Its error is an *invalid.Field.
+// Of returns the registration parameters of a NodeSet's nodes. Its error is an *invalid.Field.
 func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
 	bare := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: Container}}}}
 	merged, err := podtemplate.Merge(bare, nodeSet.Spec.Template, podtemplate.Part{Container: Container, Fragment: nodeSet.Spec.Slurmd})
@@ -50,10 +49,10 @@ func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
 	}
 	given := granted(merged.Spec.Containers[at].Resources)
 	devices := requested(given, nodeSet.Spec.Gres)
-	return lay(extra, parameters(nodeSet.Name, given, devices), devices)
+	return overlay(extra, parameters(nodeSet.Name, given, devices), devices)
 }
 
-// granted is what a container can count on of each resource: its limit, else its request.
+// granted returns a container's guaranteed amount of each resource: its limit, otherwise its request.
 func granted(resources corev1.ResourceRequirements) corev1.ResourceList {
 	granted := corev1.ResourceList{}
 	maps.Copy(granted, resources.Requests)
@@ -61,7 +60,7 @@ func granted(resources corev1.ResourceRequirements) corev1.ResourceList {
 	return granted
 }
 
-// parameters are what the operator says of a node. What the container has no limit for, slurmd finds out by itself.
+// parameters returns the operator's parameters of a node. slurmd detects what the container does not limit.
 func parameters(feature string, given corev1.ResourceList, gres []Gres) []slurmconf.Pair {
 	pairs := []slurmconf.Pair{{Key: features, Value: feature}}
 	if cpu, ok := given[corev1.ResourceCPU]; ok && cpu.Sign() > 0 {
@@ -81,17 +80,16 @@ const (
 	gresKey  = "Gres"
 )
 
-// identity are the parameters that say which node it is. They follow from the pod.
+// identity are the parameters that identify the node. The pod determines them.
 var identity = []string{"NodeName", "NodeHostname", "NodeAddr", "Port"}
 
-// aliases are other names of parameters, in lower case.
+// aliases maps alternative parameter names, in lower case.
 var aliases = map[string]string{"feature": "features", "procs": "cpus"}
 
-// layout are the parameters, in lower case, from which Slurm computes the CPUs, and with which a number of ours could
-// disagree.
+// layout are the parameters, in lower case, from which Slurm computes the CPUs, and with which our CPUs could conflict.
 var layout = []string{"boards", "sockets", "socketsperboard", "corespersocket", "threadspercore"}
 
-// canonical is the one name of a parameter.
+// canonical returns the canonical name of a parameter.
 func canonical(key string) string {
 	key = strings.ToLower(key)
 	if name, ok := aliases[key]; ok {
@@ -100,8 +98,8 @@ func canonical(key string) string {
 	return key
 }
 
-// lay lays the user's parameters over the operator's.
-func lay(extra, own []slurmconf.Pair, devices []Gres) (Node, error) {
+// overlay applies the user's parameters on top of the operator's.
+func overlay(extra, own []slurmconf.Pair, devices []Gres) (Node, error) {
 	node := Node{pairs: own, Gres: devices}
 	if slices.ContainsFunc(extra, func(pair slurmconf.Pair) bool { return slices.Contains(layout, canonical(pair.Key)) }) {
 		node.pairs = slices.DeleteFunc(node.pairs, func(pair slurmconf.Pair) bool { return canonical(pair.Key) == "cpus" })
@@ -123,7 +121,7 @@ func lay(extra, own []slurmconf.Pair, devices []Gres) (Node, error) {
 	return node, nil
 }
 
-// put sets a parameter in its place, or at the end when it is new.
+// put sets a parameter in place, or appends it if it is new.
 func (n *Node) put(pair slurmconf.Pair) {
 	at := slices.IndexFunc(n.pairs, func(other slurmconf.Pair) bool { return canonical(other.Key) == canonical(pair.Key) })
 	if at < 0 {
@@ -144,5 +142,5 @@ func join(own, list string) string {
 	return strings.Join(joined, ",")
 }
 
-// Conf is the value of slurmd's option --conf.
+// Conf returns the value of slurmd's option --conf.
 func (n Node) Conf() string { return slurmconf.RenderNode(n.pairs) }

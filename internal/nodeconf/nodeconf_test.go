@@ -26,36 +26,36 @@ func TestConf(t *testing.T) {
 		rules             []slinkyv1beta1.GresRule
 		want              string
 	}{
-		"is the feature alone when the container has no limits": {want: "Features=ns"},
-		"takes CPUs and memory from the limits": {
+		"has only the feature without limits": {want: "Features=ns"},
+		"uses the limits of CPUs and memory": {
 			slurmd: `{"resources":{"limits":{"cpu":"4","memory":"8Gi"},"requests":{"cpu":"2","memory":"1Gi"}}}`,
 			want:   "Features=ns CPUs=4 RealMemory=8192",
 		},
-		"takes them from the requests where there is no limit": {
+		"uses the requests if there is no limit": {
 			slurmd: `{"resources":{"limits":{"memory":"8Gi"},"requests":{"cpu":"2"}}}`, want: "Features=ns CPUs=2 RealMemory=8192",
 		},
-		"rounds down what Slurm cannot give in part": {
+		"rounds down fractions": {
 			slurmd: `{"resources":{"limits":{"cpu":"2900m","memory":"1500000k"}}}`, want: "Features=ns CPUs=2 RealMemory=1430",
 		},
 		"leaves at least one CPU": {slurmd: `{"resources":{"limits":{"cpu":"100m"}}}`, want: "Features=ns CPUs=1"},
-		"lets the user win, whatever the case": {
+		"is overridden by the user, ignoring case": {
 			slurmd: `{"resources":{"limits":{"cpu":"4","memory":"8Gi"}}}`, extraConf: "realmemory=7000 CPUS=3\nWeight=5", want: "Features=ns CPUS=3 realmemory=7000 Weight=5",
 		},
-		"lets the last of two lines win":              {extraConf: "Weight=5\nweight=6", want: "Features=ns weight=6"},
-		"knows older names":                           {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`, extraConf: "Procs=2 Feature=a", want: "Features=ns,a Procs=2"},
-		"keeps its own feature and adds the user's":   {extraConf: "Features=a,ns,b", want: "Features=ns,a,b"},
-		"leaves CPUs to the user who gives a layout":  {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`, extraConf: "Sockets=2 CoresPerSocket=1", want: "Features=ns Sockets=2 CoresPerSocket=1"},
-		"reads line breaks, comments and quotes":      {extraConf: "Weight=5 # heavy\n\nReason=\"not yet\"\n", want: `Features=ns Weight=5 Reason="not yet"`},
-		"counts the GPUs of NVIDIA":                   {slurmd: devices("nvidia.com/gpu", "8"), want: "Features=ns Gres=gpu:8"},
-		"counts the GPUs of AMD":                      {slurmd: devices("amd.com/gpu", "4"), want: "Features=ns Gres=gpu:4"},
-		"counts the GPUs of Intel":                    {slurmd: devices("gpu.intel.com/xe", "2"), want: "Features=ns Gres=gpu:2"},
-		"makes the profile of a slice its type":       {slurmd: devices("nvidia.com/mig-1g.10gb", "1"), want: "Features=ns Gres=gpu:1g.10gb:1"},
-		"ignores what it does not know":               {slurmd: devices("example.com/fpga", "1"), want: "Features=ns"},
-		"lets the user's Gres win":                    {slurmd: devices("nvidia.com/gpu", "8"), extraConf: "gres=gpu:h100:8", want: "Features=ns gres=gpu:h100:8"},
-		"counts what a rule names":                    {slurmd: devices("example.com/fpga", "2"), rules: rule("example.com/fpga", "fpga"), want: "Features=ns Gres=fpga:2"},
-		"lets a rule win over the operator's table":   {slurmd: devices("nvidia.com/gpu", "8"), rules: rule("nvidia.com/gpu", "gpu:h100"), want: "Features=ns Gres=gpu:h100:8"},
-		"leaves out devices of which there are none":  {slurmd: devices("nvidia.com/gpu", "0"), want: "Features=ns"},
-		"adds up two resources that become one thing": {slurmd: `{"resources":{"limits":{"nvidia.com/gpu":"1","amd.com/gpu":"2"}}}`, want: "Features=ns Gres=gpu:3"},
+		"uses the last of two lines":                {extraConf: "Weight=5\nweight=6", want: "Features=ns weight=6"},
+		"accepts older names":                       {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`, extraConf: "Procs=2 Feature=a", want: "Features=ns,a Procs=2"},
+		"keeps its own feature and adds the user's": {extraConf: "Features=a,ns,b", want: "Features=ns,a,b"},
+		"omits CPUs if the user sets a layout":      {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`, extraConf: "Sockets=2 CoresPerSocket=1", want: "Features=ns Sockets=2 CoresPerSocket=1"},
+		"reads line breaks, comments and quotes":    {extraConf: "Weight=5 # heavy\n\nReason=\"not yet\"\n", want: `Features=ns Weight=5 Reason="not yet"`},
+		"counts NVIDIA GPUs":                        {slurmd: devices("nvidia.com/gpu", "8"), want: "Features=ns Gres=gpu:8"},
+		"counts AMD GPUs":                           {slurmd: devices("amd.com/gpu", "4"), want: "Features=ns Gres=gpu:4"},
+		"counts Intel GPUs":                         {slurmd: devices("gpu.intel.com/xe", "2"), want: "Features=ns Gres=gpu:2"},
+		"uses the profile of a slice as its type":   {slurmd: devices("nvidia.com/mig-1g.10gb", "1"), want: "Features=ns Gres=gpu:1g.10gb:1"},
+		"ignores unknown resources":                 {slurmd: devices("example.com/fpga", "1"), want: "Features=ns"},
+		"is overridden by the user's Gres":          {slurmd: devices("nvidia.com/gpu", "8"), extraConf: "gres=gpu:h100:8", want: "Features=ns gres=gpu:h100:8"},
+		"counts resources with a rule":              {slurmd: devices("example.com/fpga", "2"), rules: rule("example.com/fpga", "fpga"), want: "Features=ns Gres=fpga:2"},
+		"prefers a rule to the operator's table":    {slurmd: devices("nvidia.com/gpu", "8"), rules: rule("nvidia.com/gpu", "gpu:h100"), want: "Features=ns Gres=gpu:h100:8"},
+		"omits devices with count 0":                {slurmd: devices("nvidia.com/gpu", "0"), want: "Features=ns"},
+		"adds up two resources of the same GRES":    {slurmd: `{"resources":{"limits":{"nvidia.com/gpu":"1","amd.com/gpu":"2"}}}`, want: "Features=ns Gres=gpu:3"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -90,20 +90,20 @@ func TestGresConf(t *testing.T) {
 		want              string
 	}{
 		"is empty without GPUs":             {slurmd: devices("cpu", "4")},
-		"needs none for what has no device": {slurmd: devices("example.com/fpga", "2"), rules: rule("example.com/fpga", "fpga"), types: []string{"fpga"}},
+		"is empty for GRES without devices": {slurmd: devices("example.com/fpga", "2"), rules: rule("example.com/fpga", "fpga"), types: []string{"fpga"}},
 		"names a file for each GPU": {
 			slurmd: devices("nvidia.com/gpu", "8"), types: []string{"gpu"}, want: "Name=gpu File=/d/gpu[0-7] Flags=nvidia_gpu_env\n",
 		},
-		"sets the variables of the maker alone": {slurmd: devices("amd.com/gpu", "1"), types: []string{"gpu"}, want: "Name=gpu File=/d/gpu[0-0] Flags=amd_gpu_env\n"},
+		"sets only the vendor's variables": {slurmd: devices("amd.com/gpu", "1"), types: []string{"gpu"}, want: "Name=gpu File=/d/gpu[0-0] Flags=amd_gpu_env\n"},
 		"follows the user's Gres": {
 			slurmd: devices("nvidia.com/gpu", "2"), extraConf: "Gres=gpu:h100:2(S:0),craynetwork:4", types: []string{"gpu", "craynetwork"},
 			want: "Name=gpu Type=h100 File=/d/gpu[0-1] Flags=nvidia_gpu_env\n",
 		},
-		"tells types apart": {
+		"has a line per type": {
 			slurmd: `{"resources":{"limits":{"nvidia.com/mig-1g.10gb":"2","nvidia.com/mig-2g.20gb":"1"}}}`, types: []string{"gpu"},
 			want: "Name=gpu Type=1g.10gb File=/d/gpu[0-1] Flags=nvidia_gpu_env\nName=gpu Type=2g.20gb File=/d/gpu[2-2] Flags=nvidia_gpu_env\n",
 		},
-		"has no files for a number that is a mistake": {extraConf: "Gres=gpu:1000000", types: []string{"gpu"}},
+		"has no files for an implausible count": {extraConf: "Gres=gpu:1000000", types: []string{"gpu"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestGresConf(t *testing.T) {
 	}
 }
 
-// FuzzConf holds that whatever the user writes stays within its own parameters, and wins.
+// FuzzConf checks that the user's text only affects its own parameters, and overrides the operator's.
 func FuzzConf(f *testing.F) {
 	for _, seed := range []string{"Weight=1", "Features=a,b", `Reason="a b" CPUs=1`, "Gres=gpu:4,nic:1(S:0)", "a=\\\"x y\\\"", "# c\nx=1", "x=a\\\ny=b", "Feature=", `x=""`, `x=a"b`} {
 		f.Add(seed)
@@ -136,7 +136,7 @@ func FuzzConf(f *testing.F) {
 		}
 		extra, err := slurmconf.ParseNode(extraConf)
 		if err != nil {
-			t.Fatalf("what was taken is refused: %v", err)
+			t.Fatalf("accepted text is rejected: %v", err)
 		}
 		want := map[string]string{}
 		for _, pair := range extra {
@@ -160,7 +160,7 @@ func FuzzConf(f *testing.F) {
 	})
 }
 
-// read takes a line apart as Slurm does on a command line: no comments, no backslashes.
+// read parses a line as Slurm does on a command line: no comments, no backslashes.
 func read(t *testing.T, conf string) map[string]string {
 	t.Helper()
 	pairs, err := slurmconf.ParseNode(strings.NewReplacer(`\`, `\\`, `#`, `\#`).Replace(conf))

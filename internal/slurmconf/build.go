@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// Where daemons find their files. Pods mount volumes there.
+// The paths of the daemons' files. Pods mount volumes there.
 const (
 	// Directory holds configuration files, scripts and keys.
 	Directory = "/etc/slurm"
 	// StateSaveLocation is where slurmctld saves its state.
 	StateSaveLocation = "/var/spool/slurmctld"
-	// SlurmdSpoolDir is where slurmd keeps its state and the scripts of jobs, unless somebody sets it.
+	// SlurmdSpoolDir is the default directory for slurmd's state and job scripts.
 	SlurmdSpoolDir = "/var/spool/slurmd"
-	// SlurmctldPidFile, SlurmdPidFile and SlurmdbdPidFile hold the numbers of processes.
+	// SlurmctldPidFile, SlurmdPidFile and SlurmdbdPidFile are the PID files.
 	SlurmctldPidFile = "/run/slurmctld/slurmctld.pid"
 	SlurmdPidFile    = "/run/slurm/slurmd.pid"
 	SlurmdbdPidFile  = "/run/slurmdbd/slurmdbd.pid"
@@ -27,54 +27,54 @@ const (
 	JWKSFile   = Directory + "/jwks.json"
 )
 
-// SlurmdPort is where slurmd listens.
+// SlurmdPort is the port that slurmd listens on.
 const SlurmdPort = 6818
 
-// A Cluster is everything that slurm.conf is made from.
+// A Cluster holds everything that slurm.conf is generated from.
 type Cluster struct {
 	// Name is the ClusterName.
 	Name string
 	// Hosts are the slurmctlds, the primary first.
 	Hosts []Host
-	// Port is where slurmctld listens.
+	// Port is the port that slurmctld listens on.
 	Port int
 	// SlurmUser is the user that slurmctld runs as.
 	SlurmUser string
-	// Accounting is where slurmdbd listens; nil without accounting.
+	// Accounting is the address of slurmdbd; nil without accounting.
 	Accounting *Endpoint
-	// JWKS says that there is a set of further keys for auth/jwt.
+	// JWKS adds a set of further keys for auth/jwt.
 	JWKS bool
-	// JWTKeyDigest is the KeyDigest of the key that signs tokens; empty leaves it out.
+	// JWTKeyDigest is the KeyDigest of the key that signs tokens; omitted if empty.
 	JWTKeyDigest string
-	// Metrics turns on slurmctld's own metrics, which Slurm has since 25.11.
+	// Metrics enables slurmctld's own metrics, available since Slurm 25.11.
 	Metrics bool
-	// MaxNodeCount limits how many nodes may register: see the function of that name.
+	// MaxNodeCount limits the number of registered nodes: see the function of that name.
 	MaxNodeCount int
-	// NodeSets are the sets of nodes that register by themselves, in any order.
+	// NodeSets are the sets of dynamic nodes, in any order.
 	NodeSets []NodeSet
-	// GresTypes are generic resources besides those of the NodeSets.
+	// GresTypes are GRES types besides those of the NodeSets.
 	GresTypes []string
-	// Contain makes a step of each job that takes in processes from outside of it, such as sessions of sshd.
+	// Contain adds an extern step to each job that adopts external processes, such as sshd sessions.
 	Contain bool
-	// Prolog, Epilog, PrologSlurmctld and EpilogSlurmctld are names of scripts in Directory, in the order in which they
-	// run. Without any, the administrator may set the key.
+	// Prolog, Epilog, PrologSlurmctld and EpilogSlurmctld are names of scripts in Directory, in the order of execution.
+	// If there are none, the administrator may set the key.
 	Prolog, Epilog, PrologSlurmctld, EpilogSlurmctld []string
-	// ExtraConf is what the administrator adds.
+	// ExtraConf holds the administrator's additions.
 	ExtraConf string
 }
 
-// A Host is a slurmctld: its host name and, if that is not enough to find it, its address.
+// A Host is a slurmctld: its host name and, if the name does not resolve, its address.
 type Host struct {
 	Name, Address string
 }
 
-// An Endpoint is where a daemon listens.
+// An Endpoint is the address of a daemon.
 type Endpoint struct {
 	Host string
 	Port int
 }
 
-// Build makes slurm.conf. Its error joins everything that somebody has to change, most of it as an *Error about a line of
+// Build generates slurm.conf. Its error joins everything that has to be changed, mostly as an *Error about a line of
 // ExtraConf.
 func Build(cluster Cluster) (Document, error) {
 	if err := cluster.check(); err != nil {
@@ -106,7 +106,7 @@ func Build(cluster Cluster) (Document, error) {
 	return inSections(document), errors.Join(err, checkRecords(document))
 }
 
-// owned are the parameters that nobody else may set, in the order of a hand-written file.
+// owned returns the parameters that only the operator may set, in the order of a hand-written file.
 func (c Cluster) owned() Document {
 	var d Document
 	d.Set("ClusterName", c.Name)
@@ -137,7 +137,7 @@ func (c Cluster) owned() Document {
 	return d
 }
 
-// setAuthentication sets what all daemons must agree upon.
+// setAuthentication sets the parameters that all daemons must agree on.
 func setAuthentication(d *Document, jwks bool) {
 	parameters := "jwt_key=" + JWTKeyFile
 	if jwks {
@@ -166,30 +166,30 @@ func (c Cluster) lists(m *merger) {
 	}
 }
 
-// defaults sets what holds until the administrator says otherwise.
+// defaults sets the values that the administrator may override.
 func (c Cluster) defaults(d *Document) {
-	// Neither needs a cgroup tree of its own, so that slurmd runs in an ordinary pod.
+	// Neither needs its own cgroup tree, so that slurmd runs in an ordinary pod.
 	d.Set("ProctrackType", "proctrack/linuxproc")
 	d.Set("JobAcctGatherType", "jobacct_gather/linux")
 	d.Set("SelectType", "select/cons_tres")
-	// A node that was down for whatever reason is of use again when its slurmd registers.
+	// A node that was down for any reason returns to service when its slurmd registers.
 	d.Set("ReturnToService", "2")
 	d.Set("SlurmdSpoolDir", SlurmdSpoolDir)
-	// A backup takes over after this time; Slurm's own two minutes are long for a pod that was replaced.
+	// A backup takes over after this time; Slurm's default of two minutes is long for a pod that was replaced.
 	d.Set("SlurmctldTimeout", "30")
-	// Running jobs are lost when it is over, so it stays as long as Slurm's own.
+	// Running jobs are lost after this time, so it is Slurm's default.
 	d.Set("SlurmdTimeout", "300")
 }
 
-// A script is one of the four kinds of scripts around a job.
+// A script is one of the four types of job scripts.
 type script struct {
 	key, field string
-	directory  string // written before the names
+	directory  string // prefix of the names
 	names      []string
 }
 
-// scripts lists the kinds. Slurm sends prologs and epilogs with a relative name to every slurmd along with the
-// configuration. It takes those of slurmctld relative to the working directory, and does not start when they are missing.
+// scripts returns the types. Slurm sends prologs and epilogs with a relative name to every slurmd with the
+// configuration. Those of slurmctld are relative to its working directory, and it does not start if they are missing.
 func (c Cluster) scripts() []script {
 	return []script{
 		{"Prolog", "prologScriptRefs", "", c.Prolog},
@@ -199,35 +199,35 @@ func (c Cluster) scripts() []script {
 	}
 }
 
-// check refuses values that would not arrive in slurmctld as they are.
+// check rejects values that slurmctld would not read back unchanged.
 func (c Cluster) check() error {
 	var faults []error
-	need := func(what, name string) {
+	checkName := func(what, name string) {
 		if !isName(name) {
 			faults = append(faults, fmt.Errorf("%s %q must consist of %s; change it", what, name, nameCharacters))
 		}
 	}
-	need("the cluster name", c.Name)
-	need("the Slurm user", c.SlurmUser)
+	checkName("the cluster name", c.Name)
+	checkName("the Slurm user", c.SlurmUser)
 	if len(c.Hosts) == 0 {
 		faults = append(faults, errors.New("a cluster needs at least one slurmctld; name its host"))
 	}
 	for _, host := range c.Hosts {
-		need("the slurmctld host", host.Name)
+		checkName("the slurmctld host", host.Name)
 		if host.Address != "" {
-			need("the slurmctld address", host.Address)
+			checkName("the slurmctld address", host.Address)
 		}
 	}
 	if c.Accounting != nil {
-		need("the slurmdbd host", c.Accounting.Host)
+		checkName("the slurmdbd host", c.Accounting.Host)
 	}
 	for _, script := range c.scripts() {
 		for _, name := range script.names {
-			need("the "+script.key+" script", name)
+			checkName("the "+script.key+" script", name)
 		}
 	}
 	for _, gres := range c.GresTypes {
-		need("the GRES type", gres)
+		checkName("the GRES type", gres)
 	}
 	for _, set := range c.NodeSets {
 		if err := set.Check(); err != nil {
@@ -237,15 +237,15 @@ func (c Cluster) check() error {
 	return errors.Join(faults...)
 }
 
-// nameCharacters are those of a name, for messages.
+// nameCharacters describes isName in messages.
 const nameCharacters = "letters, digits, '.', '_', ':' and '-'"
 
-// isName reports whether a text can stand in a configuration file without changing what is around it.
+// isName reports whether a text can be used in a configuration file without quoting.
 func isName(text string) bool {
 	return text != "" && strings.IndexFunc(text, func(r rune) bool { return !isKeyCharacter(r) && r != '-' && r != ':' }) < 0
 }
 
-// inSections orders the entries: parameters first, then records, each in the order in which they came.
+// inSections orders the entries: parameters before records, otherwise in their original order.
 func inSections(d Document) Document {
 	sorted := slices.SortedStableFunc(d.All(), func(a, b Entry) int { return section(a) - section(b) })
 	return Document{sorted}

@@ -38,16 +38,16 @@ func golden(t *testing.T, file string, document Document) {
 		t.Fatal(err)
 	}
 	if !again.Equal(document) {
-		t.Errorf("%s is another document when it is read again", path)
+		t.Errorf("%s is another document when it is parsed", path)
 	}
 }
 
-// minimal is the smallest cluster.
+// minimal returns the smallest cluster.
 func minimal() Cluster {
 	return Cluster{Name: "slurm", Hosts: []Host{{Name: "slurm-controller-0"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 1024}
 }
 
-// full is a cluster with everything that a cluster can have.
+// full returns a cluster that uses every field.
 func full() Cluster {
 	return Cluster{
 		Name:            "prod",
@@ -129,19 +129,19 @@ func TestBuildDoesNotDependOnTheOrderOfNodeSets(t *testing.T) {
 
 func TestBuildRefusesLinesOfTheAdministrator(t *testing.T) {
 	for name, test := range map[string]struct{ extra, want string }{
-		"a key of the operator":          {"A=1\nclustername=other", "line 2: clustername: the key belongs to the operator: it is made from the Controller; set spec.clusterName instead"},
+		"a key that the operator owns":   {"A=1\nclustername=other", "line 2: clustername: the key belongs to the operator: it is made from the Controller; set spec.clusterName instead"},
 		"another slurmctld":              {"SlurmctldHost=other", "line 1: SlurmctldHost: the key belongs to the operator: it is made from the Controller; remove the line; spec.ha adds backups"},
 		"the size of the cluster":        {"MaxNodeCount=5000", "line 1: MaxNodeCount: the key belongs to the operator: it follows the size of the cluster and must not fall below the nodes that are registered; set spec.maxNodeCount instead"},
 		"accounting":                     {"AccountingStorageHost=dbd", "line 1: AccountingStorageHost: the key belongs to the operator: it is made from the Accounting that the Controller refers to; set spec.accountingRef instead"},
 		"an included file":               {"Include more.conf", "line 1: Include: the key belongs to the operator: the operator cannot see what the file says, nor when it changes; put its lines here; other files come from spec.configFileRefs"},
 		"metrics":                        {"MetricsType=metrics/openmetrics", "line 1: MetricsType: the key belongs to the operator: the ServiceMonitor depends on it; set spec.metrics.enabled instead"},
-		"scripts beside those from refs": {"prolog=/opt/p.sh", "line 1: prolog: the key belongs to the operator: its scripts come from ConfigMaps; remove the line, or add the script to a ConfigMap of spec.prologScriptRefs"},
+		"scripts in addition to refs":    {"prolog=/opt/p.sh", "line 1: prolog: the key belongs to the operator: its scripts come from ConfigMaps; remove the line, or add the script to a ConfigMap of spec.prologScriptRefs"},
 		"a hash":                         {"SlurmctldParameters=config_hash=1", "line 1: SlurmctldParameters: its token config_hash belongs to the operator; remove the token"},
-		"a token of the operator":        {"SlurmctldParameters=enable_configless=no", "line 1: SlurmctldParameters: its token enable_configless belongs to the operator, which sets enable_configless; remove the token"},
+		"a token that the operator owns": {"SlurmctldParameters=enable_configless=no", "line 1: SlurmctldParameters: its token enable_configless belongs to the operator, which sets enable_configless; remove the token"},
 		"a partition of a NodeSet":       {"PartitionName=gpu Nodes=ALL", `line 1: "PartitionName=gpu": the NodeSet gpu defines it already; remove it here, or set spec.partition.enabled of the NodeSet to false`},
 		"a NodeSet of the same name":     {"NodeSet=gpu Feature=x", `line 1: "NodeSet=gpu": the NodeSet gpu defines it already; rename it here; a NodeSet is there without a line of its own`},
-		"a partition that is there":      {"PartitionName=a\nA=1\nPartitionName=a", `line 3: "PartitionName=a": it is defined twice; remove or rename one of the two`},
-		"what is not configuration":      {"make it fast", `line 1: "make it fast": this is not of the form Key=Value; write Key=Value, with quotes around a value that has blanks, and # before a comment`},
+		"a duplicate partition":          {"PartitionName=a\nA=1\nPartitionName=a", `line 3: "PartitionName=a": it is defined twice; remove or rename one of the two`},
+		"text that is not configuration": {"make it fast", `line 1: "make it fast": this is not of the form Key=Value; write Key=Value, with quotes around a value that has blanks, and # before a comment`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := minimal()
@@ -164,17 +164,17 @@ func TestBuildRefusesValuesThatWouldNotArrive(t *testing.T) {
 		change func(*Cluster)
 		want   string
 	}{
-		"no slurmctld":                  {func(c *Cluster) { c.Hosts = nil }, "at least one slurmctld"},
-		"a name with a blank":           {func(c *Cluster) { c.Name = "a b" }, `the cluster name "a b"`},
-		"an address that adds lines":    {func(c *Cluster) { c.Hosts[0].Address = "a\nB=1" }, "the slurmctld address"},
-		"a script elsewhere":            {func(c *Cluster) { c.Prolog = []string{"../p.sh"} }, "the Prolog script"},
-		"a NodeSet without a name":      {func(c *Cluster) { c.NodeSets = []NodeSet{{}} }, "NodeSet : metadata.name"},
-		"two NodeSets of one name":      {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a"}, {Name: "a"}} }, "defines it already"},
-		"a partition on two lines":      {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("A=1\nB=2")}} }, "NodeSet a: spec.partition.config: it has more than one line"},
-		"a partition with other nodes":  {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("nodes=b")}} }, "nodes is the NodeSet's own name"},
-		"a partition with another name": {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("PartitionName=b")}} }, "PartitionName is the NodeSet's own name"},
-		"a partition that goes on":      {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new(`A=1 \`)}} }, "ends in a backslash"},
-		"a partition of words":          {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("the best")}} }, `"the best": this is not of the form Key=Value`},
+		"no slurmctld":                    {func(c *Cluster) { c.Hosts = nil }, "at least one slurmctld"},
+		"a name with a blank":             {func(c *Cluster) { c.Name = "a b" }, `the cluster name "a b"`},
+		"an address with a line break":    {func(c *Cluster) { c.Hosts[0].Address = "a\nB=1" }, "the slurmctld address"},
+		"a script elsewhere":              {func(c *Cluster) { c.Prolog = []string{"../p.sh"} }, "the Prolog script"},
+		"a NodeSet without a name":        {func(c *Cluster) { c.NodeSets = []NodeSet{{}} }, "NodeSet : metadata.name"},
+		"two NodeSets of one name":        {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a"}, {Name: "a"}} }, "defines it already"},
+		"a partition on two lines":        {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("A=1\nB=2")}} }, "NodeSet a: spec.partition.config: it has more than one line"},
+		"a partition with other nodes":    {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("nodes=b")}} }, "nodes is the NodeSet's own name"},
+		"a partition with another name":   {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("PartitionName=b")}} }, "PartitionName is the NodeSet's own name"},
+		"a partition with a continuation": {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new(`A=1 \`)}} }, "ends in a backslash"},
+		"a partition of words":            {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("the best")}} }, `"the best": this is not of the form Key=Value`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := minimal()
@@ -201,7 +201,7 @@ func FuzzBuild(f *testing.F) {
 		}
 		again, err := Parse(document.Render())
 		if err != nil || !again.Equal(document) {
-			t.Fatalf("it was built as %q, which is read as %q: %v", document.Render(), again.Render(), err)
+			t.Fatalf("it was built as %q, which is parsed as %q: %v", document.Render(), again.Render(), err)
 		}
 		for key, want := range map[string]string{"ClusterName": "slurm", "AuthType": "auth/slurm", "MaxNodeCount": "1024", "StateSaveLocation": StateSaveLocation} {
 			if got, _ := again.Get(key); got != want {
@@ -215,7 +215,7 @@ func FuzzBuild(f *testing.F) {
 	})
 }
 
-// The largest extraConf that the API takes must not hold up a reconcile, whatever it is made of.
+// The largest extraConf that the API accepts must not delay a reconcile, whatever its content.
 func TestBuildTakesLargeTexts(t *testing.T) {
 	const size = 512 << 10
 	for name, line := range map[string]func(int) string{
@@ -240,7 +240,7 @@ func TestBuildTakesLargeTexts(t *testing.T) {
 				}
 				return least
 			}
-			// Eight times the text costs about eight times as much, not sixty-four times.
+			// The cost is linear: eight times the text costs about eight times as much, not sixty-four times.
 			part, whole := least(size/8), least(size)
 			t.Logf("%d bytes: %s, %d bytes: %s", size/8, part, size, whole)
 			if whole > 30*part {
@@ -250,7 +250,7 @@ func TestBuildTakesLargeTexts(t *testing.T) {
 	}
 }
 
-// cpuTime is what this process has used so far. Unlike the time of day it does not depend on what else the computer does.
+// cpuTime returns the CPU time of this process, which is independent of other load on the host.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage

@@ -5,22 +5,24 @@ import (
 	"strings"
 )
 
-// ChangesFile is the name, beside the files of a candidate, of the file with its Changes as JSON. Slurm does not read it.
+// ChangesFile is the name of the file with the Changes as JSON, next to the files of a candidate. Slurm does not read
+// it.
 const ChangesFile = "nodeset-changes.json"
 
-// Changes are what NodeSets ask for and is not in force yet. When slurmctld refuses a document, each of them may be the reason, and the
-// document may be in force without it: see LeaveOut.
+// Changes are the requests of NodeSets that are not in force yet. If slurmctld refuses a document, each of them may be
+// the reason, and the document may be put in force without it: see LeaveOut.
 type Changes struct {
 	NodeSets []Change `json:"nodeSets"`
-	// GresTypes are the generic resources in force. They stay while a NodeSet is left out: its running nodes may have them.
+	// GresTypes are the generic resources in force. They stay while a NodeSet is left out: its running nodes may have
+	// them.
 	GresTypes []string `json:"gresTypes,omitempty"`
 }
 
-// A Change is what one NodeSet asks for.
+// A Change is the request of one NodeSet.
 type Change struct {
 	NodeSet string `json:"nodeSet"`
-	// Partition is the line in force of the NodeSet's partition, and empty when there is none; nil when the partition is to stay as the
-	// document has it.
+	// Partition is the line in force of the NodeSet's partition, empty if there is none; nil if the partition does not
+	// change.
 	Partition *string `json:"partition,omitempty"`
 	// GresTypes are the generic resources that only NodeSets with changes have.
 	GresTypes []string `json:"gresTypes,omitempty"`
@@ -28,7 +30,7 @@ type Change struct {
 
 const gresTypes = "GresTypes"
 
-// ChangesOf compares what NodeSets ask for in a document with a document in force.
+// ChangesOf compares what NodeSets request in a document with a document in force.
 func ChangesOf(document, inForce Document, sets []NodeSet) Changes {
 	changes := Changes{GresTypes: typesOf(inForce)}
 	wanted, present := partitionsOf(document), partitionsOf(inForce)
@@ -49,7 +51,7 @@ func ChangesOf(document, inForce Document, sets []NodeSet) Changes {
 	return changes
 }
 
-// Names are the NodeSets with changes.
+// Names returns the NodeSets with changes.
 func (c Changes) Names() []string {
 	names := make([]string, len(c.NodeSets))
 	for i, change := range c.NodeSets {
@@ -94,7 +96,7 @@ func (c Changes) LeaveOut(document Document, names []string) Document {
 	return kept.withTypes(types)
 }
 
-// withTypes returns the document with other types of generic resources, or without that line when there are none.
+// withTypes returns the document with other GRES types, or without that line if there are none.
 func (d Document) withTypes(types []string) Document {
 	if len(types) == 0 {
 		return d.filter(func(entry Entry) bool { return !entry.Is(gresTypes) })
@@ -103,7 +105,7 @@ func (d Document) withTypes(types []string) Document {
 	return inSections(d)
 }
 
-// Trial returns the changes for the variant of a document that Trial makes.
+// Trial returns the changes for the variant of a document that the function Trial returns.
 func (c Changes) Trial(document Document) Changes {
 	if _, accounting := document.Get("AccountingStorageType"); !accounting {
 		return c
@@ -133,7 +135,7 @@ func PartitionInForce(document Document, set string) (config string, found bool)
 	return "", false
 }
 
-// GresTypesOf are the types of generic resources of a document.
+// GresTypesOf returns the GRES types of a document.
 func GresTypesOf(document Document) []string { return typesOf(document) }
 
 func typesOf(document Document) []string {
@@ -141,7 +143,7 @@ func typesOf(document Document) []string {
 	return splitTokens(value)
 }
 
-// partitionsOf are the lines of partitions, by name.
+// partitionsOf returns the lines of partitions, by name.
 func partitionsOf(document Document) map[string]string {
 	lines := map[string]string{}
 	for entry := range document.All() {

@@ -5,25 +5,26 @@ import (
 	"strconv"
 )
 
-// A Database is everything that slurmdbd.conf is made from.
+// A Database holds everything that slurmdbd.conf is generated from.
 type Database struct {
 	// Host is the host name of slurmdbd's pod.
 	Host string
-	// Port is where slurmdbd listens.
+	// Port is the port that slurmdbd listens on.
 	Port int
 	// SlurmUser is the user that slurmdbd runs as.
 	SlurmUser string
-	// JWKS says that there is a set of further keys for auth/jwt.
+	// JWKS adds a set of further keys for auth/jwt.
 	JWKS bool
-	// Storage is where the MariaDB or MySQL server listens.
+	// Storage is the address of the MariaDB or MySQL server.
 	Storage Endpoint
 	// User, Password and Name are those of the database.
 	User, Password, Name string
-	// ExtraConf is what the administrator adds.
+	// ExtraConf holds the administrator's additions.
 	ExtraConf string
 }
 
-// BuildDatabase makes slurmdbd.conf, which holds the password: it belongs into a Secret. An error never shows it.
+// BuildDatabase generates slurmdbd.conf, which contains the password and so belongs into a Secret. Errors never show
+// it.
 func BuildDatabase(database Database) (Document, error) {
 	var d Document
 	d.Set("DbdHost", database.Host)
@@ -49,8 +50,8 @@ func BuildDatabase(database Database) (Document, error) {
 	return m.merge(database.ExtraConf)
 }
 
-// BuildCgroup makes cgroup.conf. What the administrator gives is taken as it is. Without it, slurmd does not use cgroups,
-// because an ordinary pod may not change them.
+// BuildCgroup generates cgroup.conf. The administrator's text is used unchanged. Without it, slurmd does not use
+// cgroups, because an ordinary pod may not change them.
 func BuildCgroup(text string) (Document, error) {
 	document, err := Parse(text)
 	if len(document.entries) == 0 {

@@ -1,4 +1,4 @@
 package slurmconf
 
-// NewKeys are what the tests on real Slurm compare with what it knows.
+// NewKeys is for the tests that compare it with real Slurm.
 var NewKeys = newKeys

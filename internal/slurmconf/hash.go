@@ -9,31 +9,31 @@ import (
 	"strings"
 )
 
-// marker is the token of SlurmctldParameters that carries the hash. Slurm ignores tokens that it does not know, and shows
-// them along with the rest of its running configuration.
+// marker is the token of SlurmctldParameters with the hash. Slurm ignores unknown tokens, and shows them with the rest
+// of its running configuration.
 const marker = "config_hash"
 
-// keyMarker is the token of SlurmctldParameters that carries the digest of the key that signs tokens. slurmctld reads that
-// key only along with its configuration, so another key is another configuration.
+// keyMarker is the token of SlurmctldParameters with the digest of the key that signs tokens. slurmctld only reads that
+// key with its configuration, so another key is another configuration.
 const keyMarker = "jwt_key_digest"
 
-// KeyDigest tells keys apart. It is too short to tell anything about a key.
+// KeyDigest distinguishes keys. It is too short to reveal anything about a key.
 func KeyDigest(key []byte) string {
 	sum := sha256.Sum256(key)
 	return hex.EncodeToString(sum[:4])
 }
 
-// KeyDigestOf finds the digest of the key in the value of SlurmctldParameters. It is empty when there is none.
+// KeyDigestOf returns the digest of the key in the value of SlurmctldParameters, empty if there is none.
 func KeyDigestOf(parameters string) string {
 	token, _ := findToken(splitTokens(parameters), keyMarker)
 	_, digest, _ := strings.Cut(token, "=")
 	return digest
 }
 
-// FileName is the name of the file that carries the hash of all files.
+// FileName is the name of the file with the hash of all files.
 const FileName = "slurm.conf"
 
-// Hash identifies the content of all configuration files, given by name. The marker of an earlier hash does not count.
+// Hash identifies the content of all configuration files, given by name. The marker of an earlier hash is ignored.
 func Hash(files map[string]string) string {
 	hash := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -46,7 +46,7 @@ func Hash(files map[string]string) string {
 	return hex.EncodeToString(hash.Sum(nil))[:16]
 }
 
-// withoutHash removes the marker. A text that is not a configuration stays as it is.
+// withoutHash removes the marker. A text that cannot be parsed is returned unchanged.
 func withoutHash(text string) string {
 	document, err := Parse(text)
 	if err != nil {
@@ -55,7 +55,7 @@ func withoutHash(text string) string {
 	return WithHash(document, "").Render()
 }
 
-// WithHash marks the document with a hash, in place of any other. An empty one removes the mark.
+// WithHash sets the hash of the document, or removes it if empty.
 func WithHash(d Document, hash string) Document {
 	const key = "SlurmctldParameters"
 	value, found := d.Get(key)
@@ -70,8 +70,8 @@ func WithHash(d Document, hash string) Document {
 	return d
 }
 
-// HashOf finds the hash in the value of SlurmctldParameters, as the running slurmctld shows it. It is empty when there
-// is none.
+// HashOf returns the hash in the value of SlurmctldParameters, as the running slurmctld shows it, empty if there is
+// none.
 func HashOf(parameters string) string {
 	token, _ := findToken(splitTokens(parameters), marker)
 	_, hash, _ := strings.Cut(token, "=")

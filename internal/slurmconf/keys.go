@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// An owner explains why a key is the operator's.
+// An owner explains why the operator owns a key.
 type owner struct{ reason, remedy string }
 
-// keyTable finds what is known of a key, whatever its case.
+// keyTable holds owned keys; lookups ignore case.
 type keyTable map[string]owner
 
 // find returns the owner of a key.
@@ -21,12 +21,12 @@ func (t keyTable) find(key string) (owner, bool) {
 	return owner{}, false
 }
 
-// contains tells whether a key is among keys, whatever its case.
+// contains reports whether a key is among keys, ignoring case.
 func contains(keys []string, key string) bool {
 	return slices.ContainsFunc(keys, func(known string) bool { return strings.EqualFold(known, key) })
 }
 
-// records are the keys that name a line of further pairs.
+// records are the keys of lines with further pairs.
 var records = []string{"NodeName", "NodeSet", "PartitionName", "DownNodes", "FrontendName"}
 
 func isRecord(key string) bool { return contains(records, key) }
@@ -34,7 +34,7 @@ func isRecord(key string) bool { return contains(records, key) }
 // repeatable are the keys, besides the records, of which Slurm uses every line and not only the last one.
 var repeatable = []string{"SlurmctldHost", "Prolog", "Epilog", "PrologSlurmctld", "EpilogSlurmctld"}
 
-// lists are the keys whose value is a list of tokens without an order that one would want to replace as a whole.
+// lists are the keys whose value is an unordered list of tokens that is merged instead of replaced.
 var lists = []string{
 	"AccountingStorageEnforce", "AccountingStorageTRES", "AccountingStoreFlags", "AuthInfo", "BcastParameters", "CliFilterPlugins",
 	"CommunicationParameters", "DebugFlags", "DependencyParameters", "FederationParameters", "GresTypes", "JobAcctGatherParams",
@@ -51,7 +51,7 @@ const (
 	removeLine     = "remove the line"
 )
 
-// ownedKeys are the keys of slurm.conf that are the operator's.
+// ownedKeys are the keys of slurm.conf that the operator owns.
 var ownedKeys = keyTable{
 	"ClusterName":           {fromController, "set spec.clusterName instead"},
 	"SlurmctldHost":         {fromController, "remove the line; spec.ha adds backups"},
@@ -80,7 +80,7 @@ var ownedKeys = keyTable{
 	include:                 {"the operator cannot see what the file says, nor when it changes", "put its lines here; other files come from spec.configFileRefs"},
 }
 
-// databaseKeys are the keys of slurmdbd.conf that are the operator's.
+// databaseKeys are the keys of slurmdbd.conf that the operator owns.
 var databaseKeys = keyTable{
 	"AuthType":          {fromKeys, "remove the line; spec.slurmKeyRef gives the key of auth/slurm"},
 	"AuthAltTypes":      {fromKeys, "remove the line; spec.jwtKeyRef gives the key of auth/jwt"},

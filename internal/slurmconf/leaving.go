@@ -6,11 +6,12 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 )
 
-// KeepPartitions adds the partitions that an earlier document had and this one does not, unless they may go, and returns their names.
+// KeepPartitions adds the partitions that an earlier document had and this one does not, unless they are removable, and
+// returns their names.
 //
-// slurmctld ends every job of a partition that it loses, those that run and those that wait. So a partition first stays without taking
-// new jobs (State=DRAIN), and may go when its last job has ended.
-func KeepPartitions(document, earlier Document, mayGo func(name string) bool) (kept Document, leaving []string) {
+// slurmctld kills every job of a partition that is removed from its configuration, running or pending. So a removed
+// partition first stays without accepting new jobs (State=DRAIN), and is dropped when its last job has ended.
+func KeepPartitions(document, earlier Document, removable func(name string) bool) (kept Document, draining []string) {
 	here, known := namesOf(document, partitionName), namesOf(document, nodeSet)
 	for nodes := range namesOf(document, "NodeName") {
 		for name := range hostlist.Names(nodes) {
@@ -19,13 +20,13 @@ func KeepPartitions(document, earlier Document, mayGo func(name string) bool) (k
 	}
 	for entry := range earlier.All() {
 		name := entry.Value()
-		if !entry.Is(partitionName) || strings.EqualFold(name, "DEFAULT") || here[name] || mayGo(name) {
+		if !entry.Is(partitionName) || strings.EqualFold(name, "DEFAULT") || here[name] || removable(name) {
 			continue
 		}
 		document.Append(drained(entry, known)...)
-		leaving = append(leaving, name)
+		draining = append(draining, name)
 	}
-	return document, leaving
+	return document, draining
 }
 
 const (
@@ -33,7 +34,7 @@ const (
 	nodeSet       = "NodeSet"
 )
 
-// namesOf are the names of the records of a kind.
+// namesOf returns the names of the records with a key.
 func namesOf(document Document, key string) map[string]bool {
 	names := map[string]bool{}
 	for entry := range document.All() {
@@ -44,8 +45,8 @@ func namesOf(document Document, key string) map[string]bool {
 	return names
 }
 
-// drained is a partition as it was, but that it takes no new jobs. Nodes that are not in the configuration any more go: slurmctld would refuse
-// to start with them, while jobs do not mind.
+// drained returns a partition that accepts no new jobs. Nodes that are no longer in the configuration are removed:
+// slurmctld would refuse to start with them, and jobs do not depend on them.
 func drained(partition Entry, known map[string]bool) []Pair {
 	var pairs []Pair
 	for _, pair := range partition.Pairs {

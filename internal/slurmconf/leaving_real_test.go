@@ -14,8 +14,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// TestRealPartitionsLeaveTheirJobsAlone takes partitions out of the configuration of a slurmctld in which jobs run and wait. It also shows
-// what would become of them otherwise.
+// TestRealPartitionsLeaveTheirJobsAlone removes partitions from the configuration of a slurmctld with running and
+// pending jobs. It also shows what happens to the jobs otherwise.
 func TestRealPartitionsLeaveTheirJobsAlone(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestRealPartitionsLeaveTheirJobsAlone(t *testing.T) {
 				jobs[running] = "RUNNING"
 				jobs[submit(t, slurm, "--partition="+partition, "--dependency=afterany:"+running)] = "PENDING"
 			}
-			areIn := func(states map[string]string) {
+			expectStates := func(states map[string]string) {
 				t.Helper()
 				for job, want := range states {
 					slurm.WaitFor(t, fmt.Sprintf("job %s to be %s", job, want), func(ctx context.Context) error {
@@ -46,21 +46,21 @@ func TestRealPartitionsLeaveTheirJobsAlone(t *testing.T) {
 					})
 				}
 			}
-			areIn(jobs)
-			drained, leaving := slurmconf.KeepPartitions(without, with, func(string) bool { return false })
-			if !slices.Equal(leaving, []string{"set", "every"}) {
-				t.Fatalf("%v are leaving", leaving)
+			expectStates(jobs)
+			drained, draining := slurmconf.KeepPartitions(without, with, func(string) bool { return false })
+			if !slices.Equal(draining, []string{"set", "every"}) {
+				t.Fatalf("%v are draining", draining)
 			}
 			reconfigure(drained)
-			areIn(jobs)
+			expectStates(jobs)
 			if out, err := slurm.Login.Run(t.Context(), "sbatch", "--partition=set", "--wrap=true"); err == nil {
-				t.Errorf("a partition that leaves takes jobs: %s", out)
+				t.Errorf("a draining partition accepts jobs: %s", out)
 			}
 			reconfigure(without)
 			for job := range jobs {
 				jobs[job] = "NODE_FAIL"
 			}
-			areIn(jobs) // nobody would want that
+			expectStates(jobs) // without draining, the jobs are lost
 		})
 	}
 }
@@ -74,7 +74,7 @@ func parse(t *testing.T, text string) slurmconf.Document {
 	return document
 }
 
-// submit submits a job that takes its time, and returns its number.
+// submit submits a long job and returns its number.
 func submit(t *testing.T, slurm *slurmnet.Cluster, options ...string) string {
 	t.Helper()
 	return slurm.Login.MustRun(t, append(append([]string{"sbatch", "--parsable", "--mem=10", "--output=/dev/null"}, options...), "--wrap=sleep 600")...)

@@ -17,9 +17,9 @@ PartitionName=old Nodes=old
 PartitionName=idle Nodes=old
 `)
 	document := mustParse(t, "NodeSet=gpu Feature=gpu\nNodeName=host-[2-9] CPUs=1\nPartitionName=gpu Nodes=gpu\n")
-	kept, leaving := KeepPartitions(document, earlier, func(name string) bool { return name == "idle" })
-	if want := []string{"long", "all", "static", "old"}; !slices.Equal(leaving, want) {
-		t.Errorf("%v are leaving instead of %v", leaving, want)
+	kept, draining := KeepPartitions(document, earlier, func(name string) bool { return name == "idle" })
+	if want := []string{"long", "all", "static", "old"}; !slices.Equal(draining, want) {
+		t.Errorf("%v are draining instead of %v", draining, want)
 	}
 	want := mustParse(t, `NodeSet=gpu Feature=gpu
 NodeName=host-[2-9] CPUs=1
@@ -32,8 +32,8 @@ PartitionName=old State=DRAIN
 	if !kept.Equal(want) {
 		t.Errorf("the document is\n%s", kept.Render())
 	}
-	again, leaving := KeepPartitions(document, kept, func(string) bool { return true })
-	if len(leaving) > 0 || !again.Equal(document) {
-		t.Errorf("%v stay in\n%s", leaving, again.Render())
+	again, draining := KeepPartitions(document, kept, func(string) bool { return true })
+	if len(draining) > 0 || !again.Equal(document) {
+		t.Errorf("%v remain in\n%s", draining, again.Render())
 	}
 }

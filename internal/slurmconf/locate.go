@@ -2,8 +2,8 @@ package slurmconf
 
 import "strings"
 
-// Locate finds the line of a text that gave a line of a rendered document, such as the one that slurmctld refuses. It returns false for a
-// line that has another source, or more than one.
+// Locate finds the line of a text that produced a line of a rendered document, such as one that slurmctld refuses. It
+// returns false for a line with another source, or with more than one.
 func Locate(text, rendered string) (line int, found bool) {
 	document, err := Parse(text)
 	if err != nil {
@@ -11,7 +11,7 @@ func Locate(text, rendered string) (line int, found bool) {
 	}
 	for entry := range document.All() {
 		if strings.TrimSpace(Document{entries: []Entry{entry}}.Render()) == strings.TrimSpace(rendered) {
-			line, found = entry.Line, true // Slurm stumbles over the last of several
+			line, found = entry.Line, true // Slurm complains about the last of several
 		}
 	}
 	return line, found

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// A merger lays what the administrator wrote over what the operator decided. It takes time in proportion to both.
+// A merger merges the administrator's text into the operator's document, in linear time.
 type merger struct {
-	own   Document // what the operator decided
-	owned keyTable // which of its keys nobody else sets
-	// tokens are those of the operator in lists, by key in lower case; nobody changes them.
+	own   Document // the operator's document
+	owned keyTable // keys that only the operator may set
+	// tokens are the operator's own tokens in lists, by key in lower case; they cannot be changed.
 	tokens map[string][]string
 
 	entries []Entry
-	index   map[string]int        // the first entry of a key, by key in lower case
-	lists   map[string]*tokenList // likewise
+	index   map[string]int        // index of the first entry with a key, by key in lower case
+	lists   map[string]*tokenList // by key in lower case
 	faults  []error
 }
 
-// merge lays a text over the operator's document.
+// merge merges a text into the operator's document.
 func (m *merger) merge(text string) (Document, error) {
 	m.index, m.lists = map[string]int{}, map[string]*tokenList{}
 	for entry := range m.own.All() {
@@ -32,7 +32,7 @@ func (m *merger) merge(text string) (Document, error) {
 	for entry := range extra.All() {
 		switch owner, owned := m.owned.find(entry.Key()); {
 		case owned:
-			if !m.says(entry) {
+			if !m.matches(entry) {
 				m.refuse(entry, "the key belongs to the operator: "+owner.reason, owner.remedy)
 			}
 		case isRecord(entry.Key()), contains(repeatable, entry.Key()):
@@ -50,19 +50,18 @@ func (m *merger) merge(text string) (Document, error) {
 	return Document{m.entries}, errors.Join(m.faults...)
 }
 
-// refuse notes what is wrong with an entry. The text shows no more than its key, because the value may be a secret.
+// refuse records what is wrong with an entry. The text shows only its key, because the value may be a secret.
 func (m *merger) refuse(entry Entry, reason, remedy string) {
 	m.faults = append(m.faults, &Error{Line: entry.Line, Text: entry.Key(), Reason: reason, Remedy: remedy})
 }
 
-// says tells whether the operator says the very same, so that repeating it does no harm.
-func (m *merger) says(entry Entry) bool {
+// matches reports whether the operator sets the same value, so that repeating it is harmless.
+func (m *merger) matches(entry Entry) bool {
 	return slices.ContainsFunc(m.own.entries, func(own Entry) bool {
 		return own.Is(entry.Key()) && own.Value() == entry.Value()
 	})
 }
 
-// add adds an entry.
 func (m *merger) add(entry Entry) {
 	key := strings.ToLower(entry.Key())
 	if _, found := m.index[key]; !found {
@@ -71,7 +70,7 @@ func (m *merger) add(entry Entry) {
 	m.entries = append(m.entries, entry)
 }
 
-// put replaces the entry of the same key, and adds it when there is none.
+// put replaces the entry with the same key, or adds it.
 func (m *merger) put(entry Entry) {
 	if at, found := m.index[strings.ToLower(entry.Key())]; found {
 		m.entries[at] = entry
@@ -80,7 +79,7 @@ func (m *merger) put(entry Entry) {
 	m.add(entry)
 }
 
-// mergeList adds the tokens of an entry to those that are there.
+// mergeList adds the tokens of an entry to the existing ones.
 func (m *merger) mergeList(entry Entry) {
 	key := strings.ToLower(entry.Key())
 	list := m.lists[key]
@@ -106,13 +105,13 @@ func (m *merger) mergeList(entry Entry) {
 	}
 }
 
-// A tokenList is a list of tokens of different names.
+// A tokenList is a list of tokens with distinct names.
 type tokenList struct {
 	tokens []string
-	index  map[string]int // where a token is, by name in lower case
+	index  map[string]int // index in tokens, by name in lower case
 }
 
-// put replaces the token of the same name, and adds it when there is none.
+// put replaces the token with the same name, or adds it.
 func (l *tokenList) put(tokens ...string) {
 	for _, token := range tokens {
 		name := strings.ToLower(tokenName(token))
@@ -125,7 +124,7 @@ func (l *tokenList) put(tokens ...string) {
 	}
 }
 
-// splitTokens takes a list apart and drops what is empty.
+// splitTokens splits a list and drops empty tokens.
 func splitTokens(list string) []string {
 	var tokens []string
 	for token := range strings.SplitSeq(list, ",") {
@@ -136,13 +135,13 @@ func splitTokens(list string) []string {
 	return tokens
 }
 
-// tokenName is the part of a token before the equals sign.
+// tokenName returns the part of a token before the equals sign.
 func tokenName(token string) string {
 	name, _, _ := strings.Cut(token, "=")
 	return name
 }
 
-// findToken returns the token of a name.
+// findToken returns the token with a name.
 func findToken(tokens []string, name string) (string, bool) {
 	for _, token := range tokens {
 		if strings.EqualFold(tokenName(token), name) {

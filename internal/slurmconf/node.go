@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// GresFile is the name of the file about generic resources, which slurmctld sends to every slurmd.
+	// GresFile is the name of the GRES configuration that slurmctld sends to every slurmd.
 	GresFile = "gres.conf"
-	// PodGresFile is the name, in Directory, of the file about the devices of one pod. It is of another content in every
-	// slurmd pod, and empty in slurmctld's. IncludePodGres in GresFile draws it in.
+	// PodGresFile is the name, in Directory, of the file about the devices of one pod. Its content differs between
+	// slurmd pods, and it is empty for slurmctld. IncludePodGres in GresFile includes it.
 	PodGresFile = "gres-pod.conf"
-	// IncludePodGres is a GresFile that leaves it to the pods to say which devices they have. A daemon that does not find
-	// what it includes gives up after a minute, so PodGresFile has to be in every pod, if only as an empty file.
+	// IncludePodGres is a GresFile that lets the pods describe their devices. A daemon that does not find an included
+	// file gives up after a minute, so every pod needs PodGresFile, even if empty.
 	IncludePodGres = include + " " + Directory + "/" + PodGresFile + "\n"
 )
 
-// ParseNode reads the parameters of a node, such as "Weight=10 Gres=gpu:4". They may stand on several lines.
+// ParseNode parses the parameters of a Slurm node, such as "Weight=10 Gres=gpu:4". They may span several lines.
 func ParseNode(config string) ([]Pair, error) {
 	var joined strings.Builder
 	for rest := config; rest != ""; {
@@ -35,8 +35,8 @@ func ParseNode(config string) ([]Pair, error) {
 	return pairs, nil
 }
 
-// RenderNode writes the parameters of a node for slurmd's option --conf. Slurm reads it as it does a line of a file, but
-// knows neither comments nor backslashes there.
+// RenderNode renders the parameters of a Slurm node for slurmd's option --conf. Slurm parses it like a line of a file,
+// but without comments and backslashes.
 func RenderNode(pairs []Pair) string {
 	words := make([]string, len(pairs))
 	for i, pair := range pairs {

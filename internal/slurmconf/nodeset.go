@@ -9,16 +9,16 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/invalid"
 )
 
-// A NodeSet is a set of nodes that register with its name as a feature.
+// A NodeSet is a set of Slurm nodes that register with its name as a feature.
 type NodeSet struct {
 	Name string
 	// Partition holds the parameters of a partition of the same name, on one line; nil for no partition.
 	Partition *string
-	// GresTypes are the generic resources of its nodes.
+	// GresTypes are the GRES types of its nodes.
 	GresTypes []string
 }
 
-// Check returns what somebody has to change in the NodeSet before it can stand in slurm.conf. It names the field.
+// Check returns what has to be changed in the NodeSet before it can be rendered into slurm.conf. It names the field.
 func (s NodeSet) Check() error {
 	if !isName(s.Name) {
 		return fmt.Errorf("metadata.name %q must consist of %s; change it", s.Name, nameCharacters)
@@ -36,7 +36,7 @@ func (s NodeSet) Check() error {
 	return nil
 }
 
-// appendTo adds the set, and its partition if it has one. It must have passed Check.
+// appendTo adds the set and its partition, if it has one. It must have passed Check.
 func (s NodeSet) appendTo(d *Document) {
 	d.Append(Pair{nodeSet, s.Name}, Pair{"Feature", s.Name})
 	if s.Partition == nil {
@@ -46,7 +46,7 @@ func (s NodeSet) appendTo(d *Document) {
 	d.Append(append([]Pair{{partitionName, s.Name}, {"Nodes", s.Name}}, pairs...)...)
 }
 
-// ParsePartition reads the parameters of a NodeSet's partition, such as "Default=YES MaxTime=1-0".
+// ParsePartition parses the parameters of a NodeSet's partition, such as "Default=YES MaxTime=1-0".
 func ParsePartition(config string) ([]Pair, error) {
 	config = strings.Trim(config, spaces)
 	if strings.ContainsAny(config, "\n\x00") {
@@ -68,8 +68,8 @@ func ParsePartition(config string) ([]Pair, error) {
 	return pairs, nil
 }
 
-// checkRecords refuses two partitions of one name, which slurmctld would not start with, and two NodeSets of one name, of
-// which it would use one. An entry of the operator's has no line, so that the complaint is about the administrator's.
+// checkRecords rejects two partitions of one name, with which slurmctld would not start, and two NodeSets of one name,
+// of which it would use one. The operator's entries have no line, so that the error is about the administrator's.
 func checkRecords(d Document) error {
 	var faults []error
 	seen := map[string]Entry{}
@@ -77,7 +77,7 @@ func checkRecords(d Document) error {
 		if !entry.Is("PartitionName") && !entry.Is("NodeSet") || strings.EqualFold(entry.Value(), "DEFAULT") {
 			continue
 		}
-		// Names keep their case; only keys do not.
+		// Unlike keys, names are case-sensitive.
 		id := strings.ToLower(entry.Key()) + "=" + entry.Value()
 		first, twice := seen[id]
 		if !twice {
@@ -97,8 +97,8 @@ func checkRecords(d Document) error {
 	return errors.Join(faults...)
 }
 
-// CheckAgainst returns what is wrong with a NodeSet that is new beside a line of the administrator's that is in force. Where the line is
-// the new one, Build refuses the line.
+// CheckAgainst returns the conflict of a new NodeSet with a line of the administrator that is in force. If the line is
+// the new one, Build rejects the line.
 func CheckAgainst(set NodeSet, extra, inForce Document) error {
 	for entry := range extra.All() {
 		own := entry.Is(nodeSet) || entry.Is(partitionName) && set.Partition != nil
@@ -115,5 +115,5 @@ func CheckAgainst(set NodeSet, extra, inForce Document) error {
 	return nil
 }
 
-// Defines reports whether a document has a record of a key and a name.
+// Defines reports whether a document has a record with a key and a name.
 func Defines(document Document, key, name string) bool { return namesOf(document, key)[name] }

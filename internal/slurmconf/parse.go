@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// include is the directive that is no pair: the name of a file follows it.
+// include is the only directive that is not a pair: a file name follows it.
 const include = "Include"
 
 // spaces are the characters that separate pairs.
 const spaces = " \t\n\v\f\r"
 
-// An Error is something in a text that its author has to change.
+// An Error is a mistake in a text that its author has to correct.
 type Error struct {
-	// Line is the line's number, counted from 1.
+	// Line is the line number, starting at 1.
 	Line int
-	// Text is the line, or as much of it as may be shown.
+	// Text is the line, or the part of it that may be shown.
 	Text string
-	// Reason says what is wrong and Remedy what to do.
+	// Reason says what is wrong, Remedy what to do.
 	Reason, Remedy string
 }
 
@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s: %s; %s", e.Line, e.Text, e.Reason, e.Remedy)
 }
 
-// Errors are those about lines among what the error of Parse, Build or BuildDatabase joins.
+// Errors returns the errors about lines in an error of Parse, Build or BuildDatabase.
 func Errors(err error) []*Error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Error
@@ -43,14 +43,14 @@ func Errors(err error) []*Error {
 	return nil
 }
 
-// A fault is an Error before anybody knows where it is.
+// A fault is an Error without a position.
 type fault struct{ reason, remedy string }
 
 func (f *fault) at(line int, text string) *Error {
 	return &Error{Line: line, Text: shorten(text), Reason: f.reason, Remedy: f.remedy}
 }
 
-// Parse reads a configuration file as Slurm does. Its error joins an *Error for each line that is refused.
+// Parse parses a configuration file like Slurm. Its error joins an *Error for each rejected line.
 func Parse(text string) (Document, error) {
 	var document Document
 	var faults []error
@@ -68,7 +68,7 @@ func Parse(text string) (Document, error) {
 	return document, errors.Join(faults...)
 }
 
-// cutLine cuts off the first logical line, joined from as many lines as it continues on and without their comments.
+// cutLine cuts off the first logical line, without comments and joined with its continuation lines.
 func cutLine(text string) (line, rest string, count int) {
 	var joined strings.Builder
 	for more := true; more && text != ""; count++ {
@@ -79,7 +79,7 @@ func cutLine(text string) (line, rest string, count int) {
 	return joined.String(), text, count
 }
 
-// cutComment cuts off a comment. Quotes do not protect a # from being its beginning; a backslash does.
+// cutComment cuts off a comment. A backslash escapes a #; quotes do not.
 func cutComment(line string) string {
 	for i := 0; i < len(line); i++ {
 		switch line[i] {
@@ -92,7 +92,7 @@ func cutComment(line string) string {
 	return line
 }
 
-// cutContinuation cuts off the backslash that joins a line with the next one: the last of an odd number of them.
+// cutContinuation cuts off the backslash that joins a line with the next one: the last of an odd number of backslashes.
 func cutContinuation(line string) (rest string, found bool) {
 	trimmed := strings.TrimRight(line, spaces)
 	backslashes := len(trimmed) - len(strings.TrimRight(trimmed, `\`))
@@ -102,7 +102,7 @@ func cutContinuation(line string) (rest string, found bool) {
 	return trimmed[:len(trimmed)-1], true
 }
 
-// unescape removes backslashes; what follows one stays, whatever it is.
+// unescape removes backslashes and keeps whatever follows them.
 func unescape(line string) string {
 	if !strings.Contains(line, `\`) {
 		return line
@@ -119,7 +119,7 @@ func unescape(line string) string {
 	return plain.String()
 }
 
-// parseLine takes a logical line apart. An empty one has no pairs.
+// parseLine parses a logical line. An empty line has no pairs.
 func parseLine(line string) ([]Pair, *fault) {
 	if strings.Contains(line, "\x00") {
 		return nil, &fault{"it has a NUL character", "remove it"}
@@ -158,7 +158,7 @@ func notRecord(pairs []Pair) *fault {
 	}
 }
 
-// parsePairs takes a line of pairs apart.
+// parsePairs parses a line of pairs.
 func parsePairs(line string) ([]Pair, *fault) {
 	var pairs []Pair
 	for rest := strings.TrimLeft(line, spaces); rest != ""; rest = strings.TrimLeft(rest, spaces) {
@@ -218,10 +218,10 @@ func isKeyCharacter(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '.'
 }
 
-// secret finds what may be the key of a password.
+// secret matches keys that may hold a password.
 var secret = regexp.MustCompile("(?i)pass")
 
-// shorten quotes a line for a message, without what may be a password.
+// shorten quotes a line for a message, without a possible password.
 func shorten(line string) string {
 	const enough = 60
 	line = strings.Trim(line, spaces)

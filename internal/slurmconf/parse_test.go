@@ -13,32 +13,32 @@ func TestParse(t *testing.T) {
 		text string
 		want []Entry
 	}{
-		"nothing":                                   {"", nil},
-		"blank lines and comments":                  {"\n # a comment\n\t\n#another\\\n", nil},
-		"a parameter":                               {"SlurmdTimeout=300", []Entry{{[]Pair{{"SlurmdTimeout", "300"}}, 1}}},
-		"lines that end as on Windows":              {"A=1\r\nB=2\r\n", []Entry{{[]Pair{{"A", "1"}}, 1}, {[]Pair{{"B", "2"}}, 2}}},
-		"case as it is written":                     {"slurmdTIMEOUT=300", []Entry{{[]Pair{{"slurmdTIMEOUT", "300"}}, 1}}},
-		"blanks around the equals sign":             {"  A =\t1 ", []Entry{{[]Pair{{"A", "1"}}, 1}}},
-		"a comment behind a value":                  {"A=1 # one", []Entry{{[]Pair{{"A", "1"}}, 1}}},
-		"a comment right behind a value":            {"A=1#one", []Entry{{[]Pair{{"A", "1"}}, 1}}},
-		"an escaped number sign":                    {`A=1\#one`, []Entry{{[]Pair{{"A", "1#one"}}, 1}}},
-		"an escaped backslash":                      {`A=1\\`, []Entry{{[]Pair{{"A", `1\`}}, 1}}},
-		"an escaped backslash before a comment":     {`A=1\\#one`, []Entry{{[]Pair{{"A", `1\`}}, 1}}},
-		"a quoted value":                            {`A="one two"`, []Entry{{[]Pair{{"A", "one two"}}, 1}}},
-		"an empty value":                            {`A=""`, []Entry{{[]Pair{{"A", ""}}, 1}}},
-		"a quote within a value":                    {`A=5"disk`, []Entry{{[]Pair{{"A", `5"disk`}}, 1}}},
-		"a value with equals signs":                 {"A=b=c,d=e", []Entry{{[]Pair{{"A", "b=c,d=e"}}, 1}}},
-		"a continued line":                          {"A=1,\\\n2\nB=3", []Entry{{[]Pair{{"A", "1,2"}}, 1}, {[]Pair{{"B", "3"}}, 3}}},
-		"a continued line with blanks at its end":   {"A=1,\\ \t\r\n2", []Entry{{[]Pair{{"A", "1,2"}}, 1}}},
-		"a continued line with a comment":           {"A=1,\\ # one\n2", []Entry{{[]Pair{{"A", "1,2"}}, 1}}},
-		"a comment that does not continue":          {"#A=1,\\\nB=2", []Entry{{[]Pair{{"B", "2"}}, 2}}},
-		"a continued line at the end of the text":   {"A=1\\", []Entry{{[]Pair{{"A", "1"}}, 1}}},
-		"a record":                                  {`PartitionName=p Nodes=a,b Default=YES`, []Entry{{[]Pair{{"PartitionName", "p"}, {"Nodes", "a,b"}, {"Default", "YES"}}, 1}}},
-		"a record on several lines":                 {"NodeName=n[0-3] \\\n  CPUs=4", []Entry{{[]Pair{{"NodeName", "n[0-3]"}, {"CPUs", "4"}}, 1}}},
-		"a record with blanks in a value":           {`DownNodes=n1 Reason="bad disk"`, []Entry{{[]Pair{{"DownNodes", "n1"}, {"Reason", "bad disk"}}, 1}}},
-		"the inclusion of a file":                   {"include /etc/slurm/more.conf", []Entry{{[]Pair{{"include", "/etc/slurm/more.conf"}}, 1}}},
-		"a key that begins as Include does":         {"IncludeX=1", []Entry{{[]Pair{{"IncludeX", "1"}}, 1}}},
-		"an equals sign that is followed by a pair": {"A= B=1", []Entry{{[]Pair{{"A", "B=1"}}, 1}}},
+		"nothing":                                 {"", nil},
+		"blank lines and comments":                {"\n # a comment\n\t\n#another\\\n", nil},
+		"a parameter":                             {"SlurmdTimeout=300", []Entry{{[]Pair{{"SlurmdTimeout", "300"}}, 1}}},
+		"CRLF line endings":                       {"A=1\r\nB=2\r\n", []Entry{{[]Pair{{"A", "1"}}, 1}, {[]Pair{{"B", "2"}}, 2}}},
+		"case is kept":                            {"slurmdTIMEOUT=300", []Entry{{[]Pair{{"slurmdTIMEOUT", "300"}}, 1}}},
+		"blanks around the equals sign":           {"  A =\t1 ", []Entry{{[]Pair{{"A", "1"}}, 1}}},
+		"a comment after a value":                 {"A=1 # one", []Entry{{[]Pair{{"A", "1"}}, 1}}},
+		"a comment directly after a value":        {"A=1#one", []Entry{{[]Pair{{"A", "1"}}, 1}}},
+		"an escaped number sign":                  {`A=1\#one`, []Entry{{[]Pair{{"A", "1#one"}}, 1}}},
+		"an escaped backslash":                    {`A=1\\`, []Entry{{[]Pair{{"A", `1\`}}, 1}}},
+		"an escaped backslash before a comment":   {`A=1\\#one`, []Entry{{[]Pair{{"A", `1\`}}, 1}}},
+		"a quoted value":                          {`A="one two"`, []Entry{{[]Pair{{"A", "one two"}}, 1}}},
+		"an empty value":                          {`A=""`, []Entry{{[]Pair{{"A", ""}}, 1}}},
+		"a quote within a value":                  {`A=5"disk`, []Entry{{[]Pair{{"A", `5"disk`}}, 1}}},
+		"a value with equals signs":               {"A=b=c,d=e", []Entry{{[]Pair{{"A", "b=c,d=e"}}, 1}}},
+		"a continued line":                        {"A=1,\\\n2\nB=3", []Entry{{[]Pair{{"A", "1,2"}}, 1}, {[]Pair{{"B", "3"}}, 3}}},
+		"a continued line with blanks at its end": {"A=1,\\ \t\r\n2", []Entry{{[]Pair{{"A", "1,2"}}, 1}}},
+		"a continued line with a comment":         {"A=1,\\ # one\n2", []Entry{{[]Pair{{"A", "1,2"}}, 1}}},
+		"a comment that does not continue":        {"#A=1,\\\nB=2", []Entry{{[]Pair{{"B", "2"}}, 2}}},
+		"a continued line at the end of the text": {"A=1\\", []Entry{{[]Pair{{"A", "1"}}, 1}}},
+		"a record":                                {`PartitionName=p Nodes=a,b Default=YES`, []Entry{{[]Pair{{"PartitionName", "p"}, {"Nodes", "a,b"}, {"Default", "YES"}}, 1}}},
+		"a record on several lines":               {"NodeName=n[0-3] \\\n  CPUs=4", []Entry{{[]Pair{{"NodeName", "n[0-3]"}, {"CPUs", "4"}}, 1}}},
+		"a record with blanks in a value":         {`DownNodes=n1 Reason="bad disk"`, []Entry{{[]Pair{{"DownNodes", "n1"}, {"Reason", "bad disk"}}, 1}}},
+		"the inclusion of a file":                 {"include /etc/slurm/more.conf", []Entry{{[]Pair{{"include", "/etc/slurm/more.conf"}}, 1}}},
+		"a key with the prefix Include":           {"IncludeX=1", []Entry{{[]Pair{{"IncludeX", "1"}}, 1}}},
+		"an equals sign followed by a pair":       {"A= B=1", []Entry{{[]Pair{{"A", "B=1"}}, 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse(test.text)
@@ -62,7 +62,7 @@ func TestParseSaysWhatToChange(t *testing.T) {
 		"a key with a dash":             {"A-B=1", `line 1: "A-B=1": this is not of the form Key=Value; write Key=Value`},
 		"an addition":                   {"A+=1", `line 1: "A+=1": Slurm reads += as a plain = that drops what was set before; write =`},
 		"an open quote":                 {`A="one two`, `line 1: "A=\"one two": a quote is not closed; add the closing "`},
-		"text behind a quote":           {`A="one"two`, `line 1: "A=\"one\"two": a quoted value goes on behind its quote; put the closing " at the end of the value; Slurm has no way to write a " within quotes`},
+		"text after a quote":            {`A="one"two`, `line 1: "A=\"one\"two": a quoted value goes on behind its quote; put the closing " at the end of the value; Slurm has no way to write a " within quotes`},
 		"an inclusion of nothing":       {"Include", `line 1: "Include": Include takes the name of one file; write: Include <file>`},
 		"an inclusion with equals sign": {"Include=a", `line 1: "Include=a": Include takes the name of one file; write: Include <file>`},
 		"an inclusion of two files":     {"Include a b", `line 1: "Include a b": Include takes the name of one file; write: Include <file>`},
@@ -88,10 +88,10 @@ func TestParseSaysWhatToChange(t *testing.T) {
 func TestParseReportsEveryLine(t *testing.T) {
 	document, err := Parse("A\nB=2\nC")
 	if got := len(strings.Split(err.Error(), "\n")); got != 2 {
-		t.Errorf("%d complaints, want 2: %v", got, err)
+		t.Errorf("%d errors, want 2: %v", got, err)
 	}
 	if value, found := document.Get("b"); !found || value != "2" {
-		t.Errorf("the good line was lost: %q, %t", value, found)
+		t.Errorf("the valid line was lost: %q, %t", value, found)
 	}
 }
 

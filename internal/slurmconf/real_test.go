@@ -19,10 +19,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// password has everything that a configuration file needs quotes and escapes for.
+// password has every character that needs quotes or escapes.
 const password = `p a#s\w=o'rd`
 
-// TestRealSlurmRunsWhatIsBuilt brings up a cluster on built files and uses it as users and the operator do.
+// TestRealSlurmRunsWhatIsBuilt starts a cluster with built files and uses it like users and the operator.
 func TestRealSlurmRunsWhatIsBuilt(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestRealSlurmRunsWhatIsBuilt(t *testing.T) {
 	}
 }
 
-// useDatabase gives the database another password and restarts slurmdbd with it.
+// useDatabase changes the password of the database and restarts slurmdbd with it.
 func useDatabase(t *testing.T, slurm *slurmnet.Cluster) {
 	t.Helper()
 	document, err := slurmconf.BuildDatabase(slurmconf.Database{
@@ -106,7 +106,7 @@ func useCluster(t *testing.T, slurm *slurmnet.Cluster, version string) string {
 	return hash
 }
 
-// useREST does through slurmrestd what the operator and its users do.
+// useREST calls slurmrestd like the operator and its users.
 func useREST(t *testing.T, slurm *slurmnet.Cluster) {
 	t.Helper()
 	for _, path := range []string{"nodes/", "jobs/", "partitions/"} {
@@ -130,10 +130,10 @@ func useREST(t *testing.T, slurm *slurmnet.Cluster) {
 	})
 }
 
-// call calls slurmrestd as root and fails when it reports an error.
+// call calls slurmrestd as root and fails the test if it reports an error.
 func call(t *testing.T, slurm *slurmnet.Cluster, method, path string, body any) map[string]any {
 	t.Helper()
-	var encoded bytes.Buffer // empty without a body, because slurmrestd would read one
+	var encoded bytes.Buffer // empty without a body, because slurmrestd would parse it
 	if body != nil {
 		if err := json.NewEncoder(&encoded).Encode(body); err != nil {
 			t.Fatal(err)
@@ -164,8 +164,8 @@ func call(t *testing.T, slurm *slurmnet.Cluster, method, path string, body any) 
 	return answer
 }
 
-// tryOut runs a throwaway slurmctld beside the real one until it answers, or ends by itself.
-const tryOut = `
+// validate runs a throwaway slurmctld next to the real one until it answers or exits.
+const validate = `
 set -eu
 cp /etc/slurm/cgroup.conf /trial/etc/
 head -c 1024 /dev/urandom >/trial/etc/slurm.key
@@ -189,8 +189,8 @@ kill $!
 wait
 `
 
-// TestRealSlurmTriesConfigurations proves that a trial accepts what is good, refuses what is not, and does neither hang nor
-// disturb the real slurmctld.
+// TestRealSlurmTriesConfigurations proves that a validation run accepts good configurations, refuses bad ones, and
+// neither hangs nor disturbs the real slurmctld.
 func TestRealSlurmTriesConfigurations(t *testing.T) {
 	content, err := os.ReadFile("testdata/full.conf")
 	if err != nil {
@@ -201,28 +201,28 @@ func TestRealSlurmTriesConfigurations(t *testing.T) {
 			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1})
 			full := string(content)
 			if version == "24.11" {
-				full = strings.ReplaceAll(full, "MetricsType=metrics/openmetrics\n", "") // which it does not know
+				full = strings.ReplaceAll(full, "MetricsType=metrics/openmetrics\n", "") // not known to it
 			}
 			for name, test := range map[string]struct{ extra, want string }{
 				"everything":                    {"", ""},
 				"a typo":                        {"SlurmdTimeuot=3", "unrecognized key: SlurmdTimeuot"},
 				"a partition of unknown nodes":  {"PartitionName=p Nodes=nowhere", "Invalid node names in partition p"},
-				"a plugin that is not there":    {"JobSubmitPlugins=nosuch", "failed to initialize job_submit plugin"},
-				"a value that makes no sense":   {"SelectTypeParameters=nonsense", "Bad SelectTypeParameter: nonsense"},
-				"a parameter of a wrong record": {"NodeName=x Nodes=y", "unrecognized key: Nodes"},
+				"a missing plugin":              {"JobSubmitPlugins=nosuch", "failed to initialize job_submit plugin"},
+				"an invalid value":              {"SelectTypeParameters=nonsense", "Bad SelectTypeParameter: nonsense"},
+				"a parameter of another record": {"NodeName=x Nodes=y", "unrecognized key: Nodes"},
 			} {
 				t.Run(name, func(t *testing.T) {
 					document, err := slurmconf.Parse(full + test.extra)
 					if err != nil {
 						t.Fatal(err)
 					}
-					trial := slurmconf.Trial(document, slurmconf.TrialOptions{
+					variant := slurmconf.Trial(document, slurmconf.TrialOptions{
 						Host: "slurmctld", Port: 16817, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/pid",
 					})
-					slurm.Slurmctld.Write(t, "/trial/etc/slurm.conf", trial.Render())
+					slurm.Slurmctld.Write(t, "/trial/etc/slurm.conf", variant.Render())
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
-					log, err := slurm.Slurmctld.Run(ctx, "bash", "-c", tryOut)
+					log, err := slurm.Slurmctld.Run(ctx, "bash", "-c", validate)
 					if accepted := err == nil; accepted != (test.want == "") || !strings.Contains(log, test.want) {
 						t.Errorf("accepted: %t, want %q in:\n%s", accepted, test.want, log)
 					}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// newKeys are the keys of slurm.conf that came after the oldest release that is supported, with the release from which on all know
-// them. Keys of a record have the record's key before them.
+// newKeys are the keys of slurm.conf that are newer than the oldest supported release, with the first release that
+// knows them. Keys of a record are prefixed with the record's key.
 var newKeys = map[string]string{
 	"CertgenParameters":           "26.05",
 	"CertgenType":                 "26.05",
@@ -32,7 +32,7 @@ var newKeys = map[string]string{
 	"PartitionName Topology":  "26.05",
 }
 
-// releaseOf is the release with which a key came. It returns false when all have it, or when nobody has heard of it.
+// releaseOf returns the first release that knows a key. It returns false if all releases know it, or none does.
 func releaseOf(key string) (string, bool) {
 	for known, release := range newKeys {
 		if strings.EqualFold(known, key) {
@@ -42,9 +42,9 @@ func releaseOf(key string) (string, bool) {
 	return "", false
 }
 
-// HoldBack takes out the keys that are too new, unless an earlier document had them already, and returns their names.
+// HoldBack removes the keys that are too new, unless an earlier document already had them, and returns their names.
 //
-// slurmctld hands its configuration to all slurmds, and one that does not know a key ends, with all its jobs.
+// slurmctld sends its configuration to all slurmds, and a slurmd that does not know a key exits, with all its jobs.
 func HoldBack(document, earlier Document, tooNew func(release string) bool) (kept Document, held []string) {
 	inForce := map[string]bool{}
 	for entry := range earlier.All() {
@@ -70,7 +70,7 @@ func HoldBack(document, earlier Document, tooNew func(release string) bool) (kep
 	return kept, slices.Compact(held)
 }
 
-// nameOf is the key of a pair, and in a record the record's key before it.
+// nameOf returns the key of a pair, in a record prefixed with the record's key.
 func (e Entry) nameOf(pair int) string {
 	if pair == 0 {
 		return e.Key()

@@ -15,8 +15,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// TestRealReleasesDifferInTheKeysThatAreHeldBack tries every word in Slurm's libraries as a key, and compares what the newest release knows
-// and the oldest does not with what is held back from the oldest.
+// TestRealReleasesDifferInTheKeysThatAreHeldBack tests every word in Slurm's libraries as a key: the keys that the
+// newest release knows and the oldest does not must be those that are held back.
 func TestRealReleasesDifferInTheKeysThatAreHeldBack(t *testing.T) {
 	parsers := map[string]parser{}
 	var words []string
@@ -28,7 +28,7 @@ func TestRealReleasesDifferInTheKeysThatAreHeldBack(t *testing.T) {
 	}
 	slices.Sort(words)
 	words = slices.DeleteFunc(slices.Compact(words), func(word string) bool {
-		return strings.EqualFold(word, "FrontendName") // an old parser ends there
+		return strings.EqualFold(word, "FrontendName") // an old parser exits there
 	})
 	oldest, newest := parsers[slices.Min(images.Versions)], parsers[slices.Max(images.Versions)]
 	var found []string
@@ -38,24 +38,24 @@ func TestRealReleasesDifferInTheKeysThatAreHeldBack(t *testing.T) {
 			delete(known, word)
 		}
 		for word := range known {
-			if strings.ToUpper(word) != word { // keys are found whatever their case
+			if strings.ToUpper(word) != word { // keys are case-insensitive
 				found = append(found, strings.TrimSpace(record+" "+word))
 			}
 		}
 	}
 	slices.Sort(found)
 	if listed := slices.Sorted(maps.Keys(slurmconf.NewKeys)); !slices.Equal(found, listed) {
-		t.Errorf("the oldest release does not know\n%q, and what is held back from it is\n%q", found, listed)
+		t.Errorf("the oldest release does not know\n%q, but held back are\n%q", found, listed)
 	}
 }
 
-// A parser is that of one release, with a configuration that it takes.
+// A parser is the parser of one release, with a valid configuration.
 type parser struct {
 	*slurmnet.Cluster
 	configuration string
 }
 
-// knows are those of the words that are keys, of slurm.conf or of one of its records.
+// knows returns the words that are keys of slurm.conf or of one of its records.
 func (p parser) knows(t *testing.T, record string, words []string) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}
@@ -71,7 +71,7 @@ func (p parser) knows(t *testing.T, record string, words []string) map[string]bo
 	p.Login.Write(t, "/tmp/slurm.conf", text.String())
 	out := p.Login.MustRun(t, "sh", "-c", "SLURM_CONF=/tmp/slurm.conf scontrol show config 2>&1 || true")
 	unknown := regexp.MustCompile(`unrecognized key: (\S+)`).FindAllStringSubmatch(out, -1)
-	const end = "fatal: Unable to process configuration file" // after all lines, and not at one of them
+	const end = "fatal: Unable to process configuration file" // only after all lines were read
 	if !strings.HasSuffix(strings.TrimSpace(out), end) {
 		t.Fatalf("scontrol did not read all:\n%s", out[max(0, len(out)-500):])
 	}

@@ -12,7 +12,7 @@ func TestHoldBack(t *testing.T) {
 		want              string
 		held              []string
 	}{
-		"nothing that every release knows": {
+		"no key that every release knows": {
 			document: old + "SlurmdTimeout=30\nPartitionName=b Nodes=ALL MaxTime=5\n", earlier: old,
 			want: old + "SlurmdTimeout=30\nPartitionName=b Nodes=ALL MaxTime=5\n",
 		},
@@ -20,19 +20,19 @@ func TestHoldBack(t *testing.T) {
 			document: "ClusterName=c\nprologtimeout=5\nPartitionName=a Nodes=ALL\n", earlier: old,
 			want: old, held: []string{"prologtimeout"},
 		},
-		"what a record says, and not the record": {
+		"keys of a record, but not the record": {
 			document: "ClusterName=c\nPartitionName=a Exclusive=USER Nodes=ALL Topology=tree\nPartitionName=b Topology=tree\n", earlier: old,
 			want: old + "PartitionName=b\n", held: []string{"PartitionName Exclusive", "PartitionName Topology"},
 		},
-		"not what is in force": {
+		"no key in force": {
 			document: "ClusterName=c\nPrologTimeout=9\nPartitionName=b Topology=other\n", earlier: "PROLOGTIMEOUT=5\nPartitionName=a topology=tree\n",
 			want: "ClusterName=c\nPrologTimeout=9\nPartitionName=b Topology=other\n",
 		},
-		"not what is old enough": {
+		"no key that is old enough": {
 			document: "ClusterName=c\nMetricsType=metrics/openmetrics\nPartitionName=a Nodes=ALL\n", earlier: old,
 			want: "ClusterName=c\nMetricsType=metrics/openmetrics\nPartitionName=a Nodes=ALL\n",
 		},
-		"not what nobody has heard of, which slurmctld will say": {
+		"no unknown key, which slurmctld refuses": {
 			document: old + "Nonsense=1\n", earlier: old,
 			want: old + "Nonsense=1\n",
 		},
@@ -41,7 +41,7 @@ func TestHoldBack(t *testing.T) {
 			document := mustParse(t, test.document)
 			kept, held := HoldBack(document, mustParse(t, test.earlier), func(release string) bool { return release == "26.05" })
 			if want := mustParse(t, test.want); !kept.Equal(want) || !slices.Equal(held, test.held) {
-				t.Errorf("held back %q, and left\n%s", held, kept.Render())
+				t.Errorf("held back %q, kept\n%s", held, kept.Render())
 			}
 			if !document.Equal(mustParse(t, test.document)) {
 				t.Error("the document itself has changed")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Render writes the document, an entry a line, in the order of its entries. Parsed again it gives an equal document,
-// provided that all its values can be written: those of a parsed or built document can.
+// Render writes the document, one line per entry, in order. Parsing the result yields an equal document, provided that
+// all values can be written, as those of a parsed or built document can.
 func (d Document) Render() string {
 	var text strings.Builder
 	for _, entry := range d.entries {
@@ -25,7 +25,7 @@ func (d Document) Render() string {
 	return text.String()
 }
 
-// quote writes a value so that it stays one.
+// quote quotes and escapes a value as needed.
 func quote(value string) string {
 	if value == "" || strings.ContainsAny(value, spaces) {
 		return `"` + escape(value) + `"`
@@ -35,10 +35,10 @@ func quote(value string) string {
 
 var escapes = strings.NewReplacer(`\`, `\\`, `#`, `\#`)
 
-// escape protects what has a meaning even within quotes.
+// escape escapes characters that are special even within quotes.
 func escape(value string) string { return escapes.Replace(value) }
 
-// checkValue tells why a value cannot be written into a configuration file, whose syntax has no way to escape a quote.
+// checkValue returns why a value cannot be written into a configuration file: the syntax has no way to escape a quote.
 func checkValue(value string) error {
 	switch {
 	case strings.ContainsAny(value, "\n\x00"):

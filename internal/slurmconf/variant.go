@@ -6,62 +6,64 @@ import (
 	"strings"
 )
 
-// TrialOptions say where a throwaway slurmctld lives.
+// TrialOptions describe the environment of a throwaway slurmctld.
 type TrialOptions struct {
-	// Host is the name of the host that it runs on, which slurmctld compares with its own. It must have an address other
-	// than that of the loopback device: slurmctld does not start otherwise.
+	// Host is the name of the host that it runs on, which slurmctld compares with its own. It must have an address
+	// other than loopback: slurmctld does not start otherwise.
 	Host string
-	// Port is where it listens; 0 leaves the port as it is.
+	// Port is the port to listen on; 0 keeps the configured one.
 	Port int
-	// Directory holds the configuration, scripts and keys to be tried, in place of /etc/slurm.
+	// Directory holds the configuration, scripts and keys to validate, instead of /etc/slurm.
 	Directory string
-	// State is an empty directory for its state, and PidFile the file for its process number.
+	// State is an empty directory for its state, and PidFile its PID file.
 	State, PidFile string
 }
 
-// trialDrops are the parameters that reach outside of a throwaway slurmctld, or need something outside of it.
-var trialDrops = []string{
+// validationDrops are the parameters that affect or need something outside of a throwaway slurmctld.
+var validationDrops = []string{
 	"SlurmctldAddr", "SlurmctldPrimaryOnProg", "SlurmctldPrimaryOffProg", "SlurmctldLogFile", "SlurmSchedLogFile", "MailProg",
 	"SuspendProgram", "ResumeProgram", "ResumeFailProgram", "SuspendTime", "FederationParameters",
 	"JobCompType", "JobCompHost", "JobCompLoc", "JobCompParams", "JobCompPass", "JobCompPassScript", "JobCompPort", "JobCompUser",
 }
 
-// accountingDrops are the parameters, besides those of AccountingStorage itself, that slurmctld refuses or complains about
-// without slurmdbd: what they name is in the database.
+// accountingDrops are the parameters, besides those of AccountingStorage itself, that slurmctld refuses or complains
+// about without slurmdbd: they refer to the database.
 var accountingDrops = []string{"PriorityWeightFairshare", "PriorityWeightTRES", "PriorityWeightQOS", "PriorityWeightAssoc"}
 
 // partitionAccountingDrops are those of a partition.
 var partitionAccountingDrops = []string{"QOS", "AllowQos", "DenyQos", "TRESBillingWeights"}
 
-// Trial returns the variant of a configuration that a throwaway slurmctld can start with. It keeps whatever can be wrong,
-// and leaves out what would touch anything real: accounting, the other slurmctlds, programs, log files, and the addresses of
-// static nodes. Without accounting nothing that needs it is left out, because slurmctld would refuse that in earnest too.
+// Trial returns the variant of a configuration for a validation run of a throwaway slurmctld. It keeps everything that
+// can be wrong, and leaves out everything that would affect something real: accounting, the other slurmctlds, programs,
+// log files, and the addresses of static nodes. If the cluster has no accounting, parameters that need it stay, because
+// slurmctld would refuse them in production too.
 func Trial(d Document, options TrialOptions) Document {
 	_, accounting := d.Get("AccountingStorageType")
-	trial := d.filter(func(entry Entry) bool {
+	variant := d.filter(func(entry Entry) bool {
 		key := entry.Key()
-		return !entry.Is("SlurmctldHost") && !contains(trialDrops, key) && (!accounting || !needsAccounting(key))
+		return !entry.Is("SlurmctldHost") && !contains(validationDrops, key) && (!accounting || !needsAccounting(key))
 	})
-	for i, entry := range trial.entries {
+	for i, entry := range variant.entries {
 		switch {
 		case entry.Is("PartitionName") && accounting:
-			trial.entries[i].Pairs = withoutPairs(entry.Pairs, partitionAccountingDrops)
+			variant.entries[i].Pairs = withoutPairs(entry.Pairs, partitionAccountingDrops)
 		case entry.Is("NodeName") && !strings.EqualFold(entry.Value(), "DEFAULT"):
-			// Slurm takes one address for all nodes of a line, and spends eleven seconds on each name that it cannot resolve.
+			// Slurm accepts one address for all nodes of a line, and spends eleven seconds on each name that it cannot
+			// resolve.
 			pairs := withoutPairs(entry.Pairs, []string{"NodeAddr"})
-			trial.entries[i].Pairs = slices.Insert(pairs, 1, Pair{"NodeAddr", "127.0.0.1"})
+			variant.entries[i].Pairs = slices.Insert(pairs, 1, Pair{"NodeAddr", "127.0.0.1"})
 		case entry.Is("PrologSlurmctld"), entry.Is("EpilogSlurmctld"), entry.Is("AuthAltParameters"):
 			moved := strings.ReplaceAll(entry.Value(), Directory+"/", options.Directory+"/")
-			trial.entries[i].Pairs = []Pair{{entry.Key(), moved}}
+			variant.entries[i].Pairs = []Pair{{entry.Key(), moved}}
 		}
 	}
-	trial.Append(Pair{"SlurmctldHost", options.Host})
+	variant.Append(Pair{"SlurmctldHost", options.Host})
 	if options.Port != 0 {
-		trial.Set("SlurmctldPort", strconv.Itoa(options.Port))
+		variant.Set("SlurmctldPort", strconv.Itoa(options.Port))
 	}
-	trial.Set("StateSaveLocation", options.State)
-	trial.Set("SlurmctldPidFile", options.PidFile)
-	return inSections(trial)
+	variant.Set("StateSaveLocation", options.State)
+	variant.Set("SlurmctldPidFile", options.PidFile)
+	return inSections(variant)
 }
 
 func needsAccounting(key string) bool {
@@ -69,12 +71,12 @@ func needsAccounting(key string) bool {
 	return len(key) >= len(prefix) && strings.EqualFold(key[:len(prefix)], prefix) || contains(accountingDrops, key)
 }
 
-// withoutPairs returns a copy of the pairs but for some keys.
+// withoutPairs returns a copy of the pairs without some keys.
 func withoutPairs(pairs []Pair, keys []string) []Pair {
 	return slices.DeleteFunc(slices.Clone(pairs), func(pair Pair) bool { return contains(keys, pair.Key) })
 }
 
-// clientKeys are what a client needs to find slurmctld, to be believed by it and to understand its answers.
+// clientKeys are what a client needs to find slurmctld, to authenticate and to understand its answers.
 var clientKeys = []string{
 	"ClusterName", "SlurmctldHost", "SlurmctldPort", "SlurmdPort", "SlurmUser",
 	"AuthType", "AuthInfo", "AuthAltTypes", "AuthAltParameters", "CredType", "HashPlugin", "TLSType", "TLSParameters",
@@ -83,7 +85,7 @@ var clientKeys = []string{
 	"PluginDir", "SelectType", "SelectTypeParameters", "GresTypes", "SwitchType", "MaxArraySize", "FederationParameters",
 }
 
-// Clients returns what slurmrestd needs of a configuration, which changes far less often than the whole.
+// Clients returns the part of a configuration that slurmrestd needs, which changes far less often than the whole.
 func Clients(d Document) Document {
 	return d.filter(func(entry Entry) bool { return contains(clientKeys, entry.Key()) })
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// build makes a document that is known to be good.
+// build builds a valid document.
 func build(t *testing.T, cluster Cluster) Document {
 	t.Helper()
 	document, err := Build(cluster)
@@ -30,10 +30,10 @@ func TestTrialTouchesNothingReal(t *testing.T) {
 func TestTrialKeepsWhatIsWrongWithoutAccounting(t *testing.T) {
 	cluster := minimal()
 	cluster.ExtraConf = "AccountingStorageTRES=gres/gpu\nPartitionName=p Nodes=ALL AllowQos=high\n"
-	trial := Trial(build(t, cluster), TrialOptions{Host: "trial"}).Render()
+	variant := Trial(build(t, cluster), TrialOptions{Host: "trial"}).Render()
 	for line := range strings.Lines(cluster.ExtraConf) {
-		if !strings.Contains(trial, line) {
-			t.Errorf("the trial does not see %q", line)
+		if !strings.Contains(variant, line) {
+			t.Errorf("the variant lacks %q", line)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestHash(t *testing.T) {
 		t.Errorf("%q has the hash %q, want %q", parameters, got, hash)
 	}
 	if diff := cmp.Diff(document.Render(), WithHash(marked, "").Render()); diff != "" {
-		t.Errorf("the mark leaves traces:\n%s", diff)
+		t.Errorf("the hash is not removed completely:\n%s", diff)
 	}
 	files[FileName] = marked.Render()
 	if got := Hash(files); got != hash {
@@ -100,14 +100,14 @@ func TestMaxNodeCount(t *testing.T) {
 		explicit               *int32
 		want                   int
 	}{
-		"begins at 1024":                             {want: 1024},
+		"starts at 1024":                             {want: 1024},
 		"stays while a quarter is free":              {desired: 819, want: 1024},
-		"doubles before it gets tight":               {desired: 820, want: 2048},
-		"counts live nodes that nobody desires":      {desired: 10, live: 1000, want: 2048},
+		"doubles with less than a quarter free":      {desired: 820, want: 2048},
+		"counts live nodes beyond the desired ones":  {desired: 10, live: 1000, want: 2048},
 		"does not shrink with the cluster":           {desired: 10, current: 4096, want: 4096},
-		"ends at Slurm's own limit":                  {desired: 65000, want: 65536},
-		"ends there whatever is desired":             {desired: 1 << 40, want: 65536},
-		"takes the explicit limit":                   {desired: 5000, current: 8192, explicit: new(int32(100)), want: 100},
+		"stops at Slurm's own limit":                 {desired: 65000, want: 65536},
+		"stops there for any desired count":          {desired: 1 << 40, want: 65536},
+		"uses the explicit limit":                    {desired: 5000, current: 8192, explicit: new(int32(100)), want: 100},
 		"keeps live nodes above the explicit limit":  {live: 120, explicit: new(int32(100)), want: 120},
 		"never falls below a live count of any size": {live: 70000, want: 70000},
 	} {
