@@ -24,7 +24,7 @@ func installCommand() *cobra.Command {
 	}
 }
 
-// install copies a program. Nobody ever sees a part of it: it gets its name when it is whole.
+// install copies a program. The rename at the end makes it atomic.
 func install(source, target string) error {
 	in, err := os.Open(source)
 	if err != nil {
@@ -35,7 +35,7 @@ func install(source, target string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(out.Name()) // fails once it has its name
+	defer os.Remove(out.Name()) // fails after the rename
 	defer out.Close()
 	if _, err := io.Copy(out, in); err != nil {
 		return fmt.Errorf("copying %s: %w", source, err)

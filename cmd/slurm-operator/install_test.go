@@ -29,7 +29,7 @@ func TestInstallReplacesAnOlderCopy(t *testing.T) {
 		t.Errorf("mode %v, %v; want -r-xr-xr-x", info.Mode(), err)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(target)); err != nil || len(entries) != 1 {
-		t.Errorf("%v is left beside it, %v", entries, err)
+		t.Errorf("%v is left next to it, %v", entries, err)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Command slurm-operator runs Slurm clusters on Kubernetes: one binary, one image, a subcommand for each thing it does.
+// Command slurm-operator runs Slurm clusters on Kubernetes: one binary, one image, one subcommand per task.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	root.AddCommand(
 		managerCommand(), webhookCommand(), releaseCommand(), agentCommand(), installCommand(), runCommand(), slurmdbdCommand(), trialCommand(),
 	)
-	// A second signal changes nothing, to the very end: whoever saves what it knows, as slurmctld does under this program, may take its time.
+	// Further signals are ignored: a daemon under this program, such as slurmctld, may need time to save its state.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "slurm-operator:", err)
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// connect finds the API server.
+// connect returns the configuration of the API server.
 func connect() (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {

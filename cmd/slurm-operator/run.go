@@ -22,6 +22,6 @@ func runCommand() *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&state, "expect-state", "", "do not start slurmctld unless this directory holds its saved state")
-	command.Flags().SetInterspersed(false) // what follows the command is its own
+	command.Flags().SetInterspersed(false) // flags after the command belong to it
 	return command
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// asProgram in the environment makes the test binary the program itself.
+// asProgram in the environment makes the test binary act as the program.
 const asProgram = "SLURM_OPERATOR_TEST_IS_THE_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A daemon that was asked to end may take its time to save what it knows, however often it is asked.
+// A daemon that was asked to terminate may take its time to save its state, however often it is asked.
 func TestASecondSignalEndsNobody(t *testing.T) {
 	program := exec.CommandContext(t.Context(), os.Args[0], "run", "sh", "-c", `
 trap 'echo asked; n=$((n+1)); if [ $n = 3 ]; then echo saved; exit 0; fi' TERM
@@ -34,14 +34,14 @@ while :; do sleep 0.05; done`)
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var said []string
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		said = append(said, lines.Text())
-		if lines.Text() == "up" || lines.Text() == "asked" {
-			_ = program.Process.Signal(syscall.SIGTERM) // it may have ended by the last
+	var lines []string
+	for scanner := bufio.NewScanner(output); scanner.Scan(); {
+		lines = append(lines, scanner.Text())
+		if scanner.Text() == "up" || scanner.Text() == "asked" {
+			_ = program.Process.Signal(syscall.SIGTERM) // it may have exited after the last one
 		}
 	}
-	if err := program.Wait(); err != nil || said[len(said)-1] != "saved" {
-		t.Errorf("it ended with %v, and said %s", err, strings.Join(said, ", "))
+	if err := program.Wait(); err != nil || lines[len(lines)-1] != "saved" {
+		t.Errorf("it exited with %v and printed %s", err, strings.Join(lines, ", "))
 	}
 }

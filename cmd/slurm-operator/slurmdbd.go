@@ -18,7 +18,7 @@ func slurmdbdCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.SetInterspersed(false) // what follows the command is its own
+	flags.SetInterspersed(false) // flags after the command belong to it
 	flags.StringVar(&options.Listen, "listen", ":6816", "where the report is served")
 	return command
 }

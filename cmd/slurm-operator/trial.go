@@ -17,7 +17,7 @@ func trialCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Log = command.OutOrStdout()
-			return trial.Hold(command.Context(), options).WriteFile(report)
+			return trial.Run(command.Context(), options).WriteFile(report)
 		},
 	}
 	flags := command.Flags()

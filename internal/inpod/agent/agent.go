@@ -1,12 +1,12 @@
-// Package agent keeps a running slurmctld in step with its configuration files, from beside it in its pod.
+// Package agent keeps a running slurmctld in sync with its configuration files, as a sidecar in its pod.
 //
-// The operator writes a marker into SlurmctldParameters of slurm.conf (config_hash=…), a token that Slurm does not know and
-// so ignores, but shows in `scontrol show config`. The agent compares the marker in the files with the one that slurmctld
-// runs with; while they differ it runs `scontrol reconfigure`, reads back, and tries again ever more rarely. What it knows
-// it serves as JSON, and it knows better than a TCP probe whether slurmctld is ready.
+// The operator writes a marker into SlurmctldParameters of slurm.conf (config_hash=…), a token that Slurm ignores
+// because it does not know it, but shows in `scontrol show config`. The agent compares the marker in the files with the
+// one that slurmctld runs with; while they differ it runs `scontrol reconfigure`, reads the marker back, and retries
+// with backoff. It serves its state as JSON, and reports slurmctld's readiness better than a TCP probe.
 //
-// The decisions are a state machine without I/O (state.go). Once a second the agent looks at the files, which costs a few
-// system calls; at rest it asks slurmctld every half a minute.
+// The decisions are a state machine without I/O (state.go). Once a second the agent checks the files, which costs a few
+// system calls; in steady state it queries slurmctld every 30 seconds.
 package agent
 
 import (
@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// Options say what to watch and where to serve.
+// Options describe what to watch and where to serve.
 type Options struct {
 	// Config is the directory with slurmctld's files.
 	Config string
-	// PIDFile is a file that slurmctld writes when it starts. It may not exist; a restart is then noticed later.
+	// PIDFile is the file that slurmctld writes when it starts. If it does not exist, a restart is noticed later.
 	PIDFile string
 	// Listen is the address of the HTTP server.
 	Listen string
@@ -31,7 +31,7 @@ type Options struct {
 	Slurmctld string
 }
 
-// Run runs the agent until the context ends.
+// Run runs the agent until the context is done.
 func Run(ctx context.Context, opts Options) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", opts.Listen)
@@ -45,7 +45,7 @@ func Run(ctx context.Context, opts Options) error {
 	defer tasks.Wait()
 	tasks.Go(func() {
 		<-ctx.Done()
-		_ = server.Close() // nobody waits for an answer of a pod that is going away
+		_ = server.Close() // the pod is terminating; no client waits for an answer
 	})
 	tasks.Go(func() { agent.run(ctx) })
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -54,17 +54,17 @@ func Run(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// slurm is what the agent needs of Slurm's commands.
+// slurm is the part of Slurm's commands that the agent uses.
 type slurm interface {
-	// Ask returns what slurmctld runs with. The error is errDown when slurmctld does not answer.
-	Ask(ctx context.Context) (answer, error)
-	// Reconfigure makes slurmctld read its files.
+	// Query returns what slurmctld runs with. The error is errDown if slurmctld does not answer.
+	Query(ctx context.Context) (answer, error)
+	// Reconfigure makes slurmctld reread its files.
 	Reconfigure(ctx context.Context) error
 }
 
-// watched is what the agent needs of the files.
+// watched is the part of files that the agent uses.
 type watched interface {
-	Look() observation
+	Observe() observation
 }
 
 type agent struct {
@@ -75,7 +75,7 @@ type agent struct {
 	state state
 }
 
-// run looks at the files once a second and does what the state then calls for.
+// run checks the files once a second and does what the state requires.
 func (a *agent) run(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -89,36 +89,36 @@ func (a *agent) run(ctx context.Context) {
 	}
 }
 
-// step acts until there is nothing to do for now, which is soon: each action puts off the next of its kind.
+// step acts until there is nothing to do for now, which is soon: each action delays the next of its type.
 func (a *agent) step(ctx context.Context) {
-	seen := a.files.Look()
+	seen := a.files.Observe()
 	for ctx.Err() == nil {
-		next, action := a.current().next(time.Now(), seen)
+		next, action := a.currentState().next(time.Now(), seen)
 		switch action {
 		case wait:
-			a.keep(next)
+			a.setState(next)
 			return
-		case ask:
-			answer, err := a.slurm.Ask(ctx)
-			a.keep(next.asked(time.Now(), answer, err))
+		case query:
+			answer, err := a.slurm.Query(ctx)
+			a.setState(next.queried(time.Now(), answer, err))
 		case reconfigure:
 			err := a.slurm.Reconfigure(ctx)
-			a.keep(next.reconfigured(time.Now(), err))
+			a.setState(next.reconfigured(time.Now(), err))
 		}
 	}
 }
 
-func (a *agent) current() state {
+func (a *agent) currentState() state {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return a.state
 }
 
-func (a *agent) keep(next state) {
+func (a *agent) setState(next state) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.state = next
 }
 
-// Report is what the agent knows.
-func (a *agent) Report() Report { return a.current().report() }
+// Report returns what the agent knows.
+func (a *agent) Report() Report { return a.currentState().report() }

@@ -17,23 +17,23 @@ type fakeSlurm struct {
 	seen         observation
 	running      answer
 	down         bool
-	deadly       bool  // the files kill slurmctld when it reads them
-	refusal      error // of a reconfigure
-	asks         int
-	reconfigures []time.Duration // when, since the start
+	crashes      bool  // slurmctld crashes when it reads the files
+	refusal      error // error of a reconfigure
+	queries      int
+	reconfigures []time.Duration // times since the start
 	start        time.Time
 }
 
-func (f *fakeSlurm) Look() observation {
+func (f *fakeSlurm) Observe() observation {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return f.seen
 }
 
-func (f *fakeSlurm) Ask(context.Context) (answer, error) {
+func (f *fakeSlurm) Query(context.Context) (answer, error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.asks++
+	f.queries++
 	if f.down {
 		return answer{}, errDown
 	}
@@ -47,7 +47,7 @@ func (f *fakeSlurm) Reconfigure(context.Context) error {
 	switch {
 	case f.refusal != nil:
 		return f.refusal
-	case f.deadly:
+	case f.crashes:
 		f.down = true
 	default:
 		f.running.Marker = f.seen.Marker
@@ -62,7 +62,7 @@ func (f *fakeSlurm) change(change func()) {
 	change()
 }
 
-// withAgent runs an agent beside a slurmctld that runs with its files.
+// withAgent runs an agent with a slurmctld that already uses its files.
 func withAgent(t *testing.T, test func(*fakeSlurm, *agent)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,26 +77,26 @@ func withAgent(t *testing.T, test func(*fakeSlurm, *agent)) {
 	})
 }
 
-// pass lets time pass.
-func pass(duration time.Duration) {
+// advance advances the clock.
+func advance(duration time.Duration) {
 	time.Sleep(duration)
 	synctest.Wait()
 }
 
 func TestAgentAsksRarelyAtRest(t *testing.T) {
 	withAgent(t, func(slurm *fakeSlurm, _ *agent) {
-		pass(10 * time.Minute)
-		if slurm.asks > 21 || len(slurm.reconfigures) > 0 {
-			t.Errorf("%d questions and reconfigures at %v in 10 minutes", slurm.asks, slurm.reconfigures)
+		advance(10 * time.Minute)
+		if slurm.queries > 21 || len(slurm.reconfigures) > 0 {
+			t.Errorf("%d queries and reconfigures at %v in 10 minutes", slurm.queries, slurm.reconfigures)
 		}
 	})
 }
 
 func TestAgentAppliesChangedFiles(t *testing.T) {
 	withAgent(t, func(slurm *fakeSlurm, agent *agent) {
-		pass(10500 * time.Millisecond)
+		advance(10500 * time.Millisecond)
 		slurm.change(func() { slurm.seen = newConf })
-		pass(time.Second)
+		advance(time.Second)
 		want := Report{
 			FilesHash: "bbb", RunningHash: "bbb", SlurmVersion: "26.05.5",
 			Reconfigures: 1, CheckedAt: slurm.start.Add(11 * time.Second),
@@ -109,9 +109,9 @@ func TestAgentAppliesChangedFiles(t *testing.T) {
 
 func TestAgentTriesEverMoreRarely(t *testing.T) {
 	withAgent(t, func(slurm *fakeSlurm, agent *agent) {
-		pass(time.Second / 2)
+		advance(time.Second / 2)
 		slurm.change(func() { slurm.seen, slurm.refusal = newConf, errors.New("refused") })
-		pass(3 * time.Minute)
+		advance(3 * time.Minute)
 		var got []float64
 		for _, at := range slurm.reconfigures {
 			got = append(got, at.Seconds())
@@ -119,16 +119,16 @@ func TestAgentTriesEverMoreRarely(t *testing.T) {
 		if diff := cmp.Diff([]float64{1, 3, 7, 15, 31, 63, 123}, got); diff != "" {
 			t.Errorf("seconds of reconfigures (-want +got):\n%s", diff)
 		}
-		if slurm.asks > 40 {
-			t.Errorf("%d questions in 3 minutes", slurm.asks)
+		if slurm.queries > 40 {
+			t.Errorf("%d queries in 3 minutes", slurm.queries)
 		}
 		if got := agent.Report().LastError; got != "refused" {
 			t.Errorf("last error %q", got)
 		}
 
-		// Other files get their chance at once.
+		// Other files are tried immediately.
 		slurm.change(func() { slurm.seen, slurm.refusal = observation{Files: "..3", Marker: "ccc"}, nil })
-		pass(time.Second)
+		advance(time.Second)
 		if got := agent.Report(); got.RunningHash != "ccc" || got.LastError != "" {
 			t.Errorf("report %+v", got)
 		}
@@ -137,21 +137,21 @@ func TestAgentTriesEverMoreRarely(t *testing.T) {
 
 func TestAgentWaitsForASlurmctldThatDiedOfAReconfigure(t *testing.T) {
 	withAgent(t, func(slurm *fakeSlurm, agent *agent) {
-		slurm.change(func() { slurm.seen, slurm.deadly = newConf, true })
-		pass(10 * time.Minute)
-		if len(slurm.reconfigures) != 1 || slurm.asks > 40 {
-			t.Errorf("%d questions, reconfigures at %v", slurm.asks, slurm.reconfigures)
+		slurm.change(func() { slurm.seen, slurm.crashes = newConf, true })
+		advance(10 * time.Minute)
+		if len(slurm.reconfigures) != 1 || slurm.queries > 40 {
+			t.Errorf("%d queries, reconfigures at %v", slurm.queries, slurm.reconfigures)
 		}
 		if got, want := agent.Report().LastError, "after reconfigure 1 to bbb: slurmctld does not answer"; got != want {
 			t.Errorf("last error %q, want %q", got, want)
 		}
 
-		// It starts with files that it can read.
+		// It restarts with valid files.
 		slurm.change(func() {
 			slurm.seen, slurm.running.Marker = observation{Files: "..3", Slurmctld: "pid 2", Marker: "ccc"}, "ccc"
-			slurm.down, slurm.deadly = false, false
+			slurm.down, slurm.crashes = false, false
 		})
-		pass(time.Second)
+		advance(time.Second)
 		if got := agent.Report(); got.RunningHash != "ccc" || got.LastError != "" || got.Reconfigures != 1 {
 			t.Errorf("report %+v", got)
 		}

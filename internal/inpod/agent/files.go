@@ -9,17 +9,17 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// files are those that slurmctld reads, as they are mounted.
+// files are the mounted files that slurmctld reads.
 type files struct {
 	config, pidFile string
 
-	last observation // saves reading files that have not changed
+	last observation // avoids reading unchanged files
 }
 
-// Look sees whether anything has changed. The kubelet replaces all files at once, by pointing the link ..data elsewhere.
-func (f *files) Look() observation {
+// Observe checks for changes. The kubelet replaces all files at once, by changing the link ..data.
+func (f *files) Observe() observation {
 	conf := filepath.Join(f.config, "slurm.conf")
-	data, _ := os.Readlink(filepath.Join(f.config, "..data")) // there is none when the directory is no volume
+	data, _ := os.Readlink(filepath.Join(f.config, "..data")) // missing if the directory is not a volume
 	seen := observation{Files: data + " " + stamp(conf), Slurmctld: stamp(f.pidFile), Marker: f.last.Marker}
 	if seen.Files != f.last.Files {
 		seen.Marker = markerOf(conf)
@@ -28,7 +28,7 @@ func (f *files) Look() observation {
 	return seen
 }
 
-// stamp changes when a file is written or replaced.
+// stamp returns a value that changes when a file is written or replaced.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -37,8 +37,8 @@ func stamp(path string) string {
 	return fmt.Sprintf("%d bytes of %d", info.Size(), info.ModTime().UnixNano())
 }
 
-// markerOf is the marker in a slurm.conf, empty when it has none, or when the key beside it is not yet the one that the
-// file was written for: the kubelet learns of Secrets and ConfigMaps on different ways.
+// markerOf returns the marker in a slurm.conf. It is empty if there is none, or if the key next to the file is not yet
+// the one that the file was written for: the kubelet updates Secrets and ConfigMaps independently.
 func markerOf(path string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -54,10 +54,10 @@ func markerOf(path string) string {
 	return slurmconf.HashOf(parameters)
 }
 
-// markerIn finds the marker among the settings of a text, such as the output of `scontrol show config`.
+// markerIn returns the marker in a text such as the output of `scontrol show config`.
 func markerIn(text string) string { return slurmconf.HashOf(parametersIn(text)) }
 
-// parametersIn is the value of SlurmctldParameters among the settings of a text.
+// parametersIn returns the value of SlurmctldParameters in a text.
 func parametersIn(text string) string {
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(line, "=")

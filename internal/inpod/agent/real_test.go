@@ -17,7 +17,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// asCommand in the environment makes the test binary do what `slurm-operator agent` does.
+// asCommand in the environment makes the test binary act as `slurm-operator agent`.
 const asCommand = "AGENT_TEST_RUNS_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -30,14 +30,14 @@ func TestMain(m *testing.M) {
 	panic(err)
 }
 
-// liveAgent is an agent that runs beside a real slurmctld.
+// liveAgent is an agent next to a real slurmctld.
 type liveAgent struct {
 	*slurmnet.Cluster
 	address string
 	conf    string // slurm.conf without a marker
 }
 
-// startAgent starts a cluster, and an agent beside its slurmctld, as the user slurm.
+// startAgent starts a cluster, and an agent next to its slurmctld, as the user slurm.
 func startAgent(t *testing.T, version string) liveAgent {
 	t.Helper()
 	live := liveAgent{Cluster: slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1})}
@@ -65,7 +65,7 @@ func startAgent(t *testing.T, version string) liveAgent {
 		_, err := live.Slurmctld.Run(ctx, asCommand+"=yes", "sh", "-c",
 			`echo $$ >/run/agent.pid; exec setpriv --reuid=64030 --regid=64030 --clear-groups /agent-command`)
 		if ctx.Err() == nil {
-			t.Errorf("the agent has ended: %v", err)
+			t.Errorf("the agent has exited: %v", err)
 		}
 	})
 	t.Cleanup(func() {
@@ -75,7 +75,7 @@ func startAgent(t *testing.T, version string) liveAgent {
 	return live
 }
 
-// publish replaces slurm.conf by one with a marker and more lines.
+// publish replaces slurm.conf by one with a marker and further lines.
 func (l liveAgent) publish(t *testing.T, marker, more string) {
 	t.Helper()
 	conf := strings.Replace(l.conf, "SlurmctldParameters=", "SlurmctldParameters=config_hash="+marker+",", 1) + more
@@ -96,7 +96,7 @@ func (l liveAgent) get(ctx context.Context, path string) (*http.Response, error)
 	return http.DefaultClient.Do(request)
 }
 
-// waitFor waits until the agent's report is as wanted, and returns it and how long that took.
+// waitFor waits for a report, and returns it and the time that took.
 func (l liveAgent) waitFor(t *testing.T, wanted func(Report) bool) (Report, time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -158,12 +158,12 @@ func TestRealAgentAppliesFiles(t *testing.T) {
 				t.Error(err)
 			}
 
-			// scontrol reads the same file and refuses it, so slurmctld is never told.
+			// scontrol reads the same file and refuses it, so slurmctld is not reconfigured.
 			live.publish(t, "ccc3", "PartionName=typo Nodes=ALL\n")
 			report, _ = live.waitFor(t, func(report Report) bool { return strings.Contains(report.LastError, "PartionName") })
 			t.Logf("a typo: %s", report.LastError)
 
-			// slurmctld says yes and then waits for a file that it needs.
+			// slurmctld acknowledges and then waits for a file that it needs.
 			live.publish(t, "ddd4", "TopologyPlugin=topology/tree\n")
 			report, _ = live.waitFor(t, func(report Report) bool { return strings.Contains(report.LastError, "after reconfigure 1 to ddd4") })
 			t.Logf("a missing file: %s", report.LastError)
@@ -172,7 +172,7 @@ func TestRealAgentAppliesFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			report, _ = live.waitFor(t, runs("ddd4"))
-			t.Logf("in the end: %+v", report)
+			t.Logf("finally: %+v", report)
 		})
 	}
 }
@@ -185,9 +185,9 @@ func TestRealAgentCostsNothingAtRest(t *testing.T) {
 			live.publish(t, "aaa1", "")
 			first, _ := live.waitFor(t, runs("aaa1"))
 			before := live.cpuTime(t)
-			last, took := live.waitFor(t, func(report Report) bool { return report.CheckedAt.After(first.CheckedAt.Add(restInterval / 2)) })
+			last, took := live.waitFor(t, func(report Report) bool { return report.CheckedAt.After(first.CheckedAt.Add(idleInterval / 2)) })
 			spent := live.cpuTime(t) - before
-			t.Logf("Slurm %s: the agent used %s of CPU in %s at rest, its commands included", version, spent, took.Round(time.Second))
+			t.Logf("Slurm %s: the agent used %s of CPU in %s in steady state, including its commands", version, spent, took.Round(time.Second))
 			if last.Reconfigures != 1 || spent > took/20 {
 				t.Errorf("report %+v after %s of CPU in %s", last, spent, took)
 			}
@@ -195,7 +195,7 @@ func TestRealAgentCostsNothingAtRest(t *testing.T) {
 	}
 }
 
-// cpuTime is what the agent and the commands that it ran have used so far.
+// cpuTime returns the CPU time of the agent and its commands.
 func (l liveAgent) cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	stat, err := l.Slurmctld.Run(t.Context(), "sh", "-c", "cat /proc/$(cat /run/agent.pid)/stat")

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// commandTimeout bounds every command. Slurm itself tries for 10 seconds and more when slurmctld is away.
+// commandTimeout bounds every command. Slurm itself retries for 10 seconds and more if slurmctld is down.
 const commandTimeout = 5 * time.Second
 
-// scontrol runs Slurm's own command, which finds slurmctld and its key as everybody does, in /etc/slurm.
+// scontrol runs Slurm's own command, which finds slurmctld and its key in /etc/slurm.
 type scontrol struct{}
 
 var version = regexp.MustCompile(`(?m)^SLURM_VERSION\s*=\s*(\S+)`)
 
-// Ask returns what slurmctld runs with.
-func (s scontrol) Ask(ctx context.Context) (answer, error) {
-	// A ping fails at once where the question below would try again for 10 seconds.
+// Query returns what slurmctld runs with.
+func (s scontrol) Query(ctx context.Context) (answer, error) {
+	// A ping fails immediately, while the command below would retry for 10 seconds.
 	if _, err := s.Active(ctx); err != nil {
 		return answer{}, err
 	}
@@ -36,16 +36,16 @@ func (s scontrol) Ask(ctx context.Context) (answer, error) {
 	return found, nil
 }
 
-// Reconfigure makes slurmctld read its files.
+// Reconfigure makes slurmctld reread its files.
 func (s scontrol) Reconfigure(ctx context.Context) error {
 	_, err := s.run(ctx, "reconfigure")
 	return err
 }
 
-// up is a line of `scontrol ping` about a slurmctld that is up.
+// up matches a line of `scontrol ping` about a slurmctld that is up.
 var up = regexp.MustCompile(`Slurmctld\(\S+\) at (\S+) is UP`)
 
-// Active returns the name of the slurmctld that is in charge: the first that is up.
+// Active returns the name of the active slurmctld: the first that is up.
 func (s scontrol) Active(ctx context.Context) (string, error) {
 	output, err := s.run(ctx, "ping")
 	if match := up.FindStringSubmatch(output); match != nil {
@@ -57,8 +57,7 @@ func (s scontrol) Active(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// run runs scontrol. When it fails, that is because slurmctld does not answer, or because scontrol, which reads the same
-// slurm.conf, cannot read it.
+// run runs scontrol. If it fails, slurmctld does not answer, or scontrol cannot parse slurm.conf, which both read.
 func (scontrol) run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
@@ -70,15 +69,15 @@ func (scontrol) run(ctx context.Context, args ...string) (string, error) {
 		return stdout.String(), nil
 	}
 	const enough = 1000
-	said := strings.TrimSpace(stderr.String() + stdout.String())
-	said = strings.ToValidUTF8(said[:min(len(said), enough)], "")
+	message := strings.TrimSpace(stderr.String() + stdout.String())
+	message = strings.ToValidUTF8(message[:min(len(message), enough)], "")
 	what := "scontrol " + strings.Join(args, " ")
 	switch {
 	case ctx.Err() != nil:
-		return stdout.String(), fmt.Errorf("%w: %s took longer than %s: %s", errDown, what, commandTimeout, said)
-	case errors.Is(err, exec.ErrNotFound), strings.Contains(said, "fatal: "):
-		return stdout.String(), fmt.Errorf("%s: %w: %s", what, err, said)
+		return stdout.String(), fmt.Errorf("%w: %s took longer than %s: %s", errDown, what, commandTimeout, message)
+	case errors.Is(err, exec.ErrNotFound), strings.Contains(message, "fatal: "):
+		return stdout.String(), fmt.Errorf("%s: %w: %s", what, err, message)
 	default:
-		return stdout.String(), fmt.Errorf("%w: %s: %w: %s", errDown, what, err, said)
+		return stdout.String(), fmt.Errorf("%w: %s: %w: %s", errDown, what, err, message)
 	}
 }

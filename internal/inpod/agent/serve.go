@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// handler serves what the agent knows.
+// handler serves the agent's state and readiness.
 func handler(report func() Report, ready func(context.Context) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /state", func(writer http.ResponseWriter, _ *http.Request) {
 		writer.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(writer).Encode(report()) // fails when the client has gone
+		_ = json.NewEncoder(writer).Encode(report()) // fails if the client has disconnected
 	})
 	mux.HandleFunc("GET /livez", func(writer http.ResponseWriter, _ *http.Request) {
 		writer.WriteHeader(http.StatusNoContent)
@@ -34,32 +34,33 @@ func handler(report func() Report, ready func(context.Context) error) http.Handl
 }
 
 const (
-	// verdictAge is how long a verdict on slurmctld holds, so that any number of probes costs slurmctld the same.
-	verdictAge = 5 * time.Second
-	// httpAge is how long a slurmctld that does not speak HTTP is not spoken to in HTTP again: it logs an error each time.
-	httpAge = time.Hour
+	// verdictTTL is how long a readiness verdict is valid, so that any number of probes costs slurmctld the same.
+	verdictTTL = 5 * time.Second
+	// httpRetryInterval is how long HTTP is not tried again on a slurmctld that does not support it: it logs an error
+	// each time.
+	httpRetryInterval = time.Hour
 	// readyTimeout bounds a check by HTTP.
 	readyTimeout = 2 * time.Second
 )
 
-// readiness tells whether slurmctld serves. Newer ones answer that themselves, by HTTP, and are right also when they are
-// a standby; older ones are asked with Slurm's own protocol.
+// readiness checks whether slurmctld is ready. Newer releases report that themselves by HTTP, also correctly as a
+// standby; older ones are queried with Slurm's own protocol.
 type readiness struct {
 	url  string
-	ping func(context.Context) (string, error) // the name of the slurmctld in charge
+	ping func(context.Context) (string, error) // returns the name of the active slurmctld
 
 	mutex     sync.Mutex
 	verdict   error
 	checkedAt time.Time
-	plainAt   time.Time // when it was last found not to speak HTTP
+	noHTTPAt  time.Time // when HTTP was last found to be unsupported
 }
 
 // Check returns why slurmctld is not ready, or nil.
 func (r *readiness) Check(ctx context.Context) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.checkedAt.IsZero() || time.Since(r.checkedAt) >= verdictAge {
-		// The verdict is for everybody who asks, so it must not end with this one's patience.
+	if r.checkedAt.IsZero() || time.Since(r.checkedAt) >= verdictTTL {
+		// All callers share the verdict, so the deadline of this one must not apply.
 		r.verdict = r.check(context.WithoutCancel(ctx))
 		r.checkedAt = time.Now()
 	}
@@ -67,9 +68,9 @@ func (r *readiness) Check(ctx context.Context) error {
 }
 
 func (r *readiness) check(ctx context.Context) error {
-	if r.plainAt.IsZero() || time.Since(r.plainAt) >= httpAge {
-		spoke, err := r.askHTTP(ctx)
-		if spoke {
+	if r.noHTTPAt.IsZero() || time.Since(r.noHTTPAt) >= httpRetryInterval {
+		supported, err := r.checkHTTP(ctx)
+		if supported {
 			return err
 		}
 	}
@@ -77,23 +78,23 @@ func (r *readiness) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.plainAt = time.Now()
-	// slurmctld runs only on a host whose name is listed in slurm.conf, and containers of a pod share their name.
+	r.noHTTPAt = time.Now()
+	// slurmctld runs only on a host whose name is in slurm.conf, and containers of a pod share their host name.
 	if host, err := os.Hostname(); err != nil || !sameHost(host, active) {
 		return fmt.Errorf("the slurmctld in charge is %s", active)
 	}
 	return nil
 }
 
-// sameHost compares names of hosts without their domains.
+// sameHost compares host names without their domains.
 func sameHost(a, b string) bool {
 	a, _, _ = strings.Cut(a, ".")
 	b, _, _ = strings.Cut(b, ".")
 	return a == b
 }
 
-// askHTTP asks slurmctld by HTTP, and tells whether that was of any use.
-func (r *readiness) askHTTP(ctx context.Context) (spoke bool, err error) {
+// checkHTTP checks slurmctld by HTTP, and reports whether slurmctld supports it.
+func (r *readiness) checkHTTP(ctx context.Context) (supported bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)

@@ -25,7 +25,7 @@ func TestServesWhatItKnows(t *testing.T) {
 	}{
 		"state": {"/state", nil, http.StatusOK,
 			`{"filesHash":"aaa","runningHash":"bbb","slurmVersion":"26.05.5","reconfigures":2,"lastError":"no","checkedAt":"2026-01-01T00:00:00Z"}` + "\n"},
-		"alive whatever slurmctld does": {"/livez", notReady, http.StatusNoContent, ""},
+		"alive regardless of slurmctld": {"/livez", notReady, http.StatusNoContent, ""},
 		"ready":                         {"/readyz", nil, http.StatusNoContent, ""},
 		"not ready":                     {"/readyz", notReady, http.StatusServiceUnavailable, "standby\n"},
 		"nothing else":                  {"/config", nil, http.StatusNotFound, "404 page not found\n"},
@@ -45,7 +45,7 @@ func TestServesWhatItKnows(t *testing.T) {
 	}
 }
 
-// plainServer hangs up on whoever speaks HTTP, as older slurmctlds do, and counts them.
+// plainServer closes HTTP connections, like older slurmctlds, and counts them.
 func plainServer(t *testing.T) (address string, callers chan struct{}) {
 	t.Helper()
 	var config net.ListenConfig
@@ -71,9 +71,9 @@ func plainServer(t *testing.T) (address string, callers chan struct{}) {
 
 func TestReadinessTakesTheWordOfANewSlurmctld(t *testing.T) {
 	for status, ready := range map[int]bool{http.StatusNoContent: true, http.StatusInternalServerError: false} {
-		asked := 0
+		requests := 0
 		server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
-			asked++
+			requests++
 			writer.WriteHeader(status)
 		}))
 		defer server.Close()
@@ -83,8 +83,8 @@ func TestReadinessTakesTheWordOfANewSlurmctld(t *testing.T) {
 				t.Errorf("status %d: %v", status, err)
 			}
 		}
-		if asked != 1 {
-			t.Errorf("asked %d times for one verdict", asked)
+		if requests != 1 {
+			t.Errorf("%d requests for one verdict", requests)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestReadinessPingsAnOldSlurmctld(t *testing.T) {
 	expire()
 	active = "another"
 	if err := check.Check(t.Context()); err == nil {
-		t.Error("ready while another is in charge")
+		t.Error("ready while another slurmctld is active")
 	}
 	expire()
 	down = errDown
@@ -112,7 +112,7 @@ func TestReadinessPingsAnOldSlurmctld(t *testing.T) {
 		t.Errorf("down: %v", err)
 	}
 	if len(callers) != 1 {
-		t.Errorf("spoke HTTP %d times to a slurmctld that does not", len(callers))
+		t.Errorf("%d HTTP requests to a slurmctld that does not support it", len(callers))
 	}
 }
 
@@ -121,7 +121,7 @@ func TestReadinessOfNobody(t *testing.T) {
 	server.Close()
 	check := &readiness{url: server.URL}
 	if err := check.Check(t.Context()); !errors.Is(err, errDown) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("connection refused: %v", err)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestFilesAreSeenToChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// As the kubelet does it.
+	// Like the kubelet.
 	publish := func(version, marker string) {
 		must(os.Mkdir(filepath.Join(dir, version), 0o755))
 		must(os.WriteFile(filepath.Join(dir, version, "slurm.conf"), []byte("SlurmctldParameters=config_hash="+marker+"\n"), 0o644))
@@ -160,22 +160,22 @@ func TestFilesAreSeenToChange(t *testing.T) {
 		must(os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
 	}
 	watched := &files{config: dir, pidFile: filepath.Join(dir, "pid")}
-	if got := watched.Look().Marker; got != "" {
+	if got := watched.Observe().Marker; got != "" {
 		t.Errorf("no files: marker %q", got)
 	}
 	must(os.Symlink("..data/slurm.conf", filepath.Join(dir, "slurm.conf")))
 	publish("..1", "aaa")
-	first := watched.Look()
-	if first.Marker != "aaa" || watched.Look() != first {
-		t.Errorf("saw %+v, then %+v", first, watched.Look())
+	first := watched.Observe()
+	if first.Marker != "aaa" || watched.Observe() != first {
+		t.Errorf("observed %+v, then %+v", first, watched.Observe())
 	}
 	publish("..2", "bbb")
-	second := watched.Look()
+	second := watched.Observe()
 	if second.Marker != "bbb" || second.Files == first.Files || second.Slurmctld != first.Slurmctld {
 		t.Errorf("after a change: %+v", second)
 	}
 	must(os.WriteFile(watched.pidFile, []byte("7\n"), 0o644))
-	if third := watched.Look(); third.Slurmctld == second.Slurmctld || third.Files != second.Files {
+	if third := watched.Observe(); third.Slurmctld == second.Slurmctld || third.Files != second.Files {
 		t.Errorf("after a start: %+v", third)
 	}
 }

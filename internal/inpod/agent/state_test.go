@@ -15,16 +15,16 @@ var (
 	newConf = observation{Files: "..2", Slurmctld: "pid 1", Marker: "bbb"}
 )
 
-// settled is a state in which slurmctld was just found to run with the old files.
+// settled returns a state in which slurmctld runs with the old files.
 func settled() state {
 	s, _ := state{}.next(start, oldConf)
-	return s.asked(start, answer{Marker: "aaa", Version: "26.05.5"}, nil)
+	return s.queried(start, answer{Marker: "aaa", Version: "26.05.5"}, nil)
 }
 
-// told is a state in which slurmctld was just told to read the new files.
-func told(err error) state {
+// afterReconfigure returns a state in which slurmctld was just reconfigured with the new files.
+func afterReconfigure(err error) state {
 	s, _ := settled().next(start, newConf)
-	s = s.asked(start, answer{Marker: "aaa"}, nil)
+	s = s.queried(start, answer{Marker: "aaa"}, nil)
 	return s.reconfigured(start, err)
 }
 
@@ -35,20 +35,20 @@ func TestNextAction(t *testing.T) {
 		seen  observation
 		want  action
 	}{
-		"asks at the start":                            {state{}, 0, oldConf, ask},
-		"rests when slurmctld runs with the files":     {settled(), 29 * time.Second, oldConf, wait},
-		"asks rarely at rest":                          {settled(), 30 * time.Second, oldConf, ask},
-		"asks when the files change":                   {settled(), time.Second, newConf, ask},
-		"asks when slurmctld starts again":             {settled(), time.Second, observation{Files: "..1", Slurmctld: "pid 2", Marker: "aaa"}, ask},
-		"asks when the files lose their marker":        {settled(), time.Second, observation{Files: "..3", Slurmctld: "pid 1"}, ask},
-		"reads back after a reconfigure":               {told(nil), 0, newConf, ask},
-		"reads back after a reconfigure that failed":   {told(errors.New("no")), 0, newConf, ask},
-		"waits for slurmctld that went away":           {told(nil).asked(start, answer{}, errDown), 500 * time.Millisecond, newConf, wait},
-		"asks for slurmctld that went away":            {told(nil).asked(start, answer{}, errDown), time.Second, newConf, ask},
-		"never reconfigures what does not answer":      {told(nil).asked(start.Add(time.Minute), answer{}, errDown), time.Minute, newConf, wait},
-		"reconfigures when the files are not in use":   {state{}.asked(start, answer{}, nil).withSeen(oldConf), 0, oldConf, reconfigure},
-		"does not reconfigure again at once":           {told(nil).asked(start, answer{Marker: "aaa"}, nil), 500 * time.Millisecond, newConf, wait},
-		"leaves slurmctld alone with incomplete files": {state{}.asked(start, answer{Marker: "aaa"}, nil), 0, observation{}, wait},
+		"queries at the start":                       {state{}, 0, oldConf, query},
+		"waits if slurmctld runs with the files":     {settled(), 29 * time.Second, oldConf, wait},
+		"queries rarely in steady state":             {settled(), 30 * time.Second, oldConf, query},
+		"queries when the files change":              {settled(), time.Second, newConf, query},
+		"queries when slurmctld restarts":            {settled(), time.Second, observation{Files: "..1", Slurmctld: "pid 2", Marker: "aaa"}, query},
+		"queries when the files lose their marker":   {settled(), time.Second, observation{Files: "..3", Slurmctld: "pid 1"}, query},
+		"queries after a reconfigure":                {afterReconfigure(nil), 0, newConf, query},
+		"queries after a failed reconfigure":         {afterReconfigure(errors.New("no")), 0, newConf, query},
+		"waits if slurmctld is down":                 {afterReconfigure(nil).queried(start, answer{}, errDown), 500 * time.Millisecond, newConf, wait},
+		"queries again if slurmctld is down":         {afterReconfigure(nil).queried(start, answer{}, errDown), time.Second, newConf, query},
+		"does not reconfigure if slurmctld is down":  {afterReconfigure(nil).queried(start.Add(time.Minute), answer{}, errDown), time.Minute, newConf, wait},
+		"reconfigures if the files are not in use":   {state{}.queried(start, answer{}, nil).withSeen(oldConf), 0, oldConf, reconfigure},
+		"does not reconfigure again immediately":     {afterReconfigure(nil).queried(start, answer{Marker: "aaa"}, nil), 500 * time.Millisecond, newConf, wait},
+		"does not reconfigure with incomplete files": {state{}.queried(start, answer{Marker: "aaa"}, nil), 0, observation{}, wait},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -59,10 +59,10 @@ func TestNextAction(t *testing.T) {
 	}
 }
 
-// withSeen is the state after it has seen an observation and asked because of it.
+// withSeen returns the state after an observation and the query that it causes.
 func (s state) withSeen(seen observation) state {
 	next, _ := s.next(start, seen)
-	return next.asked(start, s.running, nil)
+	return next.queried(start, s.running, nil)
 }
 
 func TestLastErrorSaysWhy(t *testing.T) {
@@ -73,17 +73,17 @@ func TestLastErrorSaysWhy(t *testing.T) {
 		want  string
 	}{
 		"nothing when slurmctld runs with the files": {settled(), ""},
-		"slurmctld is away":                          {settled().asked(start, answer{}, down), "slurmctld does not answer: connect failure"},
-		"slurmctld died of a reconfigure": {
-			told(nil).asked(start, answer{}, down),
+		"slurmctld is down":                          {settled().queried(start, answer{}, down), "slurmctld does not answer: connect failure"},
+		"slurmctld crashed after a reconfigure": {
+			afterReconfigure(nil).queried(start, answer{}, down),
 			"after reconfigure 1 to bbb: slurmctld does not answer: connect failure",
 		},
-		"the files are refused": {told(refusal).asked(start, answer{Marker: "aaa"}, nil), refusal.Error()},
+		"the files are refused": {afterReconfigure(refusal).queried(start, answer{Marker: "aaa"}, nil), refusal.Error()},
 		"a reconfigure changed nothing": {
-			told(nil).asked(start, answer{Marker: "aaa"}, nil),
+			afterReconfigure(nil).queried(start, answer{Marker: "aaa"}, nil),
 			`slurmctld still runs with "aaa" after reconfigure 1 to bbb`,
 		},
-		"forgotten after success": {told(refusal).asked(start, answer{Marker: "bbb"}, nil), ""},
+		"cleared after success": {afterReconfigure(refusal).queried(start, answer{Marker: "bbb"}, nil), ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,7 @@
-// Package daemon runs one of Slurm's daemons, and sees to it that it ends when it is asked to.
+// Package daemon runs one of Slurm's daemons and ensures that it terminates on request.
 //
-// A slurmctld that is told to read its configuration starts itself anew, and forgets a SIGTERM that comes meanwhile. It would go on
-// until Kubernetes kills it, and lose what it knew of the youngest jobs. So it is asked again and again until it has ended.
+// A slurmctld that is reconfigured re-executes itself, and loses a SIGTERM that arrives meanwhile. It would run until
+// Kubernetes kills it, and lose the state of the most recent jobs. So SIGTERM is repeated until it has exited.
 package daemon
 
 import (
@@ -15,45 +15,46 @@ import (
 	"time"
 )
 
-// again is how long a daemon that was asked to end gets before it is asked again. One that is already ending does not mind.
-const again = 2 * time.Second
+// termInterval is the interval at which SIGTERM is repeated. A daemon that is already terminating ignores it.
+const termInterval = 2 * time.Second
 
-// Run runs a daemon until it ends; when the context ends, the daemon is asked to. Its other signals are passed on to it.
+// Run runs a daemon until it exits; when the context is done, the daemon is terminated. Other signals are forwarded to
+// it.
 func Run(ctx context.Context, command []string, log io.Writer) error {
 	daemon := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
 	daemon.Stdout, daemon.Stderr = log, log
-	passed := make(chan os.Signal, 1)
-	signal.Notify(passed, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-	defer signal.Stop(passed)
+	forwarded := make(chan os.Signal, 1)
+	signal.Notify(forwarded, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(forwarded)
 	if err := daemon.Start(); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- daemon.Wait() }()
-	asked := ctx.Done()
-	ticker := time.NewTicker(again)
+	exited := make(chan error, 1)
+	go func() { exited <- daemon.Wait() }()
+	done := ctx.Done()
+	ticker := time.NewTicker(termInterval)
 	defer ticker.Stop()
 	for {
 		var send os.Signal
 		select {
-		case err := <-ended:
+		case err := <-exited:
 			return outcome(ctx, command[0], err)
-		case send = <-passed:
-		case <-asked:
-			asked, send = nil, syscall.SIGTERM
-			ticker.Reset(again)
+		case send = <-forwarded:
+		case <-done:
+			done, send = nil, syscall.SIGTERM
+			ticker.Reset(termInterval)
 		case <-ticker.C:
-			if asked == nil {
+			if done == nil {
 				send = syscall.SIGTERM
 			}
 		}
 		if send != nil {
-			_ = daemon.Process.Signal(send) // it may have ended meanwhile, which is heard of next
+			_ = daemon.Process.Signal(send) // it may have exited meanwhile, which the next iteration notices
 		}
 	}
 }
 
-// outcome is what an end means: it is no failure when it was asked for.
+// outcome returns the error of an exit: none if it was requested.
 func outcome(ctx context.Context, name string, err error) error {
 	switch {
 	case err != nil:

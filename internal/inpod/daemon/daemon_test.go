@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// lines tells of everything that is written, line by line.
+// lines sends everything that is written to a channel, line by line.
 type lines struct {
-	heard chan string
-	rest  string
+	received chan string
+	rest     string
 }
 
 func (l *lines) Write(text []byte) (int, error) {
@@ -23,15 +23,15 @@ func (l *lines) Write(text []byte) (int, error) {
 		if !complete {
 			return len(text), nil
 		}
-		l.heard <- line
+		l.received <- line
 		l.rest = rest
 	}
 }
 
 func TestItIsAskedUntilItEnds(t *testing.T) {
-	ctx, ask := context.WithCancel(t.Context())
-	defer ask()
-	log := &lines{heard: make(chan string, 10)}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	log := &lines{received: make(chan string, 10)}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Run(ctx, []string{"sh", "-c", `
@@ -40,31 +40,31 @@ trap 'echo forgotten; trap "exit 0" TERM' TERM
 echo up
 while :; do sleep 0.05; done`}, log)
 	}()
-	hear := func(want string) {
+	expect := func(want string) {
 		t.Helper()
 		select {
-		case line := <-log.heard:
+		case line := <-log.received:
 			if line != want {
-				t.Errorf("heard %q instead of %q", line, want)
+				t.Errorf("received %q instead of %q", line, want)
 			}
 		case <-time.After(5 * time.Minute):
-			t.Fatalf("%q was not heard", want)
+			t.Fatalf("%q was not received", want)
 		}
 	}
-	hear("up")
+	expect("up")
 	if err := syscall.Kill(syscall.Getpid(), syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
-	hear("rotated")
-	ask()
-	hear("forgotten")
+	expect("rotated")
+	stop()
+	expect("forgotten")
 	select {
 	case err := <-ended:
 		if err != nil {
 			t.Error(err)
 		}
 	case <-time.After(5 * time.Minute):
-		t.Error("it was not asked again")
+		t.Error("SIGTERM was not repeated")
 	}
 }
 

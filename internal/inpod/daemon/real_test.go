@@ -15,7 +15,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// asCommand in the environment makes the test binary do what `slurm-operator run` does.
+// asCommand in the environment makes the test binary act as `slurm-operator run`.
 const asCommand = "DAEMON_TEST_RUNS_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A slurmctld ends whenever it is asked to, also at any moment of a reconfigure, in which it forgets that it was.
+// slurmctld terminates on request, even at any moment of a reconfigure, during which it loses the signal.
 func TestRealSlurmctldEndsInTheMiddleOfAReconfigure(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestRealSlurmctldEndsInTheMiddleOfAReconfigure(t *testing.T) {
 				var reconfigure sync.WaitGroup
 				reconfigure.Go(func() {
 					close(begun)
-					// It is broken off when slurmctld ends first.
+					// It fails if slurmctld exits first.
 					_, _ = cluster.Slurmctld.Run(t.Context(), "scontrol", "reconfigure")
 				})
 				<-begun

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// clusterName is the file that a slurmctld writes first of all into the directory where it saves its state.
+// clusterName is the first file that slurmctld writes into its state directory.
 const clusterName = "clustername"
 
-// HasState holds that a slurmctld has saved its state in a directory. One that starts without the state that there was knows no job, and
-// has every job ended that its nodes run.
+// HasState returns an error unless a directory holds the saved state of a slurmctld. A slurmctld that starts without
+// its state knows no job, and has every running job killed.
 func HasState(directory string) error {
 	_, err := os.Stat(filepath.Join(directory, clusterName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,7 +10,7 @@ import (
 func TestHasState(t *testing.T) {
 	directory := t.TempDir()
 	if err := HasState(directory); err == nil || !strings.Contains(err.Error(), "docs/backup.md") {
-		t.Errorf("an empty directory passes for saved state, or the remedy is missing: %v", err)
+		t.Errorf("an empty directory is accepted as saved state, or the remedy is missing: %v", err)
 	}
 	file := filepath.Join(directory, "clustername")
 	if err := os.WriteFile(file, []byte("slurm"), 0o600); err != nil {
@@ -20,6 +20,6 @@ func TestHasState(t *testing.T) {
 		t.Error(err)
 	}
 	if err := HasState(file); err == nil {
-		t.Error("what cannot be looked into passes for saved state")
+		t.Error("an unreadable path is accepted as saved state")
 	}
 }

@@ -1,8 +1,8 @@
-// Package slurmdbd runs slurmdbd and tells what it says about its database.
+// Package slurmdbd runs slurmdbd and reports its database errors.
 //
-// A slurmdbd that cannot reach its database neither ends nor listens: it says so in its log and tries again. A probe can
-// tell that something is wrong, but not what. So the operator's helper starts slurmdbd in its pod, passes its log on, keeps
-// the last complaint about the database, and serves it to the operator.
+// A slurmdbd that cannot reach its database neither exits nor listens: it logs an error and retries. A probe shows that
+// something is wrong, but not what. So the operator's helper starts slurmdbd in its pod, forwards its log, keeps the
+// last database error, and serves it to the operator.
 package slurmdbd
 
 import (
@@ -19,29 +19,29 @@ import (
 	"time"
 )
 
-// path is where the report is served.
+// path is the URL path of the report.
 const path = "/database"
 
-// A Report is what slurmdbd says about its database.
+// A Report is slurmdbd's last database error.
 type Report struct {
-	// Code is the number of the error: one of the server's below 2000, one of the client's library above. It is 0 when
-	// slurmdbd does not complain.
+	// Code is the error number: below 2000 from the server, above from the client library. It is 0 if there is no
+	// error.
 	Code int `json:"code,omitempty"`
-	// Text is the error in the words of the server or the library.
+	// Text is the error message of the server or the library.
 	Text string `json:"text,omitempty"`
 }
 
-// Options say what to run and where to serve.
+// Options describe what to run and where to serve.
 type Options struct {
 	// Command is slurmdbd, in the foreground.
 	Command []string
 	// Listen is the address of the HTTP server.
 	Listen string
-	// Log gets what slurmdbd prints.
+	// Log receives slurmdbd's output.
 	Log io.Writer
 }
 
-// Run runs slurmdbd until it ends; when the context ends, slurmdbd is asked to.
+// Run runs slurmdbd until it exits; when the context is done, slurmdbd is terminated.
 func Run(ctx context.Context, options Options) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", options.Listen)
@@ -53,7 +53,7 @@ func Run(ctx context.Context, options Options) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer server.Close()
-	serving.Go(func() { _ = server.Serve(listener) }) // ends with slurmdbd, which runs as well without
+	serving.Go(func() { _ = server.Serve(listener) }) // stops with slurmdbd, which does not depend on it
 
 	log := io.MultiWriter(options.Log, watch)
 	command := exec.CommandContext(ctx, options.Command[0], options.Command[1:]...)
@@ -61,7 +61,7 @@ func Run(ctx context.Context, options Options) error {
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	err = command.Run()
 	if ctx.Err() != nil && command.ProcessState != nil && command.ProcessState.Success() {
-		return nil // it was asked to end
+		return nil // the exit was requested
 	}
 	if err == nil {
 		err = errors.New("it has ended by itself")
@@ -73,12 +73,12 @@ func handler(report func() Report) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, func(writer http.ResponseWriter, _ *http.Request) {
 		writer.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(writer).Encode(report()) // whoever asked has gone
+		_ = json.NewEncoder(writer).Encode(report()) // fails if the client has disconnected
 	})
 	return mux
 }
 
-// Ask asks the helper at an address, host:port, for its report.
+// Ask requests the report from the helper at an address (host:port).
 func Ask(ctx context.Context, address string) (Report, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
@@ -92,7 +92,7 @@ func Ask(ctx context.Context, address string) (Report, error) {
 	if response.StatusCode != http.StatusOK {
 		return Report{}, fmt.Errorf("%s answers %s", request.URL, response.Status)
 	}
-	const enough = 4096 // no complaint is longer
+	const enough = 4096 // no report is longer
 	var report Report
 	return report, json.NewDecoder(io.LimitReader(response.Body, enough)).Decode(&report)
 }

@@ -23,22 +23,22 @@ func TestWatch(t *testing.T) {
 		after time.Duration
 		want  Report
 	}{
-		"knows nothing at first":             {},
-		"hears that the server is away":      {log: unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
-		"hears that the password is wrong":   {log: denied, want: Report{1045, "Access denied for user 'slurm'@'slurmdbd' (using password: YES)"}},
-		"keeps the last complaint":           {log: unreachable + denied, want: Report{1045, "Access denied for user 'slurm'@'slurmdbd' (using password: YES)"}},
-		"forgets it when slurmdbd starts":    {log: denied + running},
-		"hears one that comes later":         {log: denied + running + unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
-		"believes it for a while":            {log: unreachable, after: memory, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
-		"does not believe it for ever":       {log: unreachable, after: memory + 1},
-		"is not led astray by endless lines": {log: strings.Repeat("x", 1<<20) + "\n" + unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
-		"waits for the end of a line":        {log: strings.TrimSpace(denied)},
+		"reports nothing at first":              {},
+		"reports an unreachable server":         {log: unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
+		"reports a wrong password":              {log: denied, want: Report{1045, "Access denied for user 'slurm'@'slurmdbd' (using password: YES)"}},
+		"reports the last error":                {log: unreachable + denied, want: Report{1045, "Access denied for user 'slurm'@'slurmdbd' (using password: YES)"}},
+		"clears the error when slurmdbd starts": {log: denied + running},
+		"reports a later error":                 {log: denied + running + unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
+		"reports the error for a while":         {log: unreachable, after: errorTTL, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
+		"drops an old error":                    {log: unreachable, after: errorTTL + 1},
+		"handles long lines":                    {log: strings.Repeat("x", 1<<20) + "\n" + unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
+		"waits for the end of the line":         {log: strings.TrimSpace(denied)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(1_800_000_000, 0)
 			watch := &watch{now: func() time.Time { return now }}
-			for chunk := range bytes.SplitSeq([]byte(test.log), []byte("r")) { // a pipe cuts anywhere
+			for chunk := range bytes.SplitSeq([]byte(test.log), []byte("r")) { // a pipe splits anywhere
 				if _, err := watch.Write(chunk); err != nil {
 					t.Fatal(err)
 				}
@@ -71,13 +71,13 @@ func TestRunServesTheReportAndEndsWithItsContext(t *testing.T) {
 		}
 		select {
 		case err := <-ended:
-			t.Fatalf("it has ended: %v", err)
+			t.Fatalf("it has exited: %v", err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	cancel()
 	if err := <-ended; err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("it exited with %v", err)
 	}
 	if log.String() != denied+"bye\n" {
 		t.Errorf("the log is %q", log.String())
@@ -86,10 +86,10 @@ func TestRunServesTheReportAndEndsWithItsContext(t *testing.T) {
 
 func TestRunFailsWithSlurmdbd(t *testing.T) {
 	for name, command := range map[string][]string{
-		"that cannot start":    {"/no/such/slurmdbd"},
-		"that fails":           {"false"},
-		"that ends by itself":  {"true"},
-		"that dies on request": {"sh", "-c", "kill -KILL $$"},
+		"that cannot start": {"/no/such/slurmdbd"},
+		"that fails":        {"false"},
+		"that exits":        {"true"},
+		"that is killed":    {"sh", "-c", "kill -KILL $$"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Run(t.Context(), Options{Command: command, Listen: "127.0.0.1:0", Log: &bytes.Buffer{}})

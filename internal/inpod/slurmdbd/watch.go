@@ -8,25 +8,26 @@ import (
 	"time"
 )
 
-// A complaint about the database, and the line that says that there is none. Both versions of Slurm say them alike.
+// A database error, and the line that shows that there is none. The messages are the same in all supported releases.
 var (
 	failed  = regexp.MustCompile(`mysql_real_connect failed: (\d+) (.*)`)
 	started = regexp.MustCompile(`slurmdbd version \S+ started`)
 )
 
-// memory is how long a complaint is believed. While the database is away slurmdbd repeats it at every attempt: after 5
-// seconds, or 30 more when the server does not even refuse. When the database is back, slurmdbd says nothing.
-const memory = 2 * time.Minute
+// errorTTL is how long an error is reported. While the database is down slurmdbd repeats it with every attempt: after 5
+// seconds, or 30 more if the server does not even refuse the connection. When the database is back, slurmdbd logs
+// nothing.
+const errorTTL = 2 * time.Minute
 
-// maxLine is how much of a line is looked at.
+// maxLine limits how much of a line is parsed.
 const maxLine = 2048
 
-// A watch reads a log as it is written.
+// A watch parses a log as it is written.
 type watch struct {
 	now func() time.Time
 
 	mutex sync.Mutex
-	line  []byte // the last one, as far as it has been written
+	line  []byte // the last line, as far as it was written
 	last  Report
 	since time.Time
 }
@@ -47,18 +48,18 @@ func (w *watch) Write(data []byte) (int, error) {
 
 func (w *watch) read(line []byte) {
 	if match := failed.FindSubmatch(line); match != nil {
-		code, _ := strconv.Atoi(string(match[1])) // they are digits
+		code, _ := strconv.Atoi(string(match[1])) // digits only
 		w.last, w.since = Report{Code: code, Text: string(match[2])}, w.now()
 	} else if started.Match(line) {
 		w.last = Report{}
 	}
 }
 
-// Report is the last complaint, unless it is too old.
+// Report returns the last error, unless it is too old.
 func (w *watch) Report() Report {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if w.now().Sub(w.since) > memory {
+	if w.now().Sub(w.since) > errorTTL {
 		return Report{}
 	}
 	return w.last

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// versions are the Slurm versions that testdata has logs of.
+// versions are the Slurm versions with logs in testdata.
 var versions = []string{"24.11", "26.05"}
 
-// A candidate is testdata/slurm.conf with a change. What slurmctld said to it is in testdata/<version>/<name>.log, as
+// A candidate is testdata/slurm.conf with a change. slurmctld's output for it is in testdata/<version>/<name>.log, as
 // recorded by the tests with the build tag slurm.
 type candidate struct {
-	old, new string            // replaced in slurm.conf; without an old text, the new one is added to its end
-	files    map[string]string // beside slurm.conf
-	// accepted are the versions that take it.
+	old, new string            // replaced in slurm.conf; without old, new is appended
+	files    map[string]string // in addition to slurm.conf
+	// accepted are the versions that accept it.
 	accepted []string
 }
 
@@ -77,7 +77,7 @@ var candidates = map[string]candidate{
 	"cgroup-bad-plugin":  {files: map[string]string{"cgroup.conf": "CgroupPlugin=cgroup/nope\n"}},
 }
 
-// contents are the candidate's files by name.
+// contents returns the candidate's files by name.
 func (c candidate) contents(t *testing.T) map[string]string {
 	t.Helper()
 	base, err := os.ReadFile(filepath.Join("testdata", "slurm.conf"))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// pairs are the keys and values of a line of a configuration file.
+// pairs yields the keys and values of a line of a configuration file.
 func pairs(line string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		line, _, _ = strings.Cut(line, "#")
@@ -23,7 +23,7 @@ func pairs(line string) iter.Seq2[string, string] {
 	}
 }
 
-// settings are the keys and values of a whole file, for keys that occur once, in lower case.
+// settings returns the values of a whole file, for keys that occur once, by key in lower case.
 func settings(conf string) map[string]string {
 	found := map[string]string{}
 	for line := range strings.Lines(conf) {
@@ -34,11 +34,11 @@ func settings(conf string) map[string]string {
 	return found
 }
 
-// cgroupPlugins are those that Slurm has.
+// cgroupPlugins are Slurm's plugins.
 var cgroupPlugins = []string{"autodetect", "cgroup/v1", "cgroup/v2", "disabled"}
 
-// checkCgroup says what is wrong with a cgroup.conf that slurmctld takes without a word, but that ends every slurmd it is
-// sent to. slurmctld refuses keys that it does not know; it never loads the plugin.
+// checkCgroup returns what is wrong with a cgroup.conf that slurmctld silently accepts, but with which every slurmd
+// exits. slurmctld refuses unknown keys, but never loads the plugin.
 func checkCgroup(conf string) string {
 	plugin, given := settings(conf)["cgroupplugin"]
 	if !given || slices.Contains(cgroupPlugins, strings.ToLower(plugin)) {

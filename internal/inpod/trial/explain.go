@@ -12,34 +12,34 @@ import (
 )
 
 var (
-	// prefix is what stands before a message: a time stamp in newer versions, the program's name in older ones.
+	// prefix precedes a message: a timestamp in newer versions, the program's name in older ones.
 	prefix = regexp.MustCompile(`^(\[[^\]]*\] |slurmctld: )`)
-	// complaint is a message that matters, with the C function that it comes from.
+	// complaint is an error message, with the C function that it comes from.
 	complaint = regexp.MustCompile(`^(error|fatal): (?:[a-z0-9]*_[a-z0-9_]*: )?(.+)$`)
-	// parseError is how Slurm names a line that it cannot parse, when it does.
+	// parseError is the position of a line that Slurm cannot parse, if it gives one.
 	parseError  = regexp.MustCompile(`in file (\S+) line (\d+)`)
 	wordPattern = regexp.MustCompile(`[A-Za-z0-9_/.\[\]-]+`)
 	plainWord   = regexp.MustCompile(`^([A-Za-z]+|[0-9]+)$`)
 )
 
-// noise is in complaints that every trial has, and those that add nothing to the one before.
+// noise marks complaints that every validation run has, and those that add nothing to the previous one.
 var noise = []string{
 	"Configured MailProg is invalid",
-	"state file", // there is no state
+	"state file", // a new slurmctld has no state
 	"Trying backup state save file",
 	"High latency for",
-	"(fd:", // about a connection: our own questions, when slurmctld ends before it has answered
+	"(fd:", // about a connection: our own queries, if slurmctld exits before it has answered
 	"Unable to process configuration file",
 }
 
-// waiting is how slurmctld says that it looks for a file again and again. All files of a candidate are there from the
-// beginning.
+// waiting marks slurmctld's message that it retries to open a file. All files of a candidate exist from the start.
 const waiting = ", retrying in 1sec up to 60sec"
 
 func waitsForFile(log string) bool { return strings.Contains(log, waiting) }
 
-// failedByItself tells whether slurmctld has ended for a reason that is the trial's own and not the candidate's.
-func failedByItself(log string) bool {
+// isEnvironmentFailure reports whether slurmctld has exited because of the validation run's environment and not because
+// of the candidate.
+func isEnvironmentFailure(log string) bool {
 	return slices.ContainsFunc([]string{
 		"Unable to listen to file descriptors",
 		"No space left on device",
@@ -47,8 +47,8 @@ func failedByItself(log string) bool {
 	}, func(reason string) bool { return strings.Contains(log, reason) })
 }
 
-// explain says why slurmctld does not run: its complaints from a log, and which line of the candidate's files, which lie in
-// etc, they are about.
+// explain returns why slurmctld does not run: its complaints from a log, and the line of the candidate's files, which
+// are in etc, that they refer to.
 func explain(log, etc string, files map[string]string) string {
 	found := complaints(strings.ReplaceAll(log, etc+"/", ""))
 	if len(found) == 0 {
@@ -56,15 +56,15 @@ func explain(log, etc string, files map[string]string) string {
 	}
 	detail := strings.Join(found, "\n")
 	if line := locate(found, files); line != "" {
-		// What a person has to change comes first, and is never what gets cut.
+		// The line to change comes first, so that it is never truncated.
 		detail = line + "\n" + detail
 	}
 	return cut(detail, maxDetail)
 }
 
-// complaints are what slurmctld calls errors, without repetitions, and as the last what it calls fatal.
+// complaints returns slurmctld's errors without duplicates, then its fatal errors.
 func complaints(log string) []string {
-	const enough = 8 // errors: a partition of a thousand unknown nodes has a thousand
+	const enough = 8 // a partition with a thousand unknown nodes has a thousand errors
 	var errors, fatal []string
 	for line := range strings.Lines(log) {
 		match := complaint.FindStringSubmatch(prefix.ReplaceAllString(strings.TrimSpace(line), ""))
@@ -82,13 +82,14 @@ func complaints(log string) []string {
 	return append(errors, fatal...)
 }
 
-// locate finds the line that complaints are about: the one that Slurm names, or else the one that fits a complaint best.
+// locate finds the line that complaints refer to: the one that Slurm names, otherwise the one that matches a complaint
+// best.
 func locate(complaints []string, files map[string]string) string {
 	for _, text := range complaints {
 		if match := parseError.FindStringSubmatch(text); match != nil {
 			number, _ := strconv.Atoi(match[2]) // digits
 			if lines := strings.Split(files[match[1]], "\n"); number <= len(lines) {
-				return place(match[1], number, lines[number-1])
+				return position(match[1], number, lines[number-1])
 			}
 		}
 	}
@@ -98,9 +99,9 @@ func locate(complaints []string, files map[string]string) string {
 			best, bestScore, number := "", 1, 0
 			for line := range strings.Lines(files[file]) {
 				number++
-				// Of lines that fit equally well, the last is the one that Slurm stumbled over, as with duplicates.
+				// Of equally good matches the last one is correct, as with duplicates.
 				if score := score(line, words); score >= bestScore {
-					best, bestScore = place(file, number, line), score
+					best, bestScore = position(file, number, line), score
 				}
 			}
 			if best != "" {
@@ -111,7 +112,7 @@ func locate(complaints []string, files map[string]string) string {
 	return ""
 }
 
-// searchOrder has the files that complaints name first, and slurm.conf before the rest.
+// searchOrder returns the files that complaints name first, then slurm.conf, then the rest.
 func searchOrder(complaints []string, files map[string]string) []string {
 	all := strings.Join(complaints, "\n")
 	rank := func(file string) int {
@@ -131,11 +132,11 @@ func searchOrder(complaints []string, files map[string]string) []string {
 	return order
 }
 
-// A word of a complaint, which may be a key or a value.
+// A word is part of a complaint; it may be a key or a value.
 type word struct {
 	text     string
-	previous string // the word before it
-	marked   bool   // it stands in quotes or parentheses, or does not look like a word of English
+	previous string // the preceding word
+	marked   bool   // in quotes or parentheses, or not a plain English word
 }
 
 func wordsOf(complaint string) []word {
@@ -153,14 +154,15 @@ func wordsOf(complaint string) []word {
 	return words
 }
 
-// score tells how well a line fits the words of a complaint.
+// score returns how well a line matches the words of a complaint.
 func score(line string, words []word) int {
 	total := 0
 	for key, value := range pairs(line) {
 		for _, word := range words {
 			switch {
 			case strings.EqualFold(key, word.text):
-				// Slurm writes keys in mixed case, which tells them from ordinary words, but quotes those that it does not know.
+				// Slurm writes keys in mixed case, which distinguishes them from ordinary words, but quotes unknown
+				// ones.
 				if word.previous == "key" || mixedCase(word.text) {
 					total++
 				}
@@ -179,7 +181,7 @@ func mixedCase(text string) bool {
 	return strings.ContainsFunc(text, unicode.IsUpper) && strings.ContainsFunc(text, unicode.IsLower)
 }
 
-func place(file string, number int, line string) string {
+func position(file string, number int, line string) string {
 	const enough = 200
 	return fmt.Sprintf("%s line %d: %s", file, number, cut(strings.TrimSpace(line), enough))
 }

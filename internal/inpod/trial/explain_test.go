@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write what was seen into testdata")
+var update = flag.Bool("update", false, "update testdata with the observed results")
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
@@ -32,7 +32,7 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// golden is the detail that the report on a candidate has.
+// golden returns the expected detail of the report on a candidate.
 func golden(t *testing.T, version, name string) string {
 	t.Helper()
 	return read(t, filepath.Join("testdata", version, name+".detail"))
@@ -65,7 +65,7 @@ func TestExplainIsBounded(t *testing.T) {
 	}
 }
 
-// Seen on a slow machine: slurmctld ended while the trial was asking it.
+// Observed on a slow host: slurmctld exited while the validation run queried it.
 func TestExplainLeavesOutOurOwnQuestions(t *testing.T) {
 	log := "[2026-11-15T05:36:00.000] error: [unix:/run/slurmctld/sack.socket(fd:11)] writev(11) failed: Broken pipe\n" +
 		"[2026-11-15T05:36:00.000] fatal: failed to initialize priority plugin\n"

@@ -11,14 +11,14 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// prepare copies the candidate's files into etc, with a variant of its slurm.conf and beside keys of its own, and returns their contents by
-// name.
+// prepare copies the candidate's files into etc, with a variant of its slurm.conf and with generated keys, and returns
+// their contents by name.
 func prepare(config, etc string, variant func(conf string) (string, error)) (map[string]string, error) {
 	entries, err := os.ReadDir(config)
 	if err != nil {
 		return nil, err
 	}
-	// A trial that was interrupted may have left files that this candidate does not have.
+	// An interrupted validation run may have left files that this candidate does not have.
 	if err := os.RemoveAll(etc); err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func prepare(config, etc string, variant func(conf string) (string, error)) (map
 			content = []byte(changed)
 		}
 		files[entry.Name()] = string(content)
-		// Prologs and the like must be executable, and nothing minds when the rest is.
+		// Prologs and the like must be executable; it does not matter for the other files.
 		if err := os.WriteFile(filepath.Join(etc, entry.Name()), content, 0o700); err != nil {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ func prepare(config, etc string, variant func(conf string) (string, error)) (map
 		return nil, fmt.Errorf("%s has no slurm.conf", config)
 	}
 	if state := settings(conf)["statesavelocation"]; state != "" {
-		// What an earlier slurmctld saved here is no part of this one.
+		// State from an earlier run must not be reused.
 		if err := os.RemoveAll(state); err != nil {
 			return nil, err
 		}
@@ -64,10 +64,10 @@ func prepare(config, etc string, variant func(conf string) (string, error)) (map
 	return files, writeKeys(conf, etc)
 }
 
-// jwtFile finds the files that slurm.conf names for tokens.
+// jwtFile matches the files that slurm.conf names for tokens.
 var jwtFile = regexp.MustCompile(`(?i)\b(jwt_key|jwks)=([^,\s]+)`)
 
-// writeKeys writes the keys that slurmctld wants to see. They are made up, so that it can talk to nothing real.
+// writeKeys writes the keys that slurmctld needs. They are random, so that it cannot talk to anything real.
 func writeKeys(conf, etc string) error {
 	keys := map[string][]byte{
 		filepath.Join(etc, "slurm.key"):     random(1024),

@@ -19,7 +19,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// asCommand in the environment makes the test binary do what `slurm-operator trial` does.
+// asCommand in the environment makes the test binary act as `slurm-operator trial`.
 const asCommand = "TRIAL_TEST_RUNS_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -30,14 +30,14 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	report := Hold(context.Background(), Options{Config: "/candidate", Scratch: "/trial", Timeout: timeout, Log: os.Stdout})
+	report := Run(context.Background(), Options{Config: "/candidate", Scratch: "/trial", Timeout: timeout, Log: os.Stdout})
 	if err := report.WriteFile("/trial/report"); err != nil {
 		panic(err)
 	}
 }
 
-// asPod runs a command as a container of a restricted pod would run: as slurm, with a root filesystem that cannot be
-// written to but in three places.
+// asPod runs a command like a container of a restricted pod: as slurm, with a root filesystem that is read-only except
+// for three directories.
 const asPod = `
 mount --make-rprivate /
 for dir in /trial /tmp /run/slurmctld; do
@@ -50,8 +50,8 @@ echo "=== report"
 cat /trial/report
 `
 
-// hold holds a trial of files in slurmctld's image, and returns the report and what slurmctld printed.
-func hold(t *testing.T, host *slurmnet.Daemon, files map[string]string, timeout string) (Report, string) {
+// validateOn validates files in slurmctld's image, and returns the report and slurmctld's output.
+func validateOn(t *testing.T, host *slurmnet.Daemon, files map[string]string, timeout string) (Report, string) {
 	t.Helper()
 	config := host.Path("/candidate")
 	if err := os.RemoveAll(config); err != nil {
@@ -79,7 +79,7 @@ func hold(t *testing.T, host *slurmnet.Daemon, files map[string]string, timeout 
 	return report, log
 }
 
-// startHost starts a cluster for the sake of the host of its slurmctld, and puts this program there.
+// startHost starts a cluster, only for the host of its slurmctld, and copies this program to it.
 func startHost(t *testing.T, version string) *slurmnet.Daemon {
 	t.Helper()
 	host := slurmnet.Start(t, slurmnet.Options{Version: version}).Slurmctld
@@ -101,7 +101,7 @@ func TestRealTrials(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(candidates)) {
 				candidate := candidates[name]
 				start := time.Now()
-				report, log := hold(t, host, candidate.contents(t), "60s")
+				report, log := validateOn(t, host, candidate.contents(t), "60s")
 				t.Logf("%s %s %.2f s", name, report.Outcome, time.Since(start).Seconds())
 				if *update {
 					write(t, filepath.Join("testdata", version, name+".log"), log)
@@ -132,29 +132,29 @@ func TestRealTrialThatCannotBeHeldFails(t *testing.T) {
 			host := startHost(t, version)
 			good := candidates["good"].contents(t)
 
-			if report, _ := hold(t, host, good, "1ms"); report.Outcome != Failed {
+			if report, _ := validateOn(t, host, good, "1ms"); report.Outcome != Failed {
 				t.Errorf("without time: %+v", report)
 			}
-			// The cluster's own slurmctld listens there.
+			// The cluster's own slurmctld listens on that port.
 			occupied := map[string]string{"slurm.conf": strings.Replace(good["slurm.conf"], "6917", "6817", 1)}
-			if report, _ := hold(t, host, occupied, "20s"); report.Outcome != Failed {
+			if report, _ := validateOn(t, host, occupied, "20s"); report.Outcome != Failed {
 				t.Errorf("with an occupied port: %+v", report)
 			}
 			elsewhere := map[string]string{"slurm.conf": strings.Replace(good["slurm.conf"], "/trial/state", "/var/spool/nowhere", 1)}
-			if report, _ := hold(t, host, elsewhere, "20s"); report.Outcome != Failed {
-				t.Errorf("with state that cannot be written: %+v", report)
+			if report, _ := validateOn(t, host, elsewhere, "20s"); report.Outcome != Failed {
+				t.Errorf("with state that is not writable: %+v", report)
 			}
 			if _, err := host.Run(t.Context(), "mv", "/usr/sbin/slurmctld", "/usr/sbin/gone"); err != nil {
 				t.Fatal(err)
 			}
-			if report, _ := hold(t, host, good, "20s"); report.Outcome != Failed {
+			if report, _ := validateOn(t, host, good, "20s"); report.Outcome != Failed {
 				t.Errorf("without slurmctld: %+v", report)
 			}
 		})
 	}
 }
 
-// One NodeSet's bad partition or GRES does not hold up the others: with the real slurmctld, only what it refuses is left out.
+// One NodeSet's bad partition or GRES does not block the others: only what the real slurmctld refuses is left out.
 func TestRealSlurmctldNamesTheNodeSetsToLeaveOut(t *testing.T) {
 	sets := []slurmconf.NodeSet{
 		{Name: "cpu", Partition: new("MaxTime=60")},
@@ -193,7 +193,7 @@ func TestRealSlurmctldNamesTheNodeSetsToLeaveOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			report, log := hold(t, host, contents(t, strings.TrimSpace(name), ""), "60s")
+			report, log := validateOn(t, host, contents(t, strings.TrimSpace(name), ""), "60s")
 			t.Logf("%.1f s: %+v", time.Since(start).Seconds(), report)
 			var names []string
 			for _, each := range report.LeftOut {
@@ -207,8 +207,8 @@ func TestRealSlurmctldNamesTheNodeSetsToLeaveOut(t *testing.T) {
 					t.Errorf("NodeSet %s is left out for %q", each.NodeSet, each.Detail)
 				}
 			}
-			// What no NodeSet is to blame for is refused as a whole.
-			if report, log := hold(t, host, contents(t, strings.TrimSpace(name), "PriorityType=priority/nope"), "60s"); report.Outcome != Refused || len(report.LeftOut) > 0 {
+			// An error that no NodeSet causes refuses the whole candidate.
+			if report, log := validateOn(t, host, contents(t, strings.TrimSpace(name), "PriorityType=priority/nope"), "60s"); report.Outcome != Refused || len(report.LeftOut) > 0 {
 				t.Errorf("%+v\n%s", report, log)
 			}
 		})

@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// Outcome is how a trial ended.
+// Outcome is the result of a validation run.
 type Outcome string
 
-// The outcomes of a trial. Only Accepted lets the candidate through.
+// The outcomes. Only Accepted lets the candidate pass.
 const (
 	// Accepted means that slurmctld runs with the candidate.
 	Accepted Outcome = "accepted"
-	// Refused means that slurmctld said no; a person has to change the configuration.
+	// Refused means that slurmctld refuses it; a user has to change the configuration.
 	Refused Outcome = "refused"
-	// Failed means that the trial could not be held, which says nothing about the candidate.
+	// Failed means that the validation run could not be completed, which says nothing about the candidate.
 	Failed Outcome = "failed"
 )
 
-// Report is the result of a trial.
+// Report is the result of a validation run, with details.
 type Report struct {
 	SlurmVersion string  `json:"slurmVersion,omitempty"`
 	Outcome      Outcome `json:"outcome"`
-	// Detail says what is wrong with the candidate or the trial.
+	// Detail says what is wrong with the candidate or the validation run.
 	Detail string `json:"detail,omitempty"`
-	// LeftOut are the NodeSets without whose changes the candidate was accepted. Those that are not named are in.
+	// LeftOut are the NodeSets without whose changes the candidate was accepted. All others are included.
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
-	// AllLeftOut says that it was accepted without the changes of any NodeSet; LeftOut are those that are known to be faulty.
+	// AllLeftOut reports that it was accepted without the changes of any NodeSet; LeftOut are the known faulty ones.
 	AllLeftOut bool `json:"allLeftOut,omitempty"`
 }
 
@@ -41,13 +41,13 @@ type LeftOut struct {
 }
 
 const (
-	// maxDetail is the most that a person wants to read in a condition.
+	// maxDetail is the longest detail that is still readable in a condition.
 	maxDetail = 1500
-	// maxReport is what Kubernetes keeps of a termination message.
+	// maxReport is Kubernetes' limit of a termination message.
 	maxReport = 4096
 )
 
-// WriteFile writes the report as JSON. Details are cut to what Kubernetes keeps; names never are.
+// WriteFile writes the report as JSON. Details are truncated to Kubernetes' limit; names never are.
 func (r Report) WriteFile(path string) error {
 	r.LeftOut = slices.Clone(r.LeftOut)
 	for limit := maxDetail; ; limit /= 2 {
@@ -67,7 +67,7 @@ func (r Report) WriteFile(path string) error {
 	}
 }
 
-// cut shortens a text to at most limit bytes, at the end of a character.
+// cut shortens a text to at most limit bytes, at a character boundary.
 func cut(text string, limit int) string {
 	const mark = "…"
 	if len(text) <= limit {

@@ -2,16 +2,17 @@ package trial
 
 import "slices"
 
-// maxRuns bounds how often slurmctld is started for one candidate. It is enough to find four faulty NodeSets among sixty, and keeps the
-// names of all that it finds within what a report can hold.
+// maxRuns limits the runs of slurmctld for one candidate. It suffices to find four faulty NodeSets among sixty, and
+// keeps the names of all that it finds within the size of a report.
 const maxRuns = 40
 
-// search finds the fewest changes without which a candidate is accepted, given what a run without some of them reports.
+// search finds the fewest changes to leave out so that a candidate is accepted. run validates it without some changes.
 //
-// The candidate as a whole comes first, and with nothing wrong there is no other run. If it is refused also without any of the changes, they
-// are not the reason, or not the only one, and it is refused as a whole. Otherwise changes are added in halves, and halves of these, and
-// whatever is refused by itself is left out. So the last variant that was accepted has all changes that are not left out. With so many
-// faulty ones that this takes too long, all changes are left out until the first of them are corrected.
+// The whole candidate comes first, and if it is accepted there is no other run. If it is also refused without any of
+// the changes, they are not the reason, or not the only one, and it is refused as a whole. Otherwise changes are added
+// back by bisection, and each one that is refused on its own is left out. So the last accepted variant has all changes
+// that are not left out. If there are too many faulty ones to find within maxRuns, all changes are left out until some
+// of them are corrected.
 func search(changes []string, run func(leftOut []string) Report) Report {
 	whole := run(nil)
 	if whole.Outcome != Refused || len(changes) == 0 {

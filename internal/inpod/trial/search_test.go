@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// A model of slurmctld: it refuses faulty changes, some pairs of changes, and possibly all of it.
+// A model of slurmctld refuses faulty changes, a pair of conflicting changes, and possibly everything.
 type model struct {
-	changes []string
-	faulty  map[string]bool
-	clash   [2]string // may not be in together
-	rotten  bool      // what is not of a NodeSet
-	runs    int
-	last    []string // what was left out of the last variant that was accepted
+	changes    []string
+	faulty     map[string]bool
+	clash      [2]string // cannot be included together
+	baseFaulty bool      // the part that is not from NodeSets is faulty
+	runs       int
+	last       []string // changes left out of the last accepted variant
 }
 
 func (m *model) run(leftOut []string) Report {
@@ -28,7 +28,7 @@ func (m *model) run(leftOut []string) Report {
 			return Report{Outcome: Refused, Detail: name}
 		}
 	}
-	if m.rotten || m.clash[0] != "" && in(m.clash[0]) && in(m.clash[1]) {
+	if m.baseFaulty || m.clash[0] != "" && in(m.clash[0]) && in(m.clash[1]) {
 		return Report{Outcome: Refused, Detail: "clash"}
 	}
 	m.last = leftOut
@@ -47,17 +47,17 @@ func TestSearchLeavesOutFaultyChangesOnly(t *testing.T) {
 				m.faulty[m.changes[random.IntN(len(m.changes))]] = true
 			}
 		}
-		m.rotten = random.IntN(10) == 0
+		m.baseFaulty = random.IntN(10) == 0
 		report := search(m.changes, m.run)
 		switch {
 		case m.runs > maxRuns:
 			t.Fatalf("%d runs", m.runs)
-		case m.rotten && report.Outcome != Refused:
-			t.Fatalf("%d changes: the rest is faulty, and the report is %+v", len(m.changes), report)
-		case m.rotten:
+		case m.baseFaulty && report.Outcome != Refused:
+			t.Fatalf("%d changes: the base is faulty, but the report is %+v", len(m.changes), report)
+		case m.baseFaulty:
 			continue
 		case report.Outcome != Accepted || report.AllLeftOut || len(report.LeftOut) != len(m.faulty):
-			t.Fatalf("%v are faulty of %d, and the report is %+v after %d runs", m.faulty, len(m.changes), report, m.runs)
+			t.Fatalf("%v of %d changes are faulty, but the report is %+v after %d runs", m.faulty, len(m.changes), report, m.runs)
 		case len(m.faulty) == 0 && m.runs != 1:
 			t.Fatalf("%d runs without a fault", m.runs)
 		}
@@ -68,7 +68,7 @@ func TestSearchLeavesOutFaultyChangesOnly(t *testing.T) {
 			}
 		}
 		if slices.Sort(names); !slices.Equal(names, slices.Sorted(slices.Values(m.last))) {
-			t.Fatalf("%v are left out, and what was accepted is without %v", names, m.last)
+			t.Fatalf("%v are reported as left out, but %v were left out of the accepted variant", names, m.last)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestSearchLeavesOutFaultyChangesOnly(t *testing.T) {
 func TestSearchNeedsEveryRun(t *testing.T) {
 	m := &model{changes: []string{"a", "b", "c", "d"}, clash: [2]string{"b", "d"}}
 	if report := search(m.changes, m.run); len(report.LeftOut) != 1 || report.LeftOut[0].NodeSet != "d" || !slices.Equal(m.last, []string{"d"}) {
-		t.Errorf("of two that clash: %+v", report)
+		t.Errorf("with a conflict: %+v", report)
 	}
 	for count := range 3 {
 		m := &model{changes: []string{"a", "b"}, faulty: map[string]bool{"a": true}}
@@ -87,7 +87,7 @@ func TestSearchNeedsEveryRun(t *testing.T) {
 			return m.run(leftOut)
 		})
 		if report.Outcome != Failed {
-			t.Errorf("run %d failed, and the report is %+v", count, report)
+			t.Errorf("run %d failed, but the report is %+v", count, report)
 		}
 	}
 }

@@ -1,13 +1,13 @@
-// Package trial finds out whether slurmctld would take a configuration, by letting it.
+// Package trial validates a configuration by running a throwaway slurmctld with it.
 //
-// Slurm has no way to check a configuration: a slurmctld that is told to read a bad one ends. So a throwaway slurmctld of
-// the same image is started on a copy of the candidate's files, with keys that open nothing and state that nobody keeps.
-// When it answers, the candidate is accepted; when it ends or waits for a file that does not exist, the candidate is
-// refused, in slurmctld's own words and with the line that they are about. Anything else is a trial that has failed:
-// the outcome is unknown, so nothing may be accepted.
+// Slurm cannot check a configuration: a slurmctld that reads a bad one exits. So a throwaway slurmctld of the same
+// image is started on a copy of the candidate's files, with random keys and disposable state. If it answers, the
+// candidate is accepted; if it exits or waits for a file that does not exist, the candidate is refused, with
+// slurmctld's own messages and the line that they refer to. Anything else is a failed validation run: the outcome is
+// unknown, so nothing may be accepted.
 //
-// One NodeSet must not hold up the others. The candidate may come with the changes that NodeSets ask for; when slurmctld
-// refuses it, the trial finds the changes without which slurmctld accepts it, and reports them as left out.
+// One NodeSet must not block the others. The candidate may come with the changes that NodeSets request; if slurmctld
+// refuses it, the validation run finds the changes without which slurmctld accepts it, and reports them as left out.
 package trial
 
 import (
@@ -25,20 +25,20 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// Options say what to try and where.
+// Options describe what to validate, and where.
 type Options struct {
-	// Config is the directory with the candidate's files, the slurm.conf among them made for a trial.
+	// Config is the directory with the candidate's files; its slurm.conf is the variant for validation runs.
 	Config string
 	// Scratch is a writable directory; the slurm.conf keeps its state there.
 	Scratch string
-	// Timeout bounds each start of slurmctld.
+	// Timeout bounds each run of slurmctld.
 	Timeout time.Duration
-	// Log gets what slurmctld prints.
+	// Log receives slurmctld's output.
 	Log io.Writer
 }
 
-// Hold validates a candidate and reports the result.
-func Hold(ctx context.Context, opts Options) Report {
+// Run validates a candidate and returns the result.
+func Run(ctx context.Context, opts Options) Report {
 	version, err := slurmVersion(ctx, opts.Timeout)
 	if err != nil {
 		return Report{Outcome: Failed, Detail: err.Error()}
@@ -48,7 +48,7 @@ func Hold(ctx context.Context, opts Options) Report {
 	return report
 }
 
-// validate starts slurmctld on the candidate and, when it refuses that, on variants of it without changes of NodeSets.
+// validate runs slurmctld on the candidate and, if it refuses that, on variants without changes of NodeSets.
 func validate(ctx context.Context, opts Options) Report {
 	changes, err := readChanges(opts.Config)
 	if err != nil {
@@ -60,7 +60,7 @@ func validate(ctx context.Context, opts Options) Report {
 		}
 		ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
 		defer cancel()
-		return try(ctx, opts, func(conf string) (string, error) {
+		return validateVariant(ctx, opts, func(conf string) (string, error) {
 			if len(leftOut) == 0 {
 				return conf, nil
 			}
@@ -70,7 +70,7 @@ func validate(ctx context.Context, opts Options) Report {
 	})
 }
 
-// readChanges reads the changes of NodeSets that lie beside a candidate. There may be none.
+// readChanges reads the changes of NodeSets next to a candidate. There may be none.
 func readChanges(config string) (changes slurmconf.Changes, err error) {
 	content, err := os.ReadFile(filepath.Join(config, slurmconf.ChangesFile))
 	switch {
@@ -82,8 +82,8 @@ func readChanges(config string) (changes slurmconf.Changes, err error) {
 	return changes, json.Unmarshal(content, &changes)
 }
 
-// try starts slurmctld on the candidate with a variant of its slurm.conf.
-func try(ctx context.Context, opts Options, variant func(conf string) (string, error)) Report {
+// validateVariant runs slurmctld on the candidate with a variant of its slurm.conf.
+func validateVariant(ctx context.Context, opts Options, variant func(conf string) (string, error)) Report {
 	etc := filepath.Join(opts.Scratch, "etc")
 	files, err := prepare(opts.Config, etc, variant)
 	if err != nil {
@@ -96,14 +96,14 @@ func try(ctx context.Context, opts Options, variant func(conf string) (string, e
 	switch {
 	case err == nil:
 		return Report{Outcome: Accepted}
-	case errors.Is(err, errRefused) && !failedByItself(log):
+	case errors.Is(err, errRefused) && !isEnvironmentFailure(log):
 		return Report{Outcome: Refused, Detail: explain(log, etc, files)}
 	default:
 		return Report{Outcome: Failed, Detail: strings.TrimSpace(err.Error() + "\n" + explain(log, etc, files))}
 	}
 }
 
-// slurmVersion is the version of the slurmctld that will run, such as 26.05.5.
+// slurmVersion returns the version of the installed slurmctld, such as 26.05.5.
 func slurmVersion(ctx context.Context, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
