@@ -1,4 +1,4 @@
-{{/* The name of the operator's Deployment, which all other names begin with. */}}
+{{/* The name of the operator's Deployment, and the prefix of all other names. */}}
 {{- define "slurm-operator.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
@@ -9,7 +9,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The name of the webhook's Deployment, its Service, its configurations and all else that is its own. */}}
+{{/* The name of the webhook's Deployment, Service, webhook configurations and other objects. */}}
 {{- define "slurm-operator.webhook" -}}
 {{ include "slurm-operator.fullname" . }}-webhook
 {{- end -}}
@@ -18,7 +18,7 @@
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 
-{{/* Labels by which the pods of a component (operator, webhook) are found. Called with the context and the component. */}}
+{{/* Labels that select the pods of a component (operator, webhook). Arguments: context, component. */}}
 {{- define "slurm-operator.selector" -}}
 {{- $context := index . 0 -}}
 app.kubernetes.io/name: slurm-operator
@@ -26,7 +26,7 @@ app.kubernetes.io/instance: {{ $context.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
-{{/* Labels of everything that belongs to a component. Called with the context and the component. */}}
+{{/* Labels of all objects of a component. Arguments: context, component. */}}
 {{- define "slurm-operator.labels" -}}
 {{- $context := index . 0 -}}
 helm.sh/chart: {{ printf "%s-%s" $context.Chart.Name $context.Chart.Version | replace "+" "_" }}
@@ -35,7 +35,7 @@ app.kubernetes.io/version: {{ $context.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $context.Release.Service }}
 {{- end -}}
 
-{{/* What pods of both components have in common. Called with the context and the component, whose name is that of its values. */}}
+{{/* The common part of both components' pods. Arguments: context, component, which is also the key of its values. */}}
 {{- define "slurm-operator.pod" -}}
 {{- $context := index . 0 -}}
 {{- $values := index $context.Values (index . 1) -}}
@@ -90,7 +90,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* Arguments of both components about what they log, and what they serve besides their work. */}}
+{{/* Arguments of both components for logging, health probes and metrics. */}}
 {{- define "slurm-operator.arguments" -}}
 - --log-format={{ .Values.log.format }}
 - --log-levels=/etc/slurm-operator/log-levels
@@ -99,7 +99,7 @@ capabilities:
 - --metrics-insecure={{ not .Values.metrics.secure }}
 {{- end -}}
 
-{{/* Their ports. */}}
+{{/* Ports of both components for health probes and metrics. */}}
 {{- define "slurm-operator.ports" -}}
 - name: health
   containerPort: 8081
@@ -109,13 +109,13 @@ capabilities:
 {{- end }}
 {{- end -}}
 
-{{/* What containers of both components have in common. Called with the context and the component. */}}
+{{/* The common part of both components' containers. Arguments: context, component. */}}
 {{- define "slurm-operator.container" -}}
 {{- $context := index . 0 -}}
 {{- $values := index $context.Values (index . 1) -}}
 image: {{ include "slurm-operator.image" $context }}
 imagePullPolicy: {{ $context.Values.image.pullPolicy }}
-# Slow is not dead: a busy machine must not make it worse by restarts.
+# Generous timeouts: restarts would only add load to a busy Kubernetes node.
 livenessProbe:
   httpGet:
     path: /healthz
@@ -141,8 +141,8 @@ volumeMounts:
 {{- end -}}
 
 {{/*
-A role of a component and its binding, in a namespace or, when that is empty, in the whole cluster. Nothing is made for no rules.
-Called with the context, the component, the name of both objects, the namespace and the rules.
+A Role of a component and its binding, or a ClusterRole if the namespace is empty; nothing if there are no rules.
+Arguments: context, component, name of both objects, namespace, rules.
 */}}
 {{- define "slurm-operator.role" -}}
 {{- $context := index . 0 -}}

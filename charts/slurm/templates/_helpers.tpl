@@ -10,8 +10,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
 {{/*
-Merges one value over another, as YAML: mappings key by key, everything else as a whole. Helm's own functions take false and 0 for
-nothing. Called with both.
+Merges one value over another, as YAML: mappings key by key, everything else as a whole. Helm's own functions treat
+false and 0 as unset. Arguments: base, override.
 */}}
 {{- define "slurm.merge" -}}
 {{- $under := index . 0 -}}
@@ -27,8 +27,8 @@ nothing. Called with both.
 {{- end -}}
 
 {{/*
-An object of one of the operator's kinds. Called with the context, the kind, its name, its entry among the values, what the spec has
-where the entry says nothing, and the daemon that each of its containers runs.
+A custom resource of the operator. Arguments: context, kind, name, its entry in the values, defaults for its spec, and
+the daemon that each of its containers runs.
 */}}
 {{- define "slurm.object" -}}
 {{- $context := index . 0 -}}
@@ -63,7 +63,7 @@ spec:
   {{- include "slurm.merge" (list $under (omit $entry "enabled" "metadata")) | nindent 2 }}
 {{- end -}}
 
-{{/* Keys that the values name for the whole cluster. */}}
+{{/* References to the cluster-wide keys. */}}
 {{- define "slurm.keys" -}}
 {{- with .Values.slurmKeyRef }}
 slurmKeyRef:
@@ -75,17 +75,17 @@ jwtKeyRef:
 {{- end }}
 {{- end -}}
 
-{{/* The name of the ConfigMap with files of a kind, such as prologScripts. Called with the context and the kind. */}}
+{{/* The name of the ConfigMap with the files of a value, such as prologScripts. Arguments: context, value name. */}}
 {{- define "slurm.files" -}}
 {{ include "slurm.name" (index . 0) }}-{{ index . 1 | kebabcase }}
 {{- end -}}
 
-{{/* The name of the small database. */}}
+{{/* The name of the MariaDB. */}}
 {{- define "slurm.mariadb" -}}
 {{ include "slurm.name" . }}-mariadb
 {{- end -}}
 
-{{/* Where the password of Slurm's user of the small database is. */}}
+{{/* The Secret and key with the password of Slurm's user in the MariaDB. */}}
 {{- define "slurm.mariadb.password" -}}
 {{- .Values.mariadb.passwordKeyRef | default (dict "name" (include "slurm.mariadb" .) "key" "password") | toYaml -}}
 {{- end -}}
