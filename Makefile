@@ -4,33 +4,35 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 export CGO_ENABLED ?= 0
-# The same flags for every build, here and in hack/binaries, so that a package is compiled once for the operator, the tests, the
-# linters and the tools. Their modules also agree on the versions of what they share: see hack/align-modules.
+# The same flags for every build, here and in hack/binaries, so that a package is compiled once for the operator, the
+# tests, the linters and the tools. hack/align-modules keeps shared dependencies of their modules at the same versions.
 export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
-# Outside of the checkout, so that a new clone in the same place has it, but not shared with other checkouts: golangci-lint keeps
-# findings with the path of the file, and would report them in another checkout under a path that no exclusion matches.
+# Outside the checkout, so that a new clone at the same path can use it, but not shared with other checkouts:
+# golangci-lint caches findings with file paths, and would report them in another checkout with a path that no exclusion
+# matches.
 export GOLANGCI_LINT_CACHE ?= $(or $(SLURM_OPERATOR_CACHE),$(HOME)/.cache/slurm-operator)/lint$(CURDIR)
 NODES ?= 3
 CYCLES ?= 20
 HOURS ?= 1
 PODS ?= 1000,5000
 INPUTS ?= 100000
-# The packages that are fuzzed (all that have a target), and those that are tested with the race detector.
+# The packages to fuzz (default: all with a target), and those to test with the race detector.
 FUZZ ?=
 RACE ?= ./...
-# The sequences of the model test, the first of them, and the only one if SEED is given.
+# The model test: number of sequences, the first one, and the only one if SEED is set.
 N ?= 10000
 FROM ?= 1
 SEED ?= 0
 SCALE ?= .
 SCALE_FLAGS ?= -docs=baseline
-# The Slurm versions that tests run on, and which end-to-end tests.
+# The Slurm versions to test, and the end-to-end tests to run.
 SLURM ?= 26.05,24.11
 E2E ?= ^(TestQuickstart|TestServicesOfACluster|TestNodeSet)$$
-# How often TestChaos kills the operator, and its leader.
+# How often TestChaos kills the operator and its leader.
 KILLS ?= 10
 FAILOVERS ?= 3
-# For how long TestChaos stops a kubelet, and how many jobs wait all through it; for how long TestTrace watches an idle cluster.
+# TestChaos: how long it stops a kubelet, and the number of pending jobs during the test. TestTrace: how long it watches
+# an idle cluster.
 OUTAGE ?= 20s
 QUEUED ?= 0
 IDLE ?= 30s
@@ -40,11 +42,11 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TOOL := hack/tool hack/tools
 HELMTOOL := hack/tool hack/tools/helm
 TAGS := integration,slurm,cluster,e2e,scale,mutation,soak
-# What each test says is kept too, for the proof that every requirement has one that passed.
+# Test results are recorded for verify-requirements.
 RECORDS := $(shell mkdir -p bin/tests)bin/tests
-# The linters vet. No test has less than two hours: how long a test takes is not what fails it.
+# vet runs with the linters. The timeout is at least two hours, so that no test fails for being slow.
 TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-empty-pkg --format pkgname -- -vet=off -timeout 2h
-# What the end-to-end tests sum up is in the record of them alone.
+# The totals of the end-to-end tests are only in their record.
 TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
@@ -74,21 +76,21 @@ binaries: $(DEVCLUSTER) ## Build Kubernetes, containerd, Helm and kwok into the 
 images: $(DEVCLUSTER) bin/slurm-operator ## Build all images into the cache (root)
 	$(DEVCLUSTER) images bin/slurm-operator
 
-sbom: images ## Write a bill of materials for each image into bin/sbom
+sbom: images ## Write an SBOM for each image into bin/sbom
 	$(DEVCLUSTER) bills bin/sbom
 
 ##@ Check
-generate: ## Write everything that is generated
+generate: ## Write all generated files
 	go mod tidy
 	hack/generate.sh
 	$(MAKE) --no-print-directory charts
 	$(TOOL) golangci-lint fmt
 
-charts: ## Write what the charts have from elsewhere: CRDs, roles, schemas, READMEs
+charts: ## Write the generated parts of the charts: CRDs, roles, webhooks, schemas, READMEs
 	go -C hack/tools run ./charts ../..
 	$(HELMTOOL) helm-docs --chart-search-root charts --sort-values-order file --log-level warning
 
-verify: ## Prove that everything generated is current
+verify: ## Check that all generated files are up to date
 	hack/verify-generated
 
 lint: ## Run the linters
@@ -111,7 +113,7 @@ test-charts: ## Test the Helm charts, without a cluster
 	$(HELMTOOL) helm-unittest --strict charts/slurm-operator charts/slurm
 	$(TEST) -tags integration -count=1 ./test/charts
 
-# One package at a time: the kernel gives the number of a namespace that has gone to the next one, whoever makes it.
+# One package at a time: the kernel reuses the number of a deleted namespace for the next one, in any process.
 test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
 	$(TEST) -tags slurm -count=1 -p 1 ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker
 
@@ -119,10 +121,10 @@ fuzz: ## Fuzz every target, or those of the packages FUZZ, with INPUTS (100000) 
 	hack/fuzz $(INPUTS) $(FUZZ)
 
 PLAN := ./internal/controller/nodeset/plan
-test-model: ## Let N (10000) random sequences happen to a NodeSet, from FROM (1) on; SEED repeats one
+test-model: ## Run N (10000) random sequences against the NodeSet plan, starting with FROM (1); SEED repeats one
 	$(TEST) -count=1 -timeout 12h -run '^TestModel$$' $(PLAN) -args -sequences=$(N) -first-seed=$(FROM) -seed=$(SEED)
 
-test-mutations: ## Break the plan for NodeSets on purpose, and show which tests notice
+test-mutations: ## Run mutation tests of the NodeSet plan, and show which tests detect each mutation
 	go test -tags mutation -count=1 -v -timeout 1h -run '^TestMutations$$' $(PLAN)
 
 bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and 16,000 nodes (root)
@@ -131,32 +133,32 @@ bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and
 bench-queue: ## Measure a decision against a real slurmctld with 100,000 pending and 20,000 running jobs (root)
 	go test -tags slurm -run '^$$' -bench Queue -benchtime 1x -timeout 2h ./internal/slurm/bench -args -pending=100000 -running=20000
 
-test-e2e: ## Run the core of the end-to-end tests, or E2E, on the cluster of KUBECONFIG or on one of our own (root)
+test-e2e: ## Run the core end-to-end tests, or E2E, on the cluster of KUBECONFIG or on the test cluster (root)
 	hack/with-cluster $(TEST) -tags e2e -count=1 -run '$(E2E)' ./test/e2e/... -args -slurm=$(SLURM) $(E2E_FLAGS)
 	@$(TOTALS)
 
-test-e2e-full: ## Run every end-to-end test, and compare the roles with what was used of them (root)
+test-e2e-full: ## Run all end-to-end tests, and compare the roles with the permissions that were used (root)
 	hack/with-cluster $(TEST) -tags e2e -count=1 -timeout 12h ./test/e2e/... -args -slurm=$(SLURM) $(E2E_FLAGS) -roles
 	@$(TOTALS)
 
-soak: ## Let everything happen at random for HOURS (1), and draw what the operator uses into bin/soak.html (root)
+soak: ## Run random faults and changes for HOURS (1), and plot the operator's resource usage in bin/soak.html (root)
 	hack/with-cluster $(TEST) -tags e2e,soak -count=1 -timeout 0 -run '^TestSoak$$' ./test/e2e -args -slurm=$(SLURM) -soak=$(HOURS)h -kills=1 -failovers=1
 
-test-cluster: $(DEVCLUSTER) ## Prove our own cluster: its faults, and CYCLES (20) times up and down (root)
+test-cluster: $(DEVCLUSTER) ## Test the test cluster: its faults, and CYCLES (20) times up and down (root)
 	$(TEST) -tags cluster -count=1 ./test/cluster -args -devcluster=$(CURDIR)/$(DEVCLUSTER) -cycles=$(CYCLES)
 
-test-scale: ## Measure PODS (1000,5000) simulated pods and write the figures into docs/scale.md
+test-scale: ## Measure PODS (1000,5000) simulated pods and write the results into docs/scale.md
 	$(TEST) -tags scale -count=1 -v -timeout 12h -run '$(SCALE)' ./test/scale -args -pods=$(PODS) $(SCALE_FLAGS)
 
-verify-requirements: ## Prove that the tests of every requirement and invariant passed in the runs recorded here
+verify-requirements: ## Check that the tests of every requirement and invariant passed in the recorded runs
 	go run ./hack/requirements docs/requirements.md $(RECORDS)
 	go run ./hack/requirements docs/reliability.md $(RECORDS)
 
-##@ Our own cluster (root)
-cluster-up: $(DEVCLUSTER) ## Bring up a real Kubernetes with NODES (3) nodes on this machine; K8S=1.36 chooses its version
+##@ Test cluster (root)
+cluster-up: $(DEVCLUSTER) ## Start a real Kubernetes cluster with NODES (3) nodes on this computer; K8S=1.36 sets its version
 	$(DEVCLUSTER) up $(NODES)
 
-cluster-down: $(DEVCLUSTER) ## End it and leave nothing behind but its logs
+cluster-down: $(DEVCLUSTER) ## Stop it and remove everything except its logs
 	$(DEVCLUSTER) down
 
 cluster-status: $(DEVCLUSTER) ## List its nodes and daemons, and where they log
@@ -166,7 +168,7 @@ kubeconfig: ## Print the path of its kubeconfig
 	@go run ./test/cluster/devcluster kubeconfig
 
 ##@ Everything
-ci: ## Run what runs for every change
+ci: ## Run the checks for every change
 	bash .ci/run
 
 clean: ## Remove bin/; the cache outside the repository stays
