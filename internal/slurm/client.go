@@ -12,8 +12,6 @@ type Client interface {
 	// Info is what was negotiated with slurmrestd; it is zero before the first successful call.
 	Info() Info
 
-	// Ping checks whether slurmctld answers. It fails with ControllerDown if it does not.
-	Ping(ctx context.Context) (Ping, error)
 	Diag(ctx context.Context) (Diag, error)
 	// Nodes lists all Slurm nodes, or reports that nothing has changed since an earlier list. slurmctld has no other
 	// nodes than those in the list.
@@ -29,7 +27,6 @@ type Client interface {
 	Job(ctx context.Context, id int64) (Job, error)
 	// JobStates calls each with the state of every job, and returns the size of the answer.
 	JobStates(ctx context.Context, each func(JobState) error) (received int64, err error)
-	Partitions(ctx context.Context) ([]Partition, error)
 	Reservations(ctx context.Context) ([]Reservation, error)
 
 	// UpdateNodes makes the same change to many nodes in one request. If some of them do not exist, the others may have
@@ -39,10 +36,6 @@ type Client interface {
 	DeleteNodes(ctx context.Context, names []string) error
 	CreateReservation(ctx context.Context, reservation Reservation) error
 	DeleteReservation(ctx context.Context, name string) error
-	// Reconfigure makes slurmctld reread its configuration. Success does not mean that slurmctld survived it.
-	Reconfigure(ctx context.Context) error
-	SubmitJob(ctx context.Context, job JobRequest) (int64, error)
-	CancelJob(ctx context.Context, id int64) error
 }
 
 // Info is what a client and slurmrestd negotiated.

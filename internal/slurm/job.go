@@ -71,17 +71,3 @@ func (s JobState) Number() (int64, error) {
 	}
 	return number, nil
 }
-
-// A JobRequest describes a job to submit.
-type JobRequest struct {
-	Name      string
-	Script    string
-	Partition string
-	// Nodes is the number of nodes.
-	Nodes int
-	// RequiredNodes are nodes that the job must get.
-	RequiredNodes []string
-	TimeLimit     time.Duration
-	// Array submits one job for each of these indexes, such as 0-3; empty for a single job.
-	Array string
-}

@@ -1,7 +1,7 @@
 // Package slurm is the operator's view of Slurm clusters: their objects, a client to query and change them, and a cache
 // of their current state.
 //
-// It has four parts. The types (Node, Job, Partition, …) are plain values with pure predicates that fail closed: in
+// It has four parts. The types (Node, Job, Reservation, …) are plain values with pure predicates that fail closed: in
 // doubt they return false. A Client talks to one cluster; every failure is an *Error with a Kind. A Mirror polls one
 // cluster for all controllers and publishes immutable snapshots, each with the time at which it was read. A Pool holds
 // one session (a client and its mirror) per cluster and reports its status.
@@ -51,17 +51,6 @@ func (v Version) Compare(other Version) int {
 	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor), cmp.Compare(v.Micro, other.Micro))
 }
 
-// A Partition is a job queue and the Slurm nodes that serve it.
-type Partition struct {
-	Name string
-	// State is UP, DOWN, DRAIN or INACTIVE.
-	State string
-	// Nodes is a hostlist expression.
-	Nodes     string
-	NodeCount int
-	CPUs      int
-}
-
 // A Reservation reserves Slurm nodes for users or for maintenance.
 type Reservation struct {
 	Name  string
@@ -71,18 +60,6 @@ type Reservation struct {
 	Nodes string
 	Users []string
 	Flags []string
-}
-
-// A Ping is slurmrestd's report about its connection to slurmctld.
-type Ping struct {
-	// Controller is the host name of the slurmctld that answered.
-	Controller string
-	// Primary reports whether that is the first configured slurmctld.
-	Primary bool
-	// Version is slurmrestd's release.
-	Version Version
-	// Cluster is the ClusterName in slurmrestd's configuration.
-	Cluster string
 }
 
 // A Diag holds slurmctld's statistics.

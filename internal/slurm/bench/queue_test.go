@@ -154,7 +154,7 @@ func BenchmarkJobStates(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(slow.Close)
-	_, _ = client.Ping(b.Context()) // connect first
+	_, _ = client.Diag(b.Context()) // connect first
 	b.ResetTimer()
 	for b.Loop() {
 		ours, restd, ctld := cpuTime(), daemonTime(b, cluster.Slurmrestd), daemonTime(b, cluster.Slurmctld)
@@ -263,7 +263,7 @@ func resetPeaks(b *testing.B, cluster *slurmnet.Cluster) {
 	cluster.Slurmrestd.Start(b)
 	client := dial(b, cluster, nil)
 	cluster.WaitFor(b, "slurmrestd", func(ctx context.Context) error {
-		_, err := client.Ping(ctx)
+		_, err := client.Diag(ctx)
 		return err
 	})
 	debug.FreeOSMemory()

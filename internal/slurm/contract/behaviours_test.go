@@ -17,7 +17,7 @@ import (
 var both = []string{"node-0", "node-1"}
 
 func testNegotiatesAPI(t *testing.T, c cluster) {
-	ping, err := c.Ping(t.Context())
+	_, err := c.Diag(t.Context())
 	must(t, err)
 	api, release := "v0.0.45", "26.05."
 	if c.old() {
@@ -26,9 +26,6 @@ func testNegotiatesAPI(t *testing.T, c cluster) {
 	info := c.Info()
 	if info.API != api || !strings.HasPrefix(info.Version.String(), release) {
 		t.Errorf("negotiated %+v, want %s and %s", info, api, release)
-	}
-	if ping.Controller == "" || !ping.Primary || ping.Cluster == "" || ping.Version != info.Version {
-		t.Errorf("ping is %+v", ping)
 	}
 }
 
@@ -245,7 +242,7 @@ func testSuspendedJob(t *testing.T, c cluster) {
 		t.Errorf("job is %v: %v", job.States, err)
 	}
 	c.resume(t, id) // cancelling a suspended job can take a minute
-	must(t, c.CancelJob(t.Context(), id))
+	must(t, c.submitter().Cancel(t.Context(), id))
 	eventually(t, "job to end", func() error {
 		job, err := c.job(t, id)
 		if err == nil && job.Holds() {
@@ -254,18 +251,6 @@ func testSuspendedJob(t *testing.T, c cluster) {
 		return err
 	})
 	c.undrain(t, "node-0")
-}
-
-func testPartitions(t *testing.T, c cluster) {
-	partitions, err := c.Partitions(t.Context())
-	must(t, err)
-	index := slices.IndexFunc(partitions, func(p slurm.Partition) bool { return p.Name == "all" })
-	if index < 0 {
-		t.Fatalf("partitions are %+v", partitions)
-	}
-	if p := partitions[index]; p.State != "UP" || p.Nodes != "node-[0-1]" || p.NodeCount != 2 || p.CPUs < 2 {
-		t.Errorf("partition is %+v", p)
-	}
 }
 
 func testReservations(t *testing.T, c cluster) {
@@ -377,7 +362,7 @@ func testControllerDown(t *testing.T, c cluster) {
 	must(t, err)
 	c.stopController(t)
 	for name, request := range map[string]func() error{
-		"ping":  func() error { _, err := c.Ping(t.Context()); return err },
+		"diag":  func() error { _, err := c.Diag(t.Context()); return err },
 		"nodes": func() error { _, err := c.Nodes(t.Context(), 0); return err },
 		"jobs":  func() error { _, err := c.Jobs(t.Context(), 0); return err },
 		"drain": func() error {
@@ -391,7 +376,7 @@ func testControllerDown(t *testing.T, c cluster) {
 		})
 	}
 	c.startController(t)
-	eventually(t, "slurmctld to answer", func() error { _, err := c.Ping(t.Context()); return err })
+	eventually(t, "slurmctld to answer", func() error { _, err := c.Diag(t.Context()); return err })
 	eventually(t, "restart to show", func() error {
 		after, err := c.Diag(t.Context())
 		if err == nil && !after.CountersSince.After(before.CountersSince) { // zero at first
@@ -399,9 +384,4 @@ func testControllerDown(t *testing.T, c cluster) {
 		}
 		return err
 	})
-}
-
-func testReconfigure(t *testing.T, c cluster) {
-	must(t, c.Reconfigure(t.Context()))
-	eventually(t, "slurmctld to answer", func() error { _, err := c.Diag(t.Context()); return err })
 }

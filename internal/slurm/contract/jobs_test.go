@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 )
 
 func testJobs(t *testing.T, c cluster) {
@@ -33,7 +34,7 @@ func testJobs(t *testing.T, c cluster) {
 	if !slices.ContainsFunc(states, func(s slurm.JobState) bool { return cmp.Equal(s, want) }) {
 		t.Errorf("%+v is not among the states %+v", want, states)
 	}
-	must(t, c.CancelJob(t.Context(), id))
+	must(t, c.submitter().Cancel(t.Context(), id))
 	eventually(t, "job to be cancelled", func() error {
 		list, err := c.Jobs(t.Context(), cursor)
 		if err != nil {
@@ -47,13 +48,13 @@ func testJobs(t *testing.T, c cluster) {
 		return fmt.Errorf("jobs are %+v", list.Jobs)
 	})
 	// Cancelling a job that does not exist succeeds.
-	must(t, c.CancelJob(t.Context(), 999999))
+	must(t, c.submitter().Cancel(t.Context(), 999999))
 }
 
 // The job states lead to the details: each starts with a job number, also for array tasks.
 func testJobStates(t *testing.T, c cluster) {
 	c.waitIdle(t)
-	array, err := c.SubmitJob(t.Context(), slurm.JobRequest{
+	array, err := c.submitter().Submit(t.Context(), slurmtest.JobRequest{
 		Name: "array", Script: "#!/bin/sh\nsleep 1000", Nodes: 1, RequiredNodes: []string{"node-0"}, TimeLimit: 10 * time.Minute, Array: "0-9",
 	})
 	must(t, err)
@@ -79,7 +80,7 @@ func testJobStates(t *testing.T, c cluster) {
 		t.Errorf("the suspended task is %+v: %v", job, err)
 	}
 	c.resume(t, suspended)
-	must(t, c.CancelJob(t.Context(), array))
+	must(t, c.submitter().Cancel(t.Context(), array))
 	if _, err := c.Job(t.Context(), 999999); !slurm.ErrorNumber(err, slurm.NumberInvalidJob) || errors.Is(err, slurm.NotFound) {
 		t.Errorf("a job that does not exist: %v", err)
 	}

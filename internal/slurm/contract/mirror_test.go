@@ -121,7 +121,7 @@ func proveVacancy(t *testing.T, c cluster, session *slurm.Session) {
 		t.Errorf("load is %+v", load)
 	}
 	c.resume(t, id)
-	must(t, c.CancelJob(t.Context(), id))
+	must(t, c.submitter().Cancel(t.Context(), id))
 	eventually(t, "node to be drained", func() error {
 		if got := vacancy("node-0"); got != slurm.Drained {
 			return fmt.Errorf("it is %s", got)

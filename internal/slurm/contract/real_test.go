@@ -205,7 +205,7 @@ func TestJobCensusShowsSuspendedJobsAtOnce(t *testing.T) {
 			t.Fatalf("census is %+v with a running job: %v", census, err)
 		}
 	}
-	must(t, c.CancelJob(t.Context(), id))
+	must(t, c.submitter().Cancel(t.Context(), id))
 	eventually(t, "no job to hold the node", func() error {
 		census, err := c.JobCensus(t.Context())
 		if err == nil && census != (slurm.JobCensus{Jobs: 1}) {

@@ -47,7 +47,7 @@ func TestJobCensus(t *testing.T) {
 	client := connect(t, server, func(o *rest.Options) { o.Metrics = server.URL })
 	var first int64
 	for range 3 {
-		id, err := client.SubmitJob(t.Context(), slurm.JobRequest{Script: "sleep 100", Nodes: 1})
+		id, err := server.Submitter("root").Submit(t.Context(), slurmtest.JobRequest{Script: "sleep 100", Nodes: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -94,7 +94,7 @@ func TestOddAnswersAreNeverDrainedOrGone(t *testing.T) {
 			server := slurmtest.New(t, slurmtest.Release2605)
 			server.AddNodes("node-0")
 			client := connect(t, server, func(o *rest.Options) { o.Timeout = 2 * time.Second })
-			if _, err := client.Ping(t.Context()); err != nil {
+			if _, err := client.Diag(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			server.Inject(slurmtest.Fault{Respond: test.respond})
@@ -143,7 +143,7 @@ func TestOddAnswersAreNeverUnchanged(t *testing.T) {
 			t.Parallel()
 			server := slurmtest.New(t, slurmtest.Release2411)
 			client := connect(t, server, func(o *rest.Options) { o.Timeout = 2 * time.Second })
-			if _, err := client.Ping(t.Context()); err != nil {
+			if _, err := client.Diag(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			server.Inject(slurmtest.Fault{Respond: test.respond})
@@ -163,7 +163,7 @@ func TestChangesThatMayHaveTakenEffectSaySo(t *testing.T) {
 			t.Parallel()
 			server := slurmtest.New(t, slurmtest.Release2605)
 			client := connect(t, server, func(o *rest.Options) { o.Timeout = 2 * time.Second })
-			if _, err := client.Ping(t.Context()); err != nil {
+			if _, err := client.Diag(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			// Only a change that was refused as a whole, for a known reason, is certain not to have taken effect.

@@ -155,14 +155,14 @@ func (c *Client) api(ctx context.Context) (string, error) {
 		return api, nil
 	}
 	for _, api := range apiVersions {
-		answer, err := c.ping(ctx, api)
+		release, err := c.release(ctx, api)
 		if errors.Is(err, slurm.Unsupported) {
 			continue
 		}
 		if err != nil {
 			return "", err
 		}
-		c.setInfo(slurm.Info{API: api, Version: answer.meta.version()})
+		c.setInfo(slurm.Info{API: api, Version: release})
 		return api, nil
 	}
 	return "", &slurm.Error{

@@ -173,14 +173,12 @@ func FuzzDiag(f *testing.F) {
 	})
 }
 
-func FuzzPartitionsAndReservations(f *testing.F) {
-	seed(f, "partitions")
+func FuzzReservations(f *testing.F) {
 	seed(f, "reservations")
 	f.Fuzz(func(t *testing.T, body []byte, cut uint) {
 		decode := func(body []byte) error {
-			partition := func(wire *wirePartition) error { _ = wire.partition(); return nil }
 			reservation := func(wire *wireReservation) error { _ = wire.reservation(); return nil }
-			_, err := decodeAnswer(bytes.NewReader(body), fields{"partitions": eachOf(partition), "reservations": eachOf(reservation)}, "")
+			_, err := decodeAnswer(bytes.NewReader(body), fields{"reservations": eachOf(reservation)}, "")
 			return err
 		}
 		if decode(body) == nil {

@@ -20,10 +20,8 @@ var update = flag.String("update-openapi", "", "directory of OpenAPI documents t
 var schemas = map[string]reflect.Type{
 	"node":             reflect.TypeFor[wireNode](),
 	"job_info":         reflect.TypeFor[wireJob](),
-	"partition_info":   reflect.TypeFor[wirePartition](),
 	"reservation_info": reflect.TypeFor[wireReservation](),
 	"stats_msg":        reflect.TypeFor[wireDiag](),
-	"controller_ping":  reflect.TypeFor[wirePing](),
 	"openapi_error":    reflect.TypeFor[wireReason](),
 }
 

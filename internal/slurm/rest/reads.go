@@ -11,46 +11,13 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// pingAnswer is an answer to ping.
-type pingAnswer struct {
-	pings []wirePing
-	meta  wireMeta
-}
-
-// ping pings in the given API version, which need not be the negotiated one.
-func (c *Client) ping(ctx context.Context, api string) (pingAnswer, error) {
-	var answer pingAnswer
+// release pings slurmrestd in an API version, which need not be the negotiated one, and returns its release.
+func (c *Client) release(ctx context.Context, api string) (slurm.Version, error) {
+	var meta wireMeta
 	_, err := c.doIn(ctx, api, call{
-		name: "ping", op: "ping", method: http.MethodGet, path: "ping/", required: "pings",
-		fields: fields{"pings": into(&answer.pings), "meta": into(&answer.meta)},
+		name: "ping", op: "ping", method: http.MethodGet, path: "ping/", required: "pings", fields: fields{"meta": into(&meta)},
 	})
-	return answer, err
-}
-
-// Ping checks whether a slurmctld answers slurmrestd.
-func (c *Client) Ping(ctx context.Context) (slurm.Ping, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
-	defer cancel()
-	api, err := c.api(ctx)
-	if err != nil {
-		return slurm.Ping{}, err
-	}
-	answer, err := c.ping(ctx, api)
-	if errors.Is(err, slurm.Unsupported) {
-		c.forget(api)
-	}
-	if err != nil {
-		return slurm.Ping{}, err
-	}
-	c.checkRelease(answer.meta.version())
-	for _, ping := range answer.pings {
-		if ping.Responding {
-			return slurm.Ping{
-				Controller: ping.Hostname, Primary: ping.Primary, Version: answer.meta.version(), Cluster: answer.meta.Slurm.Cluster,
-			}, nil
-		}
-	}
-	return slurm.Ping{}, &slurm.Error{Kind: slurm.ControllerDown, Op: "ping", Status: http.StatusOK}
+	return meta.version(), err
 }
 
 // Diag reads slurmctld's statistics.
@@ -184,26 +151,6 @@ func (c *Client) JobStates(ctx context.Context, each func(slurm.JobState) error)
 		fields: fields{"jobs": eachState(each)},
 	})
 	return result.bytes, err
-}
-
-// Partitions lists all partitions.
-func (c *Client) Partitions(ctx context.Context) ([]slurm.Partition, error) {
-	var partitions []slurm.Partition
-	keep := func(wire *wirePartition) error {
-		if wire.Name == "" {
-			return errors.New("a partition has no name")
-		}
-		partitions = append(partitions, wire.partition())
-		return nil
-	}
-	_, err := c.do(ctx, call{
-		name: "partitions", op: "list partitions", method: http.MethodGet, path: "partitions/", required: "partitions",
-		fields: fields{"partitions": eachOf(keep)},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return partitions, nil
 }
 
 // Reservations lists all reservations.

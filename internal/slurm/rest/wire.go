@@ -239,28 +239,6 @@ func eachState(each func(slurm.JobState) error) func(*json.Decoder) error {
 	})
 }
 
-// wirePartition is a partition as slurmrestd sends it.
-type wirePartition struct {
-	Name  string `json:"name"`
-	Nodes struct {
-		Configured string `json:"configured"`
-		Total      number `json:"total"`
-	} `json:"nodes"`
-	CPUs struct {
-		Total number `json:"total"`
-	} `json:"cpus"`
-	Partition struct {
-		State []string `json:"state"`
-	} `json:"partition"`
-}
-
-func (w *wirePartition) partition() slurm.Partition {
-	return slurm.Partition{
-		Name: w.Name, State: strings.Join(w.Partition.State, "+"), Nodes: w.Nodes.Configured,
-		NodeCount: int(w.Nodes.Total.value), CPUs: int(w.CPUs.Total.value),
-	}
-}
-
 // wireReservation is a reservation as slurmrestd sends it.
 type wireReservation struct {
 	Name      string   `json:"name"`
@@ -309,13 +287,6 @@ func (w *wireDiag) diag() slurm.Diag {
 		diag.RPCs[rpc.Type] += rpc.Count.value
 	}
 	return diag
-}
-
-// wirePing is slurmrestd's view of one slurmctld. API versions before v0.0.45 express it twice.
-type wirePing struct {
-	Hostname   string `json:"hostname"`
-	Responding bool   `json:"responding"`
-	Primary    bool   `json:"primary"`
 }
 
 // wireMeta is the part of every answer about slurmrestd itself.

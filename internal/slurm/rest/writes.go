@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
@@ -119,64 +117,6 @@ func (c *Client) doNewer(ctx context.Context, call call, what string) error {
 		}
 	}
 	_, err = c.do(ctx, call)
-	return err
-}
-
-// Reconfigure makes slurmctld reread its configuration.
-func (c *Client) Reconfigure(ctx context.Context) error {
-	_, err := c.do(ctx, call{name: "reconfigure", op: "reconfigure", method: http.MethodGet, path: "reconfigure/"})
-	return err
-}
-
-// SubmitJob submits a batch job and returns its number.
-func (c *Client) SubmitJob(ctx context.Context, job slurm.JobRequest) (int64, error) {
-	type minutes struct {
-		Set   bool  `json:"set"`
-		Value int64 `json:"number"`
-	}
-	type description struct {
-		Name          string   `json:"name"`
-		Script        string   `json:"script"`
-		Partition     string   `json:"partition,omitempty"`
-		Nodes         string   `json:"nodes,omitempty"`
-		RequiredNodes []string `json:"required_nodes,omitempty"`
-		TimeLimit     *minutes `json:"time_limit,omitempty"`
-		Directory     string   `json:"current_working_directory"`
-		Environment   []string `json:"environment"`
-		Array         string   `json:"array,omitempty"`
-	}
-	body := struct {
-		Job description `json:"job"`
-	}{description{
-		Name: job.Name, Script: job.Script, Partition: job.Partition, RequiredNodes: job.RequiredNodes,
-		Directory: "/tmp", Environment: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, Array: job.Array,
-	}}
-	if job.Nodes > 0 {
-		body.Job.Nodes = strconv.Itoa(job.Nodes)
-	}
-	if job.TimeLimit > 0 {
-		body.Job.TimeLimit = &minutes{true, int64((job.TimeLimit + time.Minute - 1) / time.Minute)}
-	}
-	var id number
-	_, err := c.do(ctx, call{
-		name: "submit-job", op: "submit job " + job.Name, method: http.MethodPost, path: "job/submit", body: body,
-		required: "job_id", fields: fields{"job_id": into(&id)},
-	})
-	if err != nil {
-		return 0, err
-	}
-	if !id.set || id.value <= 0 {
-		return 0, malformed("submit job "+job.Name, errors.New("the job has no number"))
-	}
-	return id.value, nil
-}
-
-// CancelJob cancels a job.
-func (c *Client) CancelJob(ctx context.Context, id int64) error {
-	_, err := c.do(ctx, call{
-		name: "cancel-job", op: fmt.Sprintf("cancel job %d", id), method: http.MethodDelete,
-		path: "job/" + strconv.FormatInt(id, 10), targets: 1,
-	})
 	return err
 }
 

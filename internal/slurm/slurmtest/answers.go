@@ -68,11 +68,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, api, path string
 		s.listJobs(w, r, name)
 	case "GET job":
 		s.getJob(w, name)
-	case "GET partitions":
-		s.listPartitions(w, r)
 	case "GET reservations":
 		s.listReservations(w, r)
-	case "GET reconfigure", "POST nodes", "POST node", "DELETE node", "POST job", "DELETE job", "POST reservation", "DELETE reservation":
+	case "POST nodes", "POST node", "DELETE node", "POST job", "DELETE job", "POST reservation", "DELETE reservation":
 		s.change(w, r, user, api, resource, name)
 	default:
 		s.noSuchPath(w)
@@ -261,20 +259,6 @@ func (s *Server) getJob(w http.ResponseWriter, name string) {
 		return
 	}
 	s.send(w, http.StatusOK, object{"jobs": jobs, "last_update": set(s.clock().Unix()), "last_backfill": set(0)}, nil)
-}
-
-func (s *Server) listPartitions(w http.ResponseWriter, r *http.Request) {
-	s.rpcs["REQUEST_PARTITION_INFO"]++
-	if _, unchanged := unchangedSince(r, s.partsChanged); unchanged {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	s.sendList(w, object{"partitions": []object{{
-		"name":      "all",
-		"nodes":     object{"configured": compress(slices.Collect(maps.Keys(s.nodes))), "total": len(s.nodes)},
-		"cpus":      object{"total": nodeCPUs * len(s.nodes)},
-		"partition": object{"state": []string{"UP"}},
-	}}, "last_update": set(s.clock().Unix())}, nil)
 }
 
 func (s *Server) listReservations(w http.ResponseWriter, r *http.Request) {

@@ -19,9 +19,6 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, user, api, resou
 		return
 	}
 	switch r.Method + " " + resource {
-	case "GET reconfigure":
-		s.rpcs["REQUEST_RECONFIGURE"]++
-		s.send(w, http.StatusOK, nil, nil)
 	case "POST nodes", "POST node":
 		s.updateNodes(w, r, user, name)
 	case "DELETE node":

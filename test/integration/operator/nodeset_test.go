@@ -153,7 +153,7 @@ func (w *nodeWorld) node(t *testing.T, name, what string, check func(*slurm.Node
 // runJob starts a job on a node, which runs until it is cancelled.
 func (w *nodeWorld) runJob(t *testing.T, node string, limit time.Duration) int64 {
 	t.Helper()
-	job, err := w.admin.SubmitJob(t.Context(), slurm.JobRequest{Name: "long", Script: "#!/bin/sh\nsleep 100000", Nodes: 1, RequiredNodes: []string{node}, TimeLimit: limit})
+	job, err := w.slurm.Submitter("root").Submit(t.Context(), slurmtest.JobRequest{Name: "long", Script: "#!/bin/sh\nsleep 100000", Nodes: 1, RequiredNodes: []string{node}, TimeLimit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func (w *nodeWorld) runJob(t *testing.T, node string, limit time.Duration) int64
 
 func (w *nodeWorld) cancelJob(t *testing.T, job int64) {
 	t.Helper()
-	if err := w.admin.CancelJob(t.Context(), job); err != nil {
+	if err := w.slurm.Submitter("root").Cancel(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
 }
