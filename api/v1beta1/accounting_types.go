@@ -2,7 +2,7 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Accounting is slurmdbd on a database: the record of jobs, users and accounts of one or more Slurm clusters.
+// Accounting is a slurmdbd with its database, which records jobs, users and accounts of one or more Slurm clusters.
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories={slurm},shortName={slurmdbd}
@@ -17,11 +17,11 @@ type Accounting struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the accounting service is to be.
+	// spec is the desired state of the accounting service.
 	// +required
 	Spec AccountingSpec `json:"spec,omitempty,omitzero"`
 
-	// status is what the accounting service is, as last seen.
+	// status is the observed state of the accounting service.
 	// +optional
 	Status AccountingStatus `json:"status,omitempty,omitzero"`
 }
@@ -34,57 +34,59 @@ type AccountingList struct {
 	Items           []Accounting `json:"items"`
 }
 
-// AccountingSpec is what an accounting service is to be.
+// AccountingSpec is the desired state of an accounting service.
 // +kubebuilder:validation:XValidation:rule="self.external || has(self.storageConfig)",fieldPath=".storageConfig",message="spec.storageConfig is required unless spec.external is true; say where the MariaDB or MySQL database is"
 // +kubebuilder:validation:XValidation:rule="!self.external || has(self.externalConfig)",fieldPath=".externalConfig",message="spec.externalConfig is required when spec.external is true; set externalConfig.host to where slurmdbd runs"
 // +kubebuilder:validation:XValidation:rule="!self.external || has(self.slurmKeyRef)",fieldPath=".slurmKeyRef",message="spec.slurmKeyRef is required when spec.external is true, because the key of a running slurmdbd cannot be generated; name the Secret that holds its slurm.key"
 // +kubebuilder:validation:XValidation:rule="!has(self.jwtKeyRef) || !has(self.jwtHs256KeyRef) || (self.jwtKeyRef.name == self.jwtHs256KeyRef.name && self.jwtKeyRef.key == self.jwtHs256KeyRef.key)",fieldPath=".jwtHs256KeyRef",message="spec.jwtHs256KeyRef is the older name of spec.jwtKeyRef and must not differ from it; remove jwtHs256KeyRef"
 type AccountingSpec struct {
-	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Absent: a key that is generated once into the
-	// Secret <name>-auth-slurm, key slurm.key; Controllers that refer to this Accounting and name no key use it too.
+	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Defaults to a key that is generated once in
+	// the Secret <name>-auth-slurm, key slurm.key. Controllers that refer to this Accounting and set no key of their
+	// own use it too.
 	// +optional
 	SlurmKeyRef *SecretKeyReference `json:"slurmKeyRef,omitempty"`
 
-	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Absent: a key that is generated once into the
-	// Secret <name>-auth-jwt, key jwt_hs256.key; Controllers that refer to this Accounting and name no key use it too.
+	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Defaults to a key that is generated once in the
+	// Secret <name>-auth-jwt, key jwt_hs256.key. Controllers that refer to this Accounting and set no key of their own
+	// use it too.
 	// +optional
 	JWTKeyRef *SecretKeyReference `json:"jwtKeyRef,omitempty"`
 
-	// jwtHs256KeyRef is the older name of jwtKeyRef and means the same. When both are given they must be equal.
+	// jwtHs256KeyRef is the older name of jwtKeyRef. If both are set, they must be equal.
 	// +optional
 	JWTHS256KeyRef *SecretKeyReference `json:"jwtHs256KeyRef,omitempty"`
 
-	// jwksKeyRef selects a JSON Web Key Set with further keys that auth/jwt accepts.
+	// jwksKeyRef selects a JSON Web Key Set with additional keys that auth/jwt accepts.
 	// +optional
 	JWKSKeyRef *ConfigMapKeyReference `json:"jwksKeyRef,omitempty"`
 
-	// external says that slurmdbd runs elsewhere, at externalConfig. The operator then runs none.
+	// external means that slurmdbd runs elsewhere, at externalConfig. The operator then runs no slurmdbd.
 	// +optional
 	// +kubebuilder:default=false
 	External bool `json:"external,omitempty"`
 
-	// externalConfig says where an external slurmdbd listens.
+	// externalConfig is the address of an external slurmdbd.
 	// +optional
 	ExternalConfig *ExternalConfig `json:"externalConfig,omitempty"`
 
-	// slurmdbd is merged onto slurmdbd's container.
+	// slurmdbd is merged onto the slurmdbd container.
 	// +optional
 	Slurmdbd ContainerFragment `json:"slurmdbd,omitempty,omitzero"`
 
-	// template shapes slurmdbd's pod.
+	// template customizes slurmdbd's pod.
 	// +optional
 	Template PodTemplate `json:"template,omitempty,omitzero"`
 
-	// storageConfig says where the database is. Required unless external.
+	// storageConfig configures the connection to the database. Required unless external is true.
 	// +optional
 	StorageConfig *StorageConfig `json:"storageConfig,omitempty"`
 
-	// extraConf is merged into slurmdbd.conf, line by line. Keys that the operator owns are refused.
+	// extraConf is merged into slurmdbd.conf line by line. Keys that the operator manages are rejected.
 	// +optional
 	// +kubebuilder:validation:MaxLength=524288
 	ExtraConf string `json:"extraConf,omitempty"`
 
-	// service shapes the Service in front of slurmdbd.
+	// service customizes the Service in front of slurmdbd.
 	// +optional
 	// +kubebuilder:default={}
 	Service AccountingService `json:"service,omitempty,omitzero"`
@@ -95,7 +97,7 @@ type AccountingSpec struct {
 	SlurmUser SlurmUser `json:"slurmUser,omitempty,omitzero"`
 }
 
-// StorageConfig says where the accounting database is.
+// StorageConfig configures the connection to the accounting database.
 type StorageConfig struct {
 	// host is the DNS name or IP address of the MariaDB or MySQL server.
 	// +required
@@ -111,7 +113,7 @@ type StorageConfig struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// database is the name of the database. slurmdbd creates it when it does not exist.
+	// database is the name of the database. slurmdbd creates it if it does not exist.
 	// +optional
 	// +kubebuilder:default=slurm_acct_db
 	// +kubebuilder:validation:MinLength=1
@@ -131,7 +133,7 @@ type StorageConfig struct {
 	PasswordKeyRef *SecretKeyReference `json:"passwordKeyRef,omitempty"`
 }
 
-// AccountingService shapes the Service in front of slurmdbd.
+// AccountingService customizes the Service in front of slurmdbd.
 // +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.nodePort == 0 || (has(self.spec) && has(self.spec.type) && self.spec.type in ['NodePort', 'LoadBalancer'])",fieldPath=".nodePort",message="service.nodePort needs a Service of type NodePort or LoadBalancer; set service.spec.type, or remove nodePort"
 type AccountingService struct {
 	ServiceTemplate `json:",inline"`
@@ -144,20 +146,20 @@ type AccountingService struct {
 	Port int32 `json:"port,omitempty"`
 }
 
-// AccountingStatus is what an accounting service is, as last seen.
+// AccountingStatus is the observed state of an accounting service.
 type AccountingStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions tell the service's state: Ready, Progressing, Degraded and DatabaseReachable.
+	// conditions of the accounting service: Ready, Available, Progressing, Degraded and DatabaseReachable.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// JWTKey returns the reference to the HS256 key under either of its names, or nil when the key is to be generated.
+// JWTKey returns the reference to the HS256 key under either of its names, or nil if the key is to be generated.
 func (s *AccountingSpec) JWTKey() *SecretKeyReference {
 	if s.JWTKeyRef != nil {
 		return s.JWTKeyRef

@@ -2,19 +2,19 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ControllerStatus is what a Slurm cluster is, as last seen.
+// ControllerStatus is the observed state of a Slurm cluster.
 type ControllerStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions tell the cluster's state: Ready, Progressing, Degraded, SlurmReachable and ConfigurationApplied.
+	// conditions of the cluster: Ready, Available, Progressing, Degraded, SlurmReachable and ConfigurationApplied.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// clusterName is Slurm's ClusterName in use.
+	// clusterName is the ClusterName that Slurm uses.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 
@@ -22,15 +22,15 @@ type ControllerStatus struct {
 	// +optional
 	SlurmVersion string `json:"slurmVersion,omitempty"`
 
-	// apiVersion is the version of slurmrestd's API that the operator speaks with this cluster, such as v0.0.45.
+	// apiVersion is the version of slurmrestd's API that the operator uses for this cluster, such as v0.0.45.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// nodes counts the nodes that Slurm knows, by state.
+	// nodes counts the Slurm nodes by state.
 	// +optional
 	Nodes *NodeCounts `json:"nodes,omitempty"`
 
-	// jobs counts the jobs that slurmctld knows, by state.
+	// jobs counts the jobs in slurmctld by state.
 	// +optional
 	Jobs *JobCounts `json:"jobs,omitempty"`
 
@@ -39,37 +39,36 @@ type ControllerStatus struct {
 	AppliedConfigHash string `json:"appliedConfigHash,omitempty"`
 }
 
-// NodeCounts counts Slurm nodes by state. A node that is drained while jobs still run on it counts as allocated and as
-// drain.
+// NodeCounts counts Slurm nodes by state. A drained node with running jobs counts as both allocated and drain.
 type NodeCounts struct {
-	// total is the number of nodes that Slurm knows.
+	// total is the number of Slurm nodes.
 	// +optional
 	Total int32 `json:"total"`
 
-	// idle is the number of nodes in the state IDLE.
+	// idle is the number of Slurm nodes in the state IDLE.
 	// +optional
 	Idle int32 `json:"idle"`
 
-	// allocated is the number of nodes in the states ALLOCATED or MIXED.
+	// allocated is the number of Slurm nodes in the state ALLOCATED or MIXED.
 	// +optional
 	Allocated int32 `json:"allocated"`
 
-	// down is the number of nodes in the state DOWN.
+	// down is the number of Slurm nodes in the state DOWN.
 	// +optional
 	Down int32 `json:"down"`
 
-	// drain is the number of nodes with the flag DRAIN.
+	// drain is the number of Slurm nodes with the flag DRAIN.
 	// +optional
 	Drain int32 `json:"drain"`
 }
 
 // JobCounts counts Slurm jobs by state.
 type JobCounts struct {
-	// running is the number of jobs that run or complete.
+	// running is the number of running and completing jobs.
 	// +optional
 	Running int32 `json:"running"`
 
-	// pending is the number of jobs that wait.
+	// pending is the number of pending jobs.
 	// +optional
 	Pending int32 `json:"pending"`
 }

@@ -25,12 +25,12 @@ type Controller struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the cluster is to be.
+	// spec is the desired state of the cluster.
 	// +optional
 	// +kubebuilder:default={}
 	Spec ControllerSpec `json:"spec,omitempty,omitzero"`
 
-	// status is what the cluster is, as last seen.
+	// status is the observed state of the cluster.
 	// +optional
 	Status ControllerStatus `json:"status,omitempty,omitzero"`
 }
@@ -43,7 +43,7 @@ type ControllerList struct {
 	Items           []Controller `json:"items"`
 }
 
-// ControllerSpec is what a Slurm cluster is to be.
+// ControllerSpec is the desired state of a Slurm cluster.
 // +kubebuilder:validation:XValidation:rule="(has(self.clusterName) && size(self.clusterName) > 0 ? self.clusterName : '-') == (has(oldSelf.clusterName) && size(oldSelf.clusterName) > 0 ? oldSelf.clusterName : '-')",fieldPath=".clusterName",message="spec.clusterName is immutable, because the saved state and the accounting database are bound to it; put the old value back, or create another Controller"
 // +kubebuilder:validation:XValidation:rule="!(has(self.external) && self.external) || has(self.externalConfig)",fieldPath=".externalConfig",message="spec.externalConfig is required when spec.external is true; set externalConfig.host to where slurmctld runs"
 // +kubebuilder:validation:XValidation:rule="!(has(self.external) && self.external) || has(self.slurmKeyRef)",fieldPath=".slurmKeyRef",message="spec.slurmKeyRef is required when spec.external is true, because the key of a running cluster cannot be generated; name the Secret that holds its slurm.key"
@@ -52,43 +52,44 @@ type ControllerList struct {
 // +kubebuilder:validation:XValidation:rule="!(has(self.ha) && has(self.ha.enabled) && self.ha.enabled) || self.persistence.enabled",fieldPath=".persistence.enabled",message="spec.persistence.enabled must be true when spec.ha.enabled is true, because a backup slurmctld takes over from the saved state; enable persistence on a ReadWriteMany volume"
 // +kubebuilder:validation:XValidation:rule="!has(self.jwtKeyRef) || !has(self.jwtHs256KeyRef) || (self.jwtKeyRef.name == self.jwtHs256KeyRef.name && self.jwtKeyRef.key == self.jwtHs256KeyRef.key)",fieldPath=".jwtHs256KeyRef",message="spec.jwtHs256KeyRef is the older name of spec.jwtKeyRef and must not differ from it; remove jwtHs256KeyRef"
 type ControllerSpec struct {
-	// clusterName is Slurm's ClusterName: at most 40 letters, digits, '_' and '-'; immutable. Absent
-	// or empty: <namespace>_<name>, which must fit into 40 characters too. Slurm maps upper case letters to lower case.
+	// clusterName is Slurm's ClusterName: at most 40 letters, digits, '_' and '-'; immutable. Defaults to
+	// <namespace>_<name>, which must not exceed 40 characters either. Slurm converts upper case letters to lower case.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[0-9A-Za-z][-_0-9A-Za-z]*$')",message="spec.clusterName must consist of letters, digits, '_' and '-' and begin with a letter or digit, because it becomes part of table names in the accounting database; remove other characters"
 	ClusterName string `json:"clusterName,omitempty"`
 
-	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Absent: the key of the Accounting in
-	// accountingRef if there is one, otherwise a key that is generated once into the Secret <name>-auth-slurm, key
+	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Defaults to the key of the Accounting in
+	// accountingRef if there is one, otherwise to a key that is generated once in the Secret <name>-auth-slurm, key
 	// slurm.key.
 	// +optional
 	SlurmKeyRef *SecretKeyReference `json:"slurmKeyRef,omitempty"`
 
-	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Absent: the key of the Accounting in accountingRef
-	// if there is one, otherwise a key that is generated once into the Secret <name>-auth-jwt, key jwt_hs256.key.
+	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Defaults to the key of the Accounting in
+	// accountingRef if there is one, otherwise to a key that is generated once in the Secret <name>-auth-jwt, key
+	// jwt_hs256.key.
 	// +optional
 	JWTKeyRef *SecretKeyReference `json:"jwtKeyRef,omitempty"`
 
-	// jwtHs256KeyRef is the older name of jwtKeyRef and means the same. When both are given they must be equal.
+	// jwtHs256KeyRef is the older name of jwtKeyRef. If both are set, they must be equal.
 	// +optional
 	JWTHS256KeyRef *SecretKeyReference `json:"jwtHs256KeyRef,omitempty"`
 
-	// jwksKeyRef selects a JSON Web Key Set with further keys that auth/jwt accepts.
+	// jwksKeyRef selects a JSON Web Key Set with additional keys that auth/jwt accepts.
 	// +optional
 	JWKSKeyRef *ConfigMapKeyReference `json:"jwksKeyRef,omitempty"`
 
-	// accountingRef names the Accounting that the cluster reports to. Absent: no accounting.
+	// accountingRef names the Accounting that the cluster uses. If unset, the cluster has no accounting.
 	// +optional
 	AccountingRef *ObjectReference `json:"accountingRef,omitempty"`
 
-	// external says that slurmctld runs outside Kubernetes, at externalConfig. The operator then connects pods to it and
-	// runs no slurmctld.
+	// external means that slurmctld runs outside Kubernetes, at externalConfig. The operator then runs no slurmctld and
+	// connects the pods to the external one.
 	// +optional
 	// +kubebuilder:default=false
 	External bool `json:"external,omitempty"`
 
-	// externalConfig says where an external slurmctld listens.
+	// externalConfig is the address of an external slurmctld.
 	// +optional
 	ExternalConfig *ExternalConfig `json:"externalConfig,omitempty"`
 
@@ -97,29 +98,29 @@ type ControllerSpec struct {
 	// +kubebuilder:default={}
 	HA ControllerHA `json:"ha,omitempty,omitzero"`
 
-	// slurmctld is merged onto slurmctld's container.
+	// slurmctld is merged onto the slurmctld container.
 	// +optional
 	Slurmctld ContainerFragment `json:"slurmctld,omitempty,omitzero"`
 
-	// reconfigure is merged onto the sidecar that brings new configuration to slurmctld.
+	// reconfigure is merged onto the sidecar container that makes slurmctld load a new configuration.
 	// +optional
 	Reconfigure ContainerFragment `json:"reconfigure,omitempty,omitzero"`
 
-	// logfile is merged onto the sidecar that prints slurmctld's log file, where there is one.
+	// logfile is merged onto the sidecar container that prints slurmctld's log file, if there is one.
 	// +optional
 	Logfile ContainerFragment `json:"logfile,omitempty,omitzero"`
 
-	// inplaceReconfigure asks for configuration changes without a new pod. Every change that slurmctld can take in place
-	// is applied in place whatever is set here; the field is accepted so that existing manifests apply.
+	// inplaceReconfigure has no effect: every change that slurmctld can load without a restart is applied in place. The
+	// field is accepted so that existing manifests apply.
 	// +optional
 	// +kubebuilder:default=false
 	InplaceReconfigure bool `json:"inplaceReconfigure,omitempty"`
 
-	// template shapes slurmctld's pods.
+	// template customizes slurmctld's pods.
 	// +optional
 	Template PodTemplate `json:"template,omitempty,omitzero"`
 
-	// extraConf is merged into slurm.conf, line by line. Keys that the operator owns are refused.
+	// extraConf is merged into slurm.conf line by line. Keys that the operator manages are rejected.
 	// +optional
 	// +kubebuilder:validation:MaxLength=524288
 	ExtraConf string `json:"extraConf,omitempty"`
@@ -164,7 +165,7 @@ type ControllerSpec struct {
 	// +kubebuilder:default={}
 	Persistence ControllerPersistence `json:"persistence,omitempty,omitzero"`
 
-	// service shapes the Service in front of slurmctld.
+	// service customizes the Service in front of slurmctld.
 	// +optional
 	// +kubebuilder:default={}
 	Service ControllerService `json:"service,omitempty,omitzero"`
@@ -174,19 +175,20 @@ type ControllerSpec struct {
 	// +kubebuilder:default={}
 	Metrics ControllerMetrics `json:"metrics,omitempty,omitzero"`
 
-	// maxNodeCount is Slurm's MaxNodeCount, the number of nodes that may ever register. Addition. Absent: derived from
-	// the size of the NodeSets with headroom. It is never applied below the number of nodes that are registered.
+	// maxNodeCount is Slurm's MaxNodeCount, the maximum number of Slurm nodes. Addition. Defaults to the size of the
+	// NodeSets plus headroom. A value below the number of registered nodes is raised to that number.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	MaxNodeCount *int32 `json:"maxNodeCount,omitempty"`
 
-	// slurmUser is the user that slurmctld, and sackd of the cluster's LoginSets, run as. Addition.
+	// slurmUser is the user that slurmctld, and sackd in the cluster's LoginSets, run as. Addition.
 	// +optional
 	// +kubebuilder:default={}
 	SlurmUser SlurmUser `json:"slurmUser,omitempty,omitzero"`
 
-	// configurationTrial configures how a changed configuration is tried before the running slurmctld gets it. Addition.
+	// configurationTrial configures the validation run of a changed configuration before the running slurmctld loads
+	// it. Addition.
 	// +optional
 	// +kubebuilder:default={}
 	ConfigurationTrial ConfigurationTrial `json:"configurationTrial,omitempty,omitzero"`
@@ -194,7 +196,7 @@ type ControllerSpec struct {
 
 // ControllerHA configures backup slurmctlds, which take over from the saved state on a shared volume.
 type ControllerHA struct {
-	// enabled says whether there are backups.
+	// enabled turns backup slurmctlds on.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
@@ -209,13 +211,13 @@ type ControllerHA struct {
 
 // ControllerPersistence configures the volume of slurmctld's saved state.
 type ControllerPersistence struct {
-	// enabled says whether the state is kept on a PersistentVolumeClaim. Without it, a restarted slurmctld knows no job.
+	// enabled keeps the state on a PersistentVolumeClaim. If false, slurmctld loses all jobs when it restarts.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// existingClaim names a PersistentVolumeClaim to use; the operator then creates none, and the fields below are
-	// ignored.
+	// existingClaim names an existing PersistentVolumeClaim to use. The operator then creates none, and the fields of
+	// the PersistentVolumeClaim's spec are ignored.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ExistingClaim string `json:"existingClaim,omitempty"`
@@ -223,7 +225,7 @@ type ControllerPersistence struct {
 	corev1.PersistentVolumeClaimSpec `json:",inline"`
 }
 
-// ControllerService shapes the Service in front of slurmctld.
+// ControllerService customizes the Service in front of slurmctld.
 // +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.nodePort == 0 || (has(self.spec) && has(self.spec.type) && self.spec.type in ['NodePort', 'LoadBalancer'])",fieldPath=".nodePort",message="service.nodePort needs a Service of type NodePort or LoadBalancer; set service.spec.type, or remove nodePort"
 type ControllerService struct {
 	ServiceTemplate `json:",inline"`
@@ -243,33 +245,33 @@ type ControllerMetrics struct {
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// serviceMonitor configures a ServiceMonitor of the Prometheus operator for them.
+	// serviceMonitor configures a Prometheus Operator ServiceMonitor for slurmctld's metrics.
 	// +optional
 	// +kubebuilder:default={}
 	ServiceMonitor ServiceMonitor `json:"serviceMonitor,omitempty,omitzero"`
 }
 
-// ServiceMonitor configures a ServiceMonitor of the Prometheus operator.
+// ServiceMonitor configures a ServiceMonitor of the Prometheus Operator.
 type ServiceMonitor struct {
-	// enabled says whether a ServiceMonitor is made. It is made once the Prometheus operator's CRDs are installed.
+	// enabled creates a ServiceMonitor as soon as the CRDs of the Prometheus Operator are installed.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// labels are put on the ServiceMonitor; Prometheus usually selects by them.
+	// labels are added to the ServiceMonitor. Prometheus usually selects ServiceMonitors by label.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
-	// annotations are put on the ServiceMonitor.
+	// annotations are added to the ServiceMonitor.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// interval between two scrapes, such as 30s. Absent: Prometheus' default.
+	// interval between two scrapes, such as 30s. Defaults to that of Prometheus.
 	// +optional
 	Interval PrometheusDuration `json:"interval,omitempty"`
 
-	// scrapeTimeout after which a scrape fails, such as 10s. Absent: Prometheus' default.
+	// scrapeTimeout after which a scrape fails, such as 10s. Defaults to that of Prometheus.
 	// +optional
 	ScrapeTimeout PrometheusDuration `json:"scrapeTimeout,omitempty"`
 
@@ -290,11 +292,11 @@ type MetricsEndpoint struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^ ?#]*$')",message="endpoints[].path must be a URL path that begins with '/'; use for example /metrics/jobs"
 	Path string `json:"path,omitempty"`
 
-	// interval between two scrapes of this endpoint. Absent: the ServiceMonitor's.
+	// interval between two scrapes of this endpoint. Defaults to that of the ServiceMonitor.
 	// +optional
 	Interval PrometheusDuration `json:"interval,omitempty"`
 
-	// scrapeTimeout of this endpoint. Absent: the ServiceMonitor's.
+	// scrapeTimeout of this endpoint. Defaults to that of the ServiceMonitor.
 	// +optional
 	ScrapeTimeout PrometheusDuration `json:"scrapeTimeout,omitempty"`
 }
@@ -304,16 +306,16 @@ type MetricsEndpoint struct {
 // +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^([0-9]+(ms|[smhdwy]))+$')",message="must be a duration in Prometheus' notation; use for example 30s or 1m30s"
 type PrometheusDuration string
 
-// ConfigurationTrial configures how a changed configuration is tried.
+// ConfigurationTrial configures the validation run of a changed configuration.
 type ConfigurationTrial struct {
-	// enabled says whether a changed configuration is first validated on a throwaway slurmctld with scratch state. Without
-	// it, a configuration that slurmctld refuses is noticed only when the running slurmctld dies of it.
+	// enabled validates a changed configuration on a throwaway slurmctld with scratch state first. If false, a
+	// configuration that slurmctld refuses is noticed only when the running slurmctld exits because of it.
 	// +optional
 	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 }
 
-// JWTKey returns the reference to the HS256 key under either of its names, or nil when the key is to be generated.
+// JWTKey returns the reference to the HS256 key under either of its names, or nil if the key is to be generated.
 func (s *ControllerSpec) JWTKey() *SecretKeyReference {
 	if s.JWTKeyRef != nil {
 		return s.JWTKeyRef

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxAnnotation is what Kubernetes allows all annotations of an object to take together. "kubectl apply" without
-// --server-side keeps the whole object, as compact JSON, in one.
+// maxAnnotation is Kubernetes' limit on the total size of an object's annotations. "kubectl apply" without
+// --server-side keeps the whole object, as compact JSON, in one of them.
 const maxAnnotation = 256 * 1024
 
 func TestEveryFieldHasADescription(t *testing.T) {
@@ -25,7 +25,7 @@ func TestEveryFieldHasADescription(t *testing.T) {
 		fields := 0
 		walk(schema, "", func(path string, property *apiextensionsv1.JSONSchemaProps) {
 			fields++
-			// The API server knows what metadata is, and kubectl explain describes it.
+			// The API server describes metadata itself.
 			if property.Description == "" && path != "metadata" {
 				t.Errorf("%s: %s has no description", kind, path)
 			}
@@ -42,7 +42,7 @@ func TestNoFieldOfAFragmentHasADefault(t *testing.T) {
 			}
 			walk(property, path, func(path string, property *apiextensionsv1.JSONSchemaProps) {
 				if property.Default != nil {
-					t.Errorf("%s: %s has the default %s, which would pass for the user's word", kind, path, property.Default.Raw)
+					t.Errorf("%s: %s has the default %s, which would be mistaken for a value set by the user", kind, path, property.Default.Raw)
 				}
 			})
 		})
@@ -57,12 +57,13 @@ func TestCRDsFitIntoAnAnnotation(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes", kind, len(content))
 		if len(content) > maxAnnotation {
-			t.Errorf("%s: the CRD has %d bytes of JSON, kubectl apply can keep %d", kind, len(content), maxAnnotation)
+			t.Errorf("%s: the CRD has %d bytes of JSON, kubectl apply supports at most %d", kind, len(content), maxAnnotation)
 		}
 	}
 }
 
-// Each line of docs/reference/status.md that begins with a kind and a field says who writes it and when.
+// Each table row of docs/reference/status.md that begins with a kind and a field says which controller writes the field
+// and when.
 func TestEveryStatusFieldHasAnOwner(t *testing.T) {
 	content, err := os.ReadFile("../../docs/reference/status.md")
 	if err != nil {

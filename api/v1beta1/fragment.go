@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// Fragment is a part of a Kubernetes object exactly as the user wrote it, as JSON. It is merged onto the operator's own
-// object with a strategic merge, for which the difference between a field that is absent and one that is false, zero or
-// empty matters; a typed struct would lose it.
+// Fragment is a partial Kubernetes object as JSON, exactly as the user wrote it. It is applied to the operator's own
+// object with a strategic merge, which distinguishes an absent field from one that is false, zero or empty; a typed
+// struct would lose that difference.
 type Fragment struct {
-	// Raw is the JSON object, empty when the user gave none.
+	// Raw is the JSON object; empty if the user set none.
 	Raw []byte
 }
 
-// IsZero reports whether the user gave no fragment.
+// IsZero reports whether the user set no fragment.
 func (f Fragment) IsZero() bool {
 	return len(f.Raw) == 0
 }
@@ -40,23 +40,24 @@ func (f *Fragment) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ContainerFragment is a part of a core/v1 Container. It is merged onto the container that the operator builds: what is
-// set here wins, also when it is false or 0; env, volumeMounts and ports merge by their keys. The container keeps the
-// operator's name.
+// ContainerFragment is a partial core/v1 Container. It is merged onto the container that the operator builds: fields
+// set here take precedence, also if they are false or 0; env, volumeMounts and ports are merged by their keys. The
+// container keeps the operator's name.
 // +kubebuilder:validation:Type=object
 type ContainerFragment struct {
 	Fragment
 }
 
-// PodSpecFragment is a part of a core/v1 PodSpec. It is merged onto the pod that the operator builds: what is set here
-// wins, also when it is false or 0; containers, initContainers, volumes and the like merge by name.
+// PodSpecFragment is a partial core/v1 PodSpec. It is merged onto the pod that the operator builds: fields set here
+// take precedence, also if they are false or 0; containers, initContainers, volumes and similar lists are merged by
+// name.
 // +kubebuilder:validation:Type=object
 type PodSpecFragment struct {
 	Fragment
 }
 
-// ServiceSpecFragment is a part of a core/v1 ServiceSpec. It is merged onto the Service that the operator builds: what
-// is set here wins, also when it is false or 0.
+// ServiceSpecFragment is a partial core/v1 ServiceSpec. It is merged onto the Service that the operator builds: fields
+// set here take precedence, also if they are false or 0.
 // +kubebuilder:validation:Type=object
 type ServiceSpecFragment struct {
 	Fragment

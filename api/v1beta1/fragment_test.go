@@ -36,7 +36,7 @@ func TestFragmentMustBeAnObject(t *testing.T) {
 	for _, in := range []string{`"image"`, `[]`, `1`, `true`} {
 		var fragment slinkyv1beta1.ContainerFragment
 		if err := json.Unmarshal([]byte(in), &fragment); err == nil {
-			t.Errorf("%s was taken for a fragment", in)
+			t.Errorf("%s was accepted as a fragment", in)
 		}
 	}
 }

@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of all kinds in this package.
+// GroupName is the API group of this package.
 const GroupName = "slinky.slurm.net"
 
 var (
-	// SchemeGroupVersion is the group and version of all kinds in this package.
+	// SchemeGroupVersion is the group and version of this package.
 	SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
 
 	schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
-	// AddToScheme registers all kinds of this package with a scheme.
+	// AddToScheme registers all types of this package with a scheme.
 	AddToScheme = schemeBuilder.AddToScheme
 )
 

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LoginSet is a set of login pods: sshd for the users and sackd for Slurm's commands.
+// LoginSet is a set of login pods, which run sshd for the users and sackd for Slurm's commands.
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories={slurm},shortName={lss,sackd}
@@ -22,11 +22,11 @@ type LoginSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the set is to be.
+	// spec is the desired state of the LoginSet.
 	// +required
 	Spec LoginSetSpec `json:"spec,omitempty,omitzero"`
 
-	// status is what the set is, as last seen.
+	// status is the observed state of the LoginSet.
 	// +optional
 	Status LoginSetStatus `json:"status,omitempty,omitzero"`
 }
@@ -39,8 +39,8 @@ type LoginSetList struct {
 	Items           []LoginSet `json:"items"`
 }
 
-// LoginSetSpec is what a set of login pods is to be. The rule about private keys stands here and not at the field,
-// because a rule at a field repeats the value in its message.
+// LoginSetSpec is the desired state of a LoginSet. The rule about private keys is on the type and not on the field,
+// because the message of a field's rule repeats the value.
 // +kubebuilder:validation:XValidation:rule="!has(self.rootSshAuthorizedKeys) || !self.rootSshAuthorizedKeys.contains('PRIVATE KEY')",fieldPath=".rootSshAuthorizedKeys",message="spec.rootSshAuthorizedKeys contains a private key, which anybody who may read this object could use; replace it by the public key and make a new pair"
 type LoginSetSpec struct {
 	// controllerRef names the Controller of the Slurm cluster that users log in to; immutable.
@@ -55,7 +55,7 @@ type LoginSetSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// login is merged onto the container that runs sshd and sackd.
+	// login is merged onto the login container, which runs sshd and sackd.
 	// +optional
 	Login ContainerFragment `json:"login,omitempty,omitzero"`
 
@@ -63,39 +63,40 @@ type LoginSetSpec struct {
 	// +optional
 	Initconf ContainerFragment `json:"initconf,omitempty,omitzero"`
 
-	// template shapes the pods.
+	// template customizes the pods.
 	// +optional
 	Template PodTemplate `json:"template,omitempty,omitzero"`
 
-	// rootSshAuthorizedKeys holds the public keys that may log in as root, one on a line, as in authorized_keys.
+	// rootSshAuthorizedKeys holds the public keys that may log in as root, one per line, in the format of
+	// authorized_keys.
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	RootSSHAuthorizedKeys string `json:"rootSshAuthorizedKeys,omitempty"`
 
-	// extraSshdConfig is added to sshd_config, before the operator's own lines, because sshd takes the first value of a
-	// setting; what begins with a Match stands after them.
+	// extraSshdConfig is added to sshd_config before the operator's own lines, because sshd uses the first value of a
+	// setting. Match blocks are added after them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	ExtraSshdConfig string `json:"extraSshdConfig,omitempty"`
 
-	// sssdConfRef selects an sssd.conf. Addition: optional. Absent: local accounts only.
+	// sssdConfRef selects an sssd.conf. Addition: optional. If unset, only local accounts exist.
 	// +optional
 	SSSDConfRef *SecretKeyReference `json:"sssdConfRef,omitempty"`
 
-	// strategy says how the Deployment replaces pods.
+	// strategy determines how the Deployment replaces pods.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type in ['Recreate', 'RollingUpdate']",message="spec.strategy.type must be Recreate or RollingUpdate; choose one of them, or remove the field"
 	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Recreate' || !has(self.rollingUpdate)",message="spec.strategy.rollingUpdate must not be set when spec.strategy.type is Recreate; remove rollingUpdate, or use type RollingUpdate"
 	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || ((!has(self.rollingUpdate.maxSurge) || (type(self.rollingUpdate.maxSurge) == string ? self.rollingUpdate.maxSurge.matches('^(100|[0-9]{1,2})%$') : (self.rollingUpdate.maxSurge >= 0 && self.rollingUpdate.maxSurge <= 1000))) && (!has(self.rollingUpdate.maxUnavailable) || (type(self.rollingUpdate.maxUnavailable) == string ? self.rollingUpdate.maxUnavailable.matches('^(100|[0-9]{1,2})%$') : (self.rollingUpdate.maxUnavailable >= 0 && self.rollingUpdate.maxUnavailable <= 1000))))",message="spec.strategy.rollingUpdate.maxSurge and maxUnavailable must be numbers from 0 to 1000 or percentages from 0% to 100%; use for example 1 or 25%"
 	Strategy appsv1.DeploymentStrategy `json:"strategy,omitempty,omitzero"`
 
-	// service shapes the Service in front of sshd.
+	// service customizes the Service in front of sshd.
 	// +optional
 	// +kubebuilder:default={}
 	Service LoginSetService `json:"service,omitempty,omitzero"`
 }
 
-// LoginSetService shapes the Service in front of sshd.
+// LoginSetService customizes the Service in front of sshd.
 // +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.nodePort == 0 || (has(self.spec) && has(self.spec.type) && self.spec.type in ['NodePort', 'LoadBalancer'])",fieldPath=".nodePort",message="service.nodePort needs a Service of type NodePort or LoadBalancer; set service.spec.type, or remove nodePort"
 type LoginSetService struct {
 	ServiceTemplate `json:",inline"`
@@ -108,27 +109,27 @@ type LoginSetService struct {
 	Port int32 `json:"port,omitempty"`
 }
 
-// LoginSetStatus is what a set of login pods is, as last seen.
+// LoginSetStatus is the observed state of a LoginSet.
 type LoginSetStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions tell the set's state: Ready, Progressing and Degraded.
+	// conditions of the LoginSet: Ready, Available, Progressing and Degraded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// replicas is the number of pods that exist.
+	// replicas is the number of existing pods.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
-	// ready is the number of pods that are ready and the number that should be, such as 2/3.
+	// ready is the number of ready pods and of desired pods, such as 2/3.
 	// +optional
 	Ready string `json:"ready,omitempty"`
 
-	// selector selects the set's pods, in the form that the scale subresource needs.
+	// selector is the pods' label selector in the format of the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 }

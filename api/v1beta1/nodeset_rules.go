@@ -4,31 +4,31 @@ import corev1 "k8s.io/api/core/v1"
 
 // NodeConditionRule is a condition of a Kubernetes node that drains the Slurm nodes on it.
 type NodeConditionRule struct {
-	// type of the node condition, such as DiskPressure or one of a health checker.
+	// type of the node condition, such as DiskPressure or a condition set by a health checker.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
 	Type corev1.NodeConditionType `json:"type,omitempty"`
 
-	// status of the condition that drains.
+	// status of the condition that causes the drain.
 	// +optional
 	// +kubebuilder:default="True"
 	// +kubebuilder:validation:Enum="True";"False";Unknown
 	Status corev1.ConditionStatus `json:"status,omitempty"`
 }
 
-// NodeLabelRules turns labels of a Kubernetes node into properties of the Slurm nodes on it.
+// NodeLabelRules maps labels of a Kubernetes node to properties of the Slurm nodes on it.
 type NodeLabelRules struct {
-	// features lists labels that become Slurm features.
+	// features maps labels to Slurm features.
 	// +optional
 	// +listType=map
 	// +listMapKey=label
 	// +kubebuilder:validation:MaxItems=32
 	Features []FeatureRule `json:"features,omitempty"`
 
-	// topology lists Slurm topologies whose place for a node is spelt by its labels. The node annotation
-	// topology.slinky.slurm.net/spec wins over it.
+	// topology derives the Slurm node's position in Slurm topologies from labels. The annotation
+	// topology.slinky.slurm.net/spec on the Kubernetes node takes precedence.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -36,16 +36,17 @@ type NodeLabelRules struct {
 	Topology []TopologyRule `json:"topology,omitempty"`
 }
 
-// FeatureRule turns one label into a feature. A node without the label gets no feature from it.
+// FeatureRule maps one label of the Kubernetes node to a feature. Without the label, the Slurm node does not get the
+// feature.
 type FeatureRule struct {
-	// label is the key of the node's label, such as topology.kubernetes.io/zone.
+	// label is the key of the Kubernetes node's label, such as topology.kubernetes.io/zone.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	Label string `json:"label,omitempty"`
 
-	// feature is the name under which the value appears: a node whose label has the value eu1 gets, with the feature
-	// "zone", the Slurm feature k8s/zone-eu1.
+	// feature is the name of the feature, to which the label's value is appended: with the feature "zone" and the label
+	// value eu1, the Slurm node gets the feature k8s/zone-eu1.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -53,7 +54,7 @@ type FeatureRule struct {
 	Feature string `json:"feature,omitempty"`
 }
 
-// TopologyRule spells a node's place in one Slurm topology from its labels.
+// TopologyRule derives a Slurm node's position in one Slurm topology from labels of its Kubernetes node.
 type TopologyRule struct {
 	// name of the topology in topology.yaml, such as topo-block.
 	// +required
@@ -62,8 +63,8 @@ type TopologyRule struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][-_.0-9A-Za-z]*$')",message="nodeLabels.topology[].name must be the name of a topology in topology.yaml, of letters, digits, '-', '_' and '.'; remove other characters"
 	Name string `json:"name,omitempty"`
 
-	// labels are the keys of the node's labels whose values, joined by ':' from the root down, are its place. A node that
-	// lacks one of them gets no place in this topology.
+	// labels are the keys of the Kubernetes node's labels whose values, joined by ':' from the root down, form the
+	// position. A Slurm node whose Kubernetes node lacks one of them gets no position in this topology.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -73,15 +74,15 @@ type TopologyRule struct {
 	Labels []string `json:"labels,omitempty"`
 }
 
-// GresRule says which GRES a device request stands for.
+// GresRule maps a device request to a GRES.
 type GresRule struct {
-	// resource is the name of the extended resource that slurmd's container requests, such as nvidia.com/mig-1g.10gb.
+	// resource is the name of the extended resource that the slurmd container requests, such as nvidia.com/mig-1g.10gb.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	Resource string `json:"resource,omitempty"`
 
-	// gres is Slurm's name for it, with an optional type, such as gpu or gpu:h100. The count is that of the request.
+	// gres is the name of the GRES with an optional type, such as gpu or gpu:h100. The count is that of the request.
 	// +required
 	// +kubebuilder:validation:MaxLength=127
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][-_.0-9A-Za-z]*(:[A-Za-z0-9][-_.0-9A-Za-z]*)?$')",message="gres[].gres must be a GRES name with an optional type and no count, because the count is that of the request; use for example gpu or gpu:h100"

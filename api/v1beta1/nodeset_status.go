@@ -2,17 +2,18 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaxOrdinalToNode is the number of entries that status.ordinalToNode holds at most. Pins of higher ordinals are kept in
-// ConfigMaps only, so that a NodeSet of any size stays an object that etcd and every watcher can carry.
+// MaxOrdinalToNode is the maximum number of entries in status.ordinalToNode. Pins of higher ordinals are kept in
+// ConfigMaps only, so that large NodeSets do not exceed etcd's object size limit or burden watchers.
 const MaxOrdinalToNode = 1000
 
-// NodeSetStatus is what a set of slurmd pods is, as last seen.
+// NodeSetStatus is the observed state of a NodeSet.
 type NodeSetStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions tell the set's state: Ready, Progressing, Degraded, SlurmReachable, ScaledIn and UpdateInProgress.
+	// conditions of the NodeSet: Ready, Available, Progressing, Degraded, SlurmReachable, ScaledIn, UpdateInProgress
+	// and TopologyApplied.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -23,15 +24,15 @@ type NodeSetStatus struct {
 	// +optional
 	Desired int32 `json:"desired"`
 
-	// replicas is the number of pods that exist.
+	// replicas is the number of existing pods.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
-	// updatedReplicas is the number of pods of the current revision.
+	// updatedReplicas is the number of pods at the current revision.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 
-	// readyReplicas is the number of pods that are ready.
+	// readyReplicas is the number of ready pods.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 
@@ -43,37 +44,37 @@ type NodeSetStatus struct {
 	// +optional
 	UnavailableReplicas int32 `json:"unavailableReplicas"`
 
-	// slurmIdle is the number of the set's Slurm nodes in the state IDLE.
+	// slurmIdle is the number of the NodeSet's Slurm nodes in the state IDLE.
 	// +optional
 	SlurmIdle int32 `json:"slurmIdle"`
 
-	// slurmAllocated is the number of the set's Slurm nodes in the states ALLOCATED or MIXED.
+	// slurmAllocated is the number of the NodeSet's Slurm nodes in the state ALLOCATED or MIXED.
 	// +optional
 	SlurmAllocated int32 `json:"slurmAllocated"`
 
-	// slurmDown is the number of the set's Slurm nodes in the state DOWN.
+	// slurmDown is the number of the NodeSet's Slurm nodes in the state DOWN.
 	// +optional
 	SlurmDown int32 `json:"slurmDown"`
 
-	// slurmDrain is the number of the set's Slurm nodes with the flag DRAIN.
+	// slurmDrain is the number of the NodeSet's Slurm nodes with the flag DRAIN.
 	// +optional
 	SlurmDrain int32 `json:"slurmDrain"`
 
-	// nodeSetHash is the hash of the current revision, which updated pods carry as a label.
+	// nodeSetHash is the hash of the current revision. Updated pods have it as a label.
 	// +optional
 	NodeSetHash string `json:"nodeSetHash,omitempty"`
 
-	// collisionCount is mixed into the hash so that two different revisions never share a name.
+	// collisionCount is part of the hash, so that different revisions never have the same name.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// ordinalToNode is the Kubernetes node that each ordinal is pinned to, present only with pinToNode and only for the
-	// ordinals below 1000. All pins are in ConfigMaps that the NodeSet owns.
+	// ordinalToNode maps ordinals to the Kubernetes nodes that they are pinned to. Set only if pinToNode is true, and
+	// only for ordinals below 1000. All pins are in ConfigMaps that the NodeSet owns.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=1000
 	OrdinalToNode map[string]string `json:"ordinalToNode,omitempty"`
 
-	// selector selects the set's pods, in the form that the scale subresource needs.
+	// selector is the pods' label selector in the format of the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 }

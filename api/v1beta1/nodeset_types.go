@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// NodeSet is a set of slurmd pods, each of them one Slurm node.
+// NodeSet is a set of slurmd pods. Each pod is one Slurm node.
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories={slurm},shortName={nss,slurmd}
@@ -30,11 +30,11 @@ type NodeSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the set is to be.
+	// spec is the desired state of the NodeSet.
 	// +required
 	Spec NodeSetSpec `json:"spec,omitempty,omitzero"`
 
-	// status is what the set is, as last seen.
+	// status is the observed state of the NodeSet.
 	// +optional
 	Status NodeSetStatus `json:"status,omitempty,omitzero"`
 }
@@ -47,36 +47,36 @@ type NodeSetList struct {
 	Items           []NodeSet `json:"items"`
 }
 
-// ScalingMode says what the number of pods follows.
+// ScalingMode determines the number of pods.
 // +kubebuilder:validation:Enum=StatefulSet;DaemonSet
 type ScalingMode string
 
 const (
-	// ScalingModeStatefulSet makes spec.replicas pods with stable ordinals.
+	// ScalingModeStatefulSet runs spec.replicas pods with stable ordinals.
 	ScalingModeStatefulSet ScalingMode = "StatefulSet"
-	// ScalingModeDaemonSet makes one pod for every matching Kubernetes node.
+	// ScalingModeDaemonSet runs one pod on every matching Kubernetes node.
 	ScalingModeDaemonSet ScalingMode = "DaemonSet"
 )
 
-// PrunePolicy says when the operator removes node records from Slurm.
+// PrunePolicy determines which node records the operator deletes from Slurm.
 // +kubebuilder:validation:Enum=ScaledIn;Never;NodeNotFound
 type PrunePolicy string
 
 const (
-	// PruneScaledIn removes the record of a Slurm node that the operator has drained and whose pod it has deleted, for a
-	// scale-in or with the NodeSet. Addition.
+	// PruneScaledIn deletes the record of a Slurm node after the operator drained it and deleted its pod, at scale-in
+	// or with the NodeSet. Addition.
 	PruneScaledIn PrunePolicy = "ScaledIn"
-	// PruneNever leaves node records alone.
+	// PruneNever deletes no node records.
 	PruneNever PrunePolicy = "Never"
-	// PruneNodeNotFound removes the record of a Slurm node whose pod no longer exists.
+	// PruneNodeNotFound deletes the record of every Slurm node whose pod no longer exists.
 	PruneNodeNotFound PrunePolicy = "NodeNotFound"
 )
 
-// NodeSetSpec is what a set of slurmd pods is to be.
+// NodeSetSpec is the desired state of a NodeSet.
 // +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates)",fieldPath=".volumeClaimTemplates",message="spec.volumeClaimTemplates is immutable, because the claims that exist would not follow; put the old value back, or create another NodeSet"
 // +kubebuilder:validation:XValidation:rule="!has(self.template) || !has(self.template.spec) || !has(self.template.spec.hostname) || self.template.spec.hostname.matches('^[a-z0-9][-a-z0-9]{0,51}$')",fieldPath=".template.spec.hostname",message="spec.template.spec.hostname is the prefix of every pod's host name, which the ordinal completes to a DNS label; use at most 52 of a-z, 0-9 and '-', beginning with a letter or digit, or remove the field"
 type NodeSetSpec struct {
-	// controllerRef names the Controller of the Slurm cluster that the nodes join; immutable.
+	// controllerRef names the Controller of the Slurm cluster that the pods join; immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",fieldPath=".name",message="spec.controllerRef is immutable, because nodes cannot move between Slurm clusters; put the old value back, or create another NodeSet"
 	ControllerRef ObjectReference `json:"controllerRef,omitempty,omitzero"`
@@ -88,62 +88,63 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:Maximum=65536
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// scalingMode says what the number of pods follows: replicas (StatefulSet), or the Kubernetes nodes that match the
-	// pod template, one pod each (DaemonSet).
+	// scalingMode determines the number of pods: replicas (StatefulSet), or one pod on each Kubernetes node that
+	// matches the pod template (DaemonSet).
 	// +optional
 	// +kubebuilder:default=StatefulSet
 	ScalingMode ScalingMode `json:"scalingMode,omitempty"`
 
-	// slurmd is merged onto slurmd's container. Its limits tell Slurm the node's CPUs and memory, its device requests
-	// the node's GRES. Privileges beyond the operator's small default are granted here, in securityContext.
+	// slurmd is merged onto the slurmd container. Its limits set the Slurm node's CPUs and memory, its device requests
+	// the Slurm node's GRES. To grant privileges beyond the operator's minimal default, set securityContext.
 	// +optional
 	Slurmd ContainerFragment `json:"slurmd,omitempty,omitzero"`
 
-	// logfile is merged onto the sidecar that prints slurmd's log file, where there is one.
+	// logfile is merged onto the sidecar container that prints slurmd's log file, if there is one.
 	// +optional
 	Logfile ContainerFragment `json:"logfile,omitempty,omitzero"`
 
-	// ssh configures an sshd beside slurmd, for users who have a job on the node.
+	// ssh configures an sshd next to slurmd, for users with a running job on the Slurm node.
 	// +optional
 	// +kubebuilder:default={}
 	SSH NodeSetSSH `json:"ssh,omitempty,omitzero"`
 
-	// template shapes the pods. spec.hostname, where given, is a prefix: the pod with ordinal 3 is the Slurm node
+	// template customizes the pods. spec.hostname, if set, is a prefix: the pod with ordinal 3 is the Slurm node
 	// <hostname>3 instead of <name>-3.
 	// +optional
 	Template PodTemplate `json:"template,omitempty,omitzero"`
 
-	// extraConf holds node parameters for slurmd's --conf option, such as "Gres=gpu:4 Weight=10". Line breaks are read
-	// as blanks. What is set here wins over what the operator derives from the pod.
+	// extraConf holds node parameters for slurmd's --conf option, such as "Gres=gpu:4 Weight=10". Line breaks count as
+	// spaces. Parameters set here take precedence over those that the operator derives from the pod.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	ExtraConf string `json:"extraConf,omitempty"`
 
-	// partition configures a partition of the NodeSet's name.
+	// partition configures a partition with the NodeSet's name.
 	// +optional
 	// +kubebuilder:default={}
 	Partition NodeSetPartition `json:"partition,omitempty,omitzero"`
 
-	// volumeClaimTemplates are PVCs, one of each for every ordinal; immutable.
+	// volumeClaimTemplates are templates of PVCs, which are created for every ordinal; immutable.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(d, c.metadata.name == d.metadata.name))",message="spec.volumeClaimTemplates[].metadata.name must be unique within the NodeSet; rename one of the templates"
 	VolumeClaimTemplates []VolumeClaimTemplate `json:"volumeClaimTemplates,omitempty"`
 
-	// updateStrategy says how pods get a changed template. A pod is never replaced before its Slurm node is drained.
+	// updateStrategy determines how a changed template is rolled out. A pod is never replaced before its Slurm node is
+	// drained.
 	// +optional
 	// +kubebuilder:default={type: "RollingUpdate", rollingUpdate: {maxUnavailable: "25%"}}
 	UpdateStrategy NodeSetUpdateStrategy `json:"updateStrategy,omitempty,omitzero"`
 
-	// revisionHistoryLimit is the number of old revisions that are kept for a roll-back.
+	// revisionHistoryLimit is the number of old revisions to keep for a rollback.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// persistentVolumeClaimRetentionPolicy says when PVCs made from volumeClaimTemplates are deleted.
+	// persistentVolumeClaimRetentionPolicy determines when the PVCs of volumeClaimTemplates are deleted.
 	// +optional
 	// +kubebuilder:default={}
 	PersistentVolumeClaimRetentionPolicy PVCRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty,omitzero"`
@@ -155,38 +156,38 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// ordinalPadding is the number of digits that ordinals are padded to with zeros: with 3, pod 7 is <name>-007.
+	// ordinalPadding is the number of digits to which ordinals are zero-padded: with 3, pod 7 is <name>-007.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9
 	OrdinalPadding int32 `json:"ordinalPadding,omitempty"`
 
-	// pinToNode makes an ordinal return to the Kubernetes node that it first ran on.
+	// pinToNode pins each ordinal to the Kubernetes node on which it first ran.
 	// +optional
 	// +kubebuilder:default=false
 	PinToNode bool `json:"pinToNode,omitempty"`
 
-	// workloadDisruptionProtection covers pods that have jobs or may get some by a PodDisruptionBudget, so that the eviction
-	// API refuses to evict them. A pod can be evicted once its Slurm node is drained and empty.
+	// workloadDisruptionProtection covers pods that have jobs or may get jobs with a PodDisruptionBudget: the eviction
+	// API refuses to evict them. A pod can be evicted once its Slurm node is drained and has no jobs.
 	// +optional
 	// +kubebuilder:default=true
 	WorkloadDisruptionProtection *bool `json:"workloadDisruptionProtection,omitempty"`
 
-	// pruneSlurmNodeRecords says which records of Slurm nodes without a pod are removed: those of nodes that the operator
-	// itself has drained and removed (ScaledIn), none (Never), or all (NodeNotFound). Records that somebody else has drained
-	// or marked as failing, and reserved ones, stay.
+	// pruneSlurmNodeRecords determines which records of Slurm nodes without a pod are deleted: those that the operator
+	// itself drained and removed (ScaledIn), none (Never), or all (NodeNotFound). Records that were drained or marked
+	// as failing by anyone but the operator, and reserved ones, are never deleted.
 	// +optional
 	// +kubebuilder:default=ScaledIn
 	PruneSlurmNodeRecords PrunePolicy `json:"pruneSlurmNodeRecords,omitempty"`
 
-	// oversubscribeNode allows two slurmd pods on one Kubernetes node.
+	// oversubscribeNode allows several slurmd pods on one Kubernetes node.
 	// +optional
 	// +kubebuilder:default=false
 	OversubscribeNode bool `json:"oversubscribeNode,omitempty"`
 
-	// registrationTimeout is how long after its container started a slurmd may take to register with Slurm before the
-	// NodeSet is Degraded and a roll-out stops. Addition.
+	// registrationTimeout is how long slurmd may take to register with Slurm after its container started. After that,
+	// the NodeSet is Degraded and a rollout stops. Addition.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:Type=string
@@ -194,8 +195,8 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('10s')",message="spec.registrationTimeout must be a duration of at least 10s; use for example 5m"
 	RegistrationTimeout metav1.Duration `json:"registrationTimeout,omitempty,omitzero"`
 
-	// drainOnNodeConditions drains the Slurm node while its Kubernetes node has one of these conditions, and lifts the
-	// drain when it is gone. Addition.
+	// drainOnNodeConditions drains a Slurm node while its Kubernetes node has one of these conditions, and undrains it
+	// afterwards. Addition.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -203,12 +204,12 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	DrainOnNodeConditions []NodeConditionRule `json:"drainOnNodeConditions,omitempty"`
 
-	// nodeLabels turns labels of the Kubernetes node into features and topology of the Slurm node. Addition.
+	// nodeLabels maps labels of the Kubernetes node to features and topology of the Slurm node. Addition.
 	// +optional
 	NodeLabels *NodeLabelRules `json:"nodeLabels,omitempty"`
 
-	// gres says which GRES a device request of the pod stands for, where the operator's own table (GPUs of the usual
-	// vendors) does not fit. Addition.
+	// gres maps device requests of the pod to GRES, in addition to the operator's built-in table (GPUs of the usual
+	// vendors), over which it takes precedence. Addition.
 	// +optional
 	// +listType=map
 	// +listMapKey=resource
@@ -216,9 +217,9 @@ type NodeSetSpec struct {
 	Gres []GresRule `json:"gres,omitempty"`
 }
 
-// NodeSetSSH configures an sshd beside slurmd.
+// NodeSetSSH configures an sshd next to slurmd.
 type NodeSetSSH struct {
-	// enabled says whether sshd runs.
+	// enabled runs sshd.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
@@ -228,14 +229,14 @@ type NodeSetSSH struct {
 	// +kubebuilder:validation:MaxLength=65536
 	ExtraSshdConfig string `json:"extraSshdConfig,omitempty"`
 
-	// sssdConfRef selects an sssd.conf. Absent: local accounts only.
+	// sssdConfRef selects an sssd.conf. If unset, only local accounts exist.
 	// +optional
 	SSSDConfRef *SecretKeyReference `json:"sssdConfRef,omitempty"`
 }
 
-// NodeSetPartition configures a partition of the NodeSet's name.
+// NodeSetPartition configures a partition with the NodeSet's name.
 type NodeSetPartition struct {
-	// enabled says whether the partition exists.
+	// enabled creates the partition.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
@@ -247,20 +248,20 @@ type NodeSetPartition struct {
 	Config string `json:"config,omitempty"`
 }
 
-// UpdateStrategyType names a way in which pods get a changed template.
+// UpdateStrategyType is the type of an update strategy.
 // +kubebuilder:validation:Enum=RollingUpdate;OnDelete;ScheduledUpdate
 type UpdateStrategyType string
 
 const (
 	// RollingUpdate replaces pods a few at a time.
 	RollingUpdate UpdateStrategyType = "RollingUpdate"
-	// OnDelete replaces a pod only after it was deleted by hand.
+	// OnDelete replaces a pod only after a user deleted it.
 	OnDelete UpdateStrategyType = "OnDelete"
 	// ScheduledUpdate replaces pods within a Slurm reservation.
 	ScheduledUpdate UpdateStrategyType = "ScheduledUpdate"
 )
 
-// NodeSetUpdateStrategy says how pods get a changed template.
+// NodeSetUpdateStrategy determines how a changed template is rolled out.
 // +kubebuilder:validation:XValidation:rule="self.type != 'ScheduledUpdate' || (has(self.scheduledUpdate) && has(self.scheduledUpdate.startTime))",fieldPath=".scheduledUpdate",message="updateStrategy.scheduledUpdate.startTime is required when updateStrategy.type is ScheduledUpdate; say when the reservation begins, such as 2030-01-31T22:00:00Z"
 type NodeSetUpdateStrategy struct {
 	// type of the strategy.
@@ -279,7 +280,7 @@ type NodeSetUpdateStrategy struct {
 
 // NodeSetRollingUpdate configures the strategy RollingUpdate.
 type NodeSetRollingUpdate struct {
-	// maxUnavailable is how many pods may be unavailable at a time, whatever the cause: a number, or a percentage of
+	// maxUnavailable is the maximum number of pods that may be unavailable for any reason: a number, or a percentage of
 	// the desired pods, rounded up.
 	// +optional
 	// +kubebuilder:default="25%"
@@ -289,7 +290,7 @@ type NodeSetRollingUpdate struct {
 
 // NodeSetScheduledUpdate configures the strategy ScheduledUpdate.
 type NodeSetScheduledUpdate struct {
-	// startTime is when the reservation begins, in RFC 3339.
+	// startTime of the reservation, in RFC 3339 format.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$`
@@ -303,7 +304,7 @@ type NodeSetScheduledUpdate struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('1m')",message="scheduledUpdate.duration must be a duration of at least 1m; use for example 30m"
 	Duration metav1.Duration `json:"duration,omitempty,omitzero"`
 
-	// flags of the reservation besides the operator's own, in Slurm's spelling, such as IGNORE_JOBS.
+	// flags of the reservation in addition to the operator's own, as Slurm writes them, such as IGNORE_JOBS.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32

@@ -15,30 +15,30 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 52",fieldPath=".metadata",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 52 characters, because Service names are made from it; choose a shorter or plainer name"
-type RestApi struct { //nolint:revive // The kind's name is part of the contract.
+type RestApi struct { //nolint:revive // The name is part of the API.
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what slurmrestd is to be.
+	// spec is the desired state of slurmrestd.
 	// +required
 	Spec RestApiSpec `json:"spec,omitempty,omitzero"`
 
-	// status is what slurmrestd is, as last seen.
+	// status is the observed state of slurmrestd.
 	// +optional
 	Status RestApiStatus `json:"status,omitempty,omitzero"`
 }
 
 // RestApiList is a list of RestApis.
 // +kubebuilder:object:root=true
-type RestApiList struct { //nolint:revive // The kind's name is part of the contract.
+type RestApiList struct { //nolint:revive // The name is part of the API.
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []RestApi `json:"items"`
 }
 
-// RestApiSpec is what slurmrestd is to be.
-type RestApiSpec struct { //nolint:revive // The kind's name is part of the contract.
-	// controllerRef names the Controller of the Slurm cluster that is served; immutable.
+// RestApiSpec is the desired state of slurmrestd.
+type RestApiSpec struct { //nolint:revive // The name is part of the API.
+	// controllerRef names the Controller of the Slurm cluster that slurmrestd serves; immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",fieldPath=".name",message="spec.controllerRef is immutable, because clients would find themselves on another Slurm cluster; put the old value back, or create another RestApi"
 	ControllerRef ObjectReference `json:"controllerRef,omitempty,omitzero"`
@@ -50,23 +50,23 @@ type RestApiSpec struct { //nolint:revive // The kind's name is part of the cont
 	// +kubebuilder:validation:Maximum=1000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// slurmrestd is merged onto slurmrestd's container.
+	// slurmrestd is merged onto the slurmrestd container.
 	// +optional
 	Slurmrestd ContainerFragment `json:"slurmrestd,omitempty,omitzero"`
 
-	// template shapes the pods.
+	// template customizes the pods.
 	// +optional
 	Template PodTemplate `json:"template,omitempty,omitzero"`
 
-	// service shapes the Service in front of slurmrestd.
+	// service customizes the Service in front of slurmrestd.
 	// +optional
 	// +kubebuilder:default={}
 	Service RestApiService `json:"service,omitempty,omitzero"`
 }
 
-// RestApiService shapes the Service in front of slurmrestd.
+// RestApiService customizes the Service in front of slurmrestd.
 // +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.nodePort == 0 || (has(self.spec) && has(self.spec.type) && self.spec.type in ['NodePort', 'LoadBalancer'])",fieldPath=".nodePort",message="service.nodePort needs a Service of type NodePort or LoadBalancer; set service.spec.type, or remove nodePort"
-type RestApiService struct { //nolint:revive // The kind's name is part of the contract.
+type RestApiService struct { //nolint:revive // The name is part of the API.
 	ServiceTemplate `json:",inline"`
 
 	// port of the Service, on which clients reach slurmrestd.
@@ -77,27 +77,27 @@ type RestApiService struct { //nolint:revive // The kind's name is part of the c
 	Port int32 `json:"port,omitempty"`
 }
 
-// RestApiStatus is what slurmrestd is, as last seen.
-type RestApiStatus struct { //nolint:revive // The kind's name is part of the contract.
+// RestApiStatus is the observed state of slurmrestd.
+type RestApiStatus struct { //nolint:revive // The name is part of the API.
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions tell slurmrestd's state: Ready, Progressing and Degraded.
+	// conditions of slurmrestd: Ready, Available, Progressing and Degraded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// replicas is the number of pods that exist. Addition.
+	// replicas is the number of existing pods. Addition.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
-	// ready is the number of pods that are ready and the number that should be, such as 2/3. Addition.
+	// ready is the number of ready pods and of desired pods, such as 2/3. Addition.
 	// +optional
 	Ready string `json:"ready,omitempty"`
 
-	// selector selects the pods, in the form that the scale subresource needs. Addition.
+	// selector is the pods' label selector in the format of the scale subresource. Addition.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 }
