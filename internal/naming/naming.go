@@ -33,14 +33,14 @@ const (
 	Slurmdbd   Daemon = "slurmdbd"
 	Slurmrestd Daemon = "slurmrestd"
 	Login      Daemon = "login"
-	// Trials are throwaway slurmctlds, which no Service may select.
-	Trials Daemon = "slurmctld-trial"
+	// Validation are throwaway slurmctlds, which no Service may select.
+	Validation Daemon = "slurmctld-trial"
 )
 
 // components are the values of the label app.kubernetes.io/component.
 var components = map[Daemon]string{
 	Slurmctld: "controller", Slurmd: "compute", Slurmdbd: "accounting", Slurmrestd: "restapi", Login: "login",
-	Trials: "controller",
+	Validation: "controller",
 }
 
 // Label keys that the operator puts on everything it makes.
@@ -116,8 +116,8 @@ func Configuration(controller string) string { return controller + "-config" }
 // Candidate names the ConfigMap with the configuration that is being tried.
 func Candidate(controller string) string { return controller + "-config-candidate" }
 
-// Trial names the pod that tries the configuration with a hash.
-func Trial(controller, hash string) string { return controller + "-trial-" + hash }
+// ValidationPod names the pod that tries the configuration with a hash.
+func ValidationPod(controller, hash string) string { return controller + "-trial-" + hash }
 
 // Accounting names the workload of an Accounting, its Service and its Secret.
 func Accounting(accounting string) string { return accounting + "-accounting" }

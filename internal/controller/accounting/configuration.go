@@ -15,15 +15,15 @@ import (
 // databaseFile is the name of slurmdbd's own configuration file.
 const databaseFile = "slurmdbd.conf"
 
-// A configuration is what slurmdbd starts with.
+// A configuration is the set of files that slurmdbd starts with.
 type configuration struct {
-	// files go into the Secret, by name.
+	// files are the contents of the Secret, by name.
 	files map[string][]byte
 	// digest changes with any of the files, the password or the keys.
 	digest string
 }
 
-// configure makes slurmdbd.conf, and the slurm.conf with which the probe asks slurmdbd a question.
+// configure builds slurmdbd.conf, and the slurm.conf with which the probe queries slurmdbd.
 func configure(scope *scope) (configuration, error) {
 	from := clusterconf.Database(scope.accounting)
 	from.Password = scope.password
@@ -38,8 +38,8 @@ func configure(scope *scope) (configuration, error) {
 	return configuration{files: files, digest: digest(scope, files)}, nil
 }
 
-// clientConf is the configuration of a client in slurmdbd's own pod: it authenticates as slurmdbd does, and belongs to no
-// cluster.
+// clientConf returns the configuration of a client in slurmdbd's own pod. It authenticates like slurmdbd and is not
+// part of any cluster.
 func clientConf(database slurmconf.Document) slurmconf.Document {
 	conf := slurmconf.Clients(database)
 	conf.Set("ClusterName", "none")
@@ -50,8 +50,8 @@ func clientConf(database slurmconf.Document) slurmconf.Document {
 	return conf
 }
 
-// digest is keyed with the key of the cluster, because it lies where many can read it and a password could be guessed from
-// a plain hash.
+// digest returns a hash of the files, the password and the keys. It is keyed with the cluster's key, because it is
+// visible in the pod template and a password could be guessed from a plain hash.
 func digest(scope *scope, files map[string][]byte) string {
 	slurmKey := value(scope.slurmKey, scope.keys.Slurm)
 	hash := hmac.New(sha256.New, slurmKey)

@@ -1,9 +1,9 @@
-// Package accounting runs slurmdbd for each Accounting: a StatefulSet of one pod, a Service in front of it, and a Secret
-// with slurmdbd.conf, which holds the password of the database.
+// Package accounting runs slurmdbd for each Accounting: a StatefulSet with one pod, a Service in front of it, and a
+// Secret with slurmdbd.conf, which contains the database password.
 //
-// slurmdbd takes its configuration, password and keys only when it starts: the pod template carries a digest of them, and
-// a change replaces the pod. The pod is ready when slurmdbd answers a question that it must ask the database. While it is
-// not, slurmdbd itself is asked, through the operator's helper in its pod, what is wrong with the database.
+// slurmdbd reads its configuration, password and keys only when it starts: the pod template has a digest of them, and a
+// change replaces the pod. The pod is ready when slurmdbd answers a query that needs the database. While it is not
+// ready, the operator reads the database error from its helper in slurmdbd's pod.
 package accounting
 
 import (
@@ -39,24 +39,24 @@ type Reconciler struct {
 	Images   naming.Images
 }
 
-// A scope is what a reconcile observes.
+// A scope is the state that one reconcile observes.
 type scope struct {
 	accounting *slinkyv1beta1.Accounting
 	images     naming.Images
 	keys       naming.Keys
-	// slurmKey and jwtKey are the Secrets of the keys; nil when there are none.
+	// slurmKey and jwtKey are the Secrets of the keys; nil if they do not exist.
 	slurmKey, jwtKey *corev1.Secret
-	// password and jwks are empty when there are none.
+	// password and jwks are empty if they do not exist.
 	password, jwks string
-	// statefulSet is nil when there is none yet.
+	// statefulSet is nil if there is none yet.
 	statefulSet *appsv1.StatefulSet
 	pods        []corev1.Pod
-	// database is what slurmdbd says about its database while it is not ready; nil when it cannot be asked.
+	// database is slurmdbd's report about its database while it is not ready; nil if it cannot be queried.
 	database *slurmdbd.Report
 	now      time.Time
 }
 
-// Reconcile brings slurmdbd in step with one Accounting.
+// Reconcile reconciles slurmdbd with one Accounting.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
@@ -67,13 +67,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if refusal, ok := child.Refusal(err); ok {
 		return retry.After(child.RetryRefusal, r.report(ctx, scope, obstacle(refusal), nil))
 	}
-	return retry.After(again(scope), errors.Join(err, r.report(ctx, scope, plan, err)))
+	return retry.After(requeueAfter(scope), errors.Join(err, r.report(ctx, scope, plan, err)))
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
 	accounting, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.Accounting{})
 	if err != nil || accounting == nil {
-		return nil, err // what it owns goes with it
+		return nil, err // objects that it owns are garbage-collected
 	}
 	scope := &scope{accounting: accounting, images: r.Images, keys: naming.AccountingKeys(accounting), now: r.Clock.Now()}
 	if err := r.observeReferences(ctx, scope); err != nil {
@@ -86,11 +86,11 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if scope.pods, err = reference.Pods(ctx, r.Client, naming.Slurmdbd, accounting); err != nil {
 		return nil, err
 	}
-	scope.database = ask(ctx, scope.pods)
+	scope.database = queryDatabase(ctx, scope.pods)
 	return scope, nil
 }
 
-// observeReferences reads what the spec refers to.
+// observeReferences reads the objects that the spec references.
 func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) (err error) {
 	namespace, spec := scope.accounting.Namespace, scope.accounting.Spec
 	if scope.slurmKey, err = reference.Object(ctx, r.Client, namespace, scope.keys.Slurm.Name, &corev1.Secret{}); err != nil {
@@ -112,27 +112,27 @@ func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) (err e
 	return err
 }
 
-// askTimeout bounds how long a slurmdbd that does not answer is waited for.
-const askTimeout = 2 * time.Second
+// queryTimeout is the deadline of a query to the helper in slurmdbd's pod.
+const queryTimeout = 2 * time.Second
 
-// ask asks the helper in a running pod that is not ready what slurmdbd says about its database.
-func ask(ctx context.Context, pods []corev1.Pod) *slurmdbd.Report {
+// queryDatabase queries the helper in a running pod that is not ready for slurmdbd's report about its database.
+func queryDatabase(ctx context.Context, pods []corev1.Pod) *slurmdbd.Report {
 	pod := unready(pods)
 	if pod == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	report, err := slurmdbd.Ask(ctx, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(naming.PortAgent)))
 	if err != nil {
-		return nil // it is starting or ending, which the pod tells better
+		return nil // slurmdbd is starting or terminating, which the pod's status shows better
 	}
 	return &report
 }
 
-// again is when to ask slurmdbd again: as long as it is not ready, as often as it tries to connect. When it is ready, the
-// pod says so.
-func again(scope *scope) time.Duration {
+// requeueAfter returns when to query slurmdbd again: while it is not ready, as often as it retries the connection. When
+// it becomes ready, the pod's status changes.
+func requeueAfter(scope *scope) time.Duration {
 	if unready(scope.pods) == nil {
 		return 0
 	}
@@ -172,7 +172,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 	return nil
 }
 
-// outdated is the pod that runs slurmdbd otherwise than it should; nil when there is none.
+// outdated returns the pod that does not have the current template; nil if there is none.
 func outdated(scope *scope) *corev1.Pod {
 	for i := range scope.pods {
 		if podtemplate.Outdated(&scope.pods[i], scope.statefulSet) {

@@ -20,26 +20,26 @@ import (
 )
 
 const (
-	// helperName names the container that brings the operator's own program.
+	// helperName is the name of the container that installs the operator's helper.
 	helperName = "helper"
-	// configurationName names the container that copies the files.
+	// configurationName is the name of the container that copies the files.
 	configurationName = "configuration"
-	// portName names the port of slurmdbd.
+	// portName is the name of slurmdbd's port.
 	portName = "slurmdbd"
-	// given is where the files lie as Kubernetes mounts them.
-	given = "/run/configuration"
-	// helper is where the operator's own program is installed in the pod.
+	// mountedDirectory is where Kubernetes mounts the files.
+	mountedDirectory = "/run/configuration"
+	// helper is the path of the operator's helper in the pod.
 	helper = "/opt/slurm-operator/slurm-operator"
 )
 
-// children are the objects that belong to an Accounting.
+// children are the objects that an Accounting owns.
 type children struct {
 	secret      *applycorev1.SecretApplyConfiguration
 	service     *applycorev1.ServiceApplyConfiguration
 	statefulSet *applyappsv1.StatefulSetApplyConfiguration
 }
 
-// build makes all children. Its errors are for the user to read.
+// build builds all children. Its errors are shown to the user.
 func build(scope *scope, configuration configuration) (children, error) {
 	accounting := scope.accounting
 	name, labels := naming.Accounting(accounting.Name), naming.Labels(naming.Slurmdbd, accounting.Name)
@@ -62,8 +62,8 @@ func build(scope *scope, configuration configuration) (children, error) {
 			WithReplicas(1).
 			WithServiceName(name).
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
-			// The operator replaces the pod itself: not for another image of its helper, and also one that never became ready, for
-			// a wrong password say.
+			// The operator replaces the pod itself: not for a new helper image, but also if it never became ready, for
+			// example because of a wrong password.
 			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)).
 			WithTemplate(template)),
@@ -73,7 +73,7 @@ func build(scope *scope, configuration configuration) (children, error) {
 func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
 	accounting := scope.accounting
 	security := podtemplate.Restricted(accounting.Spec.SlurmUser.UID, accounting.Spec.SlurmUser.GID)
-	security.FSGroup = security.RunAsGroup // so that it may read the files that it is given
+	security.FSGroup = security.RunAsGroup // to read the mounted files
 	own := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      naming.Labels(naming.Slurmdbd, accounting.Name),
@@ -108,7 +108,7 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 	return podtemplate.Configuration(merged)
 }
 
-// helperContainer brings the operator's own program into the pod.
+// helperContainer installs the operator's helper in the pod.
 func helperContainer(scope *scope) corev1.Container {
 	return corev1.Container{
 		Name: helperName, Image: scope.images.Operator, Args: []string{"install", helper},
@@ -117,22 +117,22 @@ func helperContainer(scope *scope) corev1.Container {
 	}
 }
 
-// configurationContainer copies the files to where slurmdbd looks for them. It reads its configuration only when it owns it
-// and nobody else may read it, which no volume of Kubernetes' can offer.
+// configurationContainer copies the files to slurmdbd's configuration directory. slurmdbd accepts only files that it
+// owns and that no other user can read, which Kubernetes volumes do not support.
 func configurationContainer(scope *scope) corev1.Container {
 	return corev1.Container{
 		Name: configurationName, Image: scope.images.For(naming.Slurmdbd),
-		Args:            []string{"sh", "-c", "exec install -m 0600 " + given + "/* " + slurmconf.Directory},
+		Args:            []string{"sh", "-c", "exec install -m 0600 " + mountedDirectory + "/* " + slurmconf.Directory},
 		SecurityContext: podtemplate.Locked(),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: "configuration", MountPath: given, ReadOnly: true},
+			{Name: "configuration", MountPath: mountedDirectory, ReadOnly: true},
 			{Name: "etc", MountPath: slurmconf.Directory},
 		},
 	}
 }
 
-// followImage gives the container that copies the files the image that the user has chosen for slurmdbd, unless the user
-// has chosen another for it too. So there is no other image to pull.
+// followImage sets the image of the container that copies the files to that of slurmdbd, unless the user set another
+// one. So no other image must be pulled.
 func followImage(spec *corev1.PodSpec, otherwise string) {
 	chosen := slices.IndexFunc(spec.Containers, func(container corev1.Container) bool { return container.Name == string(naming.Slurmdbd) })
 	copies := slices.IndexFunc(spec.InitContainers, func(container corev1.Container) bool { return container.Name == configurationName })
@@ -151,7 +151,8 @@ func container(scope *scope) corev1.Container {
 			{Name: portName, ContainerPort: naming.PortSlurmdbd, Protocol: corev1.ProtocolTCP},
 			{Name: "helper", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
 		},
-		// It starts when its database does, and may then convert tables for hours: nobody is to lose patience.
+		// slurmdbd starts only when its database does, and may then convert tables for hours, so it is never killed for
+		// that.
 		StartupProbe:             probe(2, math.MaxInt32),
 		ReadinessProbe:           probe(10, 2),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -165,9 +166,9 @@ func container(scope *scope) corev1.Container {
 	}
 }
 
-// probe asks slurmdbd what it cannot answer without its database; it listens, and even answers a ping, while that is away.
-// Once it runs it is not asked more often than necessary, because Slurm 24.11 prints an error about a socket of its own
-// whenever somebody in its pod asks.
+// probe sends slurmdbd a query that it cannot answer without its database: it listens, and even answers a ping, while
+// the database is down. Once it runs it is queried no more often than necessary, because Slurm 24.11 logs a socket
+// error for every query from its own pod.
 func probe(period, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
@@ -177,7 +178,7 @@ func probe(period, failures int32) *corev1.Probe {
 	}
 }
 
-// filesVolume has all files of slurmdbd: the configuration and the keys.
+// filesVolume returns the volume with all files of slurmdbd: the configuration and the keys.
 func filesVolume(scope *scope) corev1.Volume {
 	secret := func(name string, items ...corev1.KeyToPath) corev1.VolumeProjection {
 		return corev1.VolumeProjection{Secret: &corev1.SecretProjection{

@@ -9,22 +9,22 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// A plan is what to do about an Accounting.
+// A plan is the result of a reconcile's decisions.
 type plan struct {
-	// keys are to be generated.
+	// keys are the Secrets to generate.
 	keys []*corev1.Secret
-	// remove says that nothing is to run here.
+	// remove is true if slurmdbd is external and must not run here.
 	remove bool
-	// children are what is to exist; nil when they stay as they are.
+	// children are the desired objects; nil to leave them unchanged.
 	children *children
-	// verdict says why there are no children.
+	// verdict is the reason if there are no children.
 	verdict status.Verdict
 }
 
-// obstacle is the plan when nothing can be done. What runs goes on running.
+// obstacle returns the plan if nothing can be done. Running daemons are left alone.
 func obstacle(verdict status.Verdict) plan { return plan{verdict: verdict} }
 
-// decide generates missing keys first, then makes slurmdbd from everything that the spec refers to.
+// decide makes a plan: missing keys are generated first, then slurmdbd is built.
 func decide(scope *scope) plan {
 	spec := scope.accounting.Spec
 	if spec.External {
@@ -49,8 +49,8 @@ func decide(scope *scope) plan {
 	return plan{children: &children}
 }
 
-// generate are the keys that the spec does not name and that do not exist. A key of auth/slurm is only made before anything runs
-// with one.
+// generate returns new keys for those that the spec does not reference and that do not exist. An auth/slurm key is
+// generated only before the first daemon runs with one.
 func generate(scope *scope) []*corev1.Secret {
 	var missing []*corev1.Secret
 	accounting := scope.accounting
@@ -63,7 +63,7 @@ func generate(scope *scope) []*corev1.Secret {
 	return missing
 }
 
-// findMissing says which value does not exist that the spec refers to, with the field and the remedy.
+// findMissing describes the first referenced value that does not exist, with the field and the remedy.
 func findMissing(scope *scope) string {
 	spec := scope.accounting.Spec
 	switch password := spec.StorageConfig.PasswordKeyRef; {
@@ -81,7 +81,7 @@ func findMissing(scope *scope) string {
 	return ""
 }
 
-// value is one value of a Secret, which may be nil.
+// value returns one value of a Secret, which may be nil.
 func value(secret *corev1.Secret, key slinkyv1beta1.SecretKeyReference) []byte {
 	if secret == nil {
 		return nil

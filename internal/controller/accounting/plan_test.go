@@ -38,7 +38,7 @@ func TestChildren(t *testing.T) {
 			if plan.children == nil {
 				t.Fatalf("no children: %+v", plan.verdict)
 			}
-			// As text, for people to read; the server wants it as bytes.
+			// As text, so that the golden file is readable.
 			plan.children.secret.StringData = map[string]string{}
 			for file, content := range plan.children.secret.Data {
 				plan.children.secret.StringData[file] = string(content)
@@ -58,10 +58,10 @@ func TestPodIsReplacedForWhatItReadsOnlyOnce(t *testing.T) {
 		"for another slurm key": {func(s *scope) {
 			s.slurmKey.Data[slinkyv1beta1.SlurmKeyFile] = bytes.Repeat([]byte{9}, 1024)
 		}, true},
-		"for another JWT key":       {func(s *scope) { s.jwtKey.Data[slinkyv1beta1.JWTKeyFile] = bytes.Repeat([]byte{9}, 32) }, true},
-		"for other configuration":   {func(s *scope) { s.accounting.Spec.ExtraConf = "PurgeJobAfter=12months" }, true},
-		"for another database":      {func(s *scope) { s.accounting.Spec.StorageConfig.Database = "another" }, true},
-		"not for a port of Service": {func(s *scope) { s.accounting.Spec.Service.Port = 16819 }, false},
+		"for another JWT key":                 {func(s *scope) { s.jwtKey.Data[slinkyv1beta1.JWTKeyFile] = bytes.Repeat([]byte{9}, 32) }, true},
+		"for other configuration":             {func(s *scope) { s.accounting.Spec.ExtraConf = "PurgeJobAfter=12months" }, true},
+		"for another database":                {func(s *scope) { s.accounting.Spec.StorageConfig.Database = "another" }, true},
+		"not for another port of the Service": {func(s *scope) { s.accounting.Spec.Service.Port = 16819 }, false},
 	}
 	before := digestOf(t, newScope())
 	for name, test := range tests {
@@ -69,7 +69,7 @@ func TestPodIsReplacedForWhatItReadsOnlyOnce(t *testing.T) {
 			scope := newScope()
 			test.change(scope)
 			if replaced := digestOf(t, scope) != before; replaced != test.replaced {
-				t.Errorf("the pod is replaced: %v", replaced)
+				t.Errorf("pod is replaced: %v", replaced)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestSecretsStayInSecrets(t *testing.T) {
 	if strings.Contains(string(public), scope.password) {
 		t.Errorf("the password is in %s", public)
 	}
-	// The same password under another key looks different, so it cannot be looked up.
+	// The digest of the same password differs with another key, so the password cannot be guessed from it.
 	other := newScope()
 	other.slurmKey.Data[slinkyv1beta1.SlurmKeyFile] = []byte("another key")
 	if digestOf(t, scope) == digestOf(t, other) {
@@ -107,25 +107,25 @@ func TestObstacles(t *testing.T) {
 		change          func(*scope)
 		reason, message string
 	}{
-		"asks for the key that is named": {func(s *scope) {
+		"referenced key is missing": {func(s *scope) {
 			s.accounting.Spec.SlurmKeyRef = &slinkyv1beta1.SecretKeyReference{Name: "mine", Key: "k"}
 			s.keys, s.slurmKey = naming.AccountingKeys(s.accounting), nil
 		}, slinkyv1beta1.ReasonReferenceNotFound, "Secret mine, which spec.slurmKeyRef names, does not exist or has no value under k; create it"},
-		"makes no other key for daemons that have one": {func(s *scope) {
+		"lost key of running daemons is not generated again": {func(s *scope) {
 			s.slurmKey, s.statefulSet = nil, &appsv1.StatefulSet{}
 		}, slinkyv1beta1.ReasonReferenceNotFound, "Secret slurm-auth-slurm"},
-		"does not touch a Secret of its name without the key": {func(s *scope) {
+		"existing Secret without the key is not changed": {func(s *scope) {
 			s.jwtKey.Data = nil
 		}, slinkyv1beta1.ReasonReferenceNotFound, "spec.jwtKeyRef"},
-		"asks for the password": {func(s *scope) { s.password = "" }, slinkyv1beta1.ReasonReferenceNotFound, "spec.storageConfig.passwordKeyRef"},
-		"asks for the key set": {func(s *scope) {
+		"password is missing": {func(s *scope) { s.password = "" }, slinkyv1beta1.ReasonReferenceNotFound, "spec.storageConfig.passwordKeyRef"},
+		"key set is missing": {func(s *scope) {
 			s.accounting.Spec.JWKSKeyRef = &slinkyv1beta1.ConfigMapKeyReference{Name: "jwks", Key: "keys"}
 		}, slinkyv1beta1.ReasonReferenceNotFound, "ConfigMap jwks, which spec.jwksKeyRef names"},
-		"names the line that is refused": {func(s *scope) {
+		"message names the invalid line": {func(s *scope) {
 			s.accounting.Spec.ExtraConf = "PurgeJobAfter=12months\nStoragePass=open"
 		}, slinkyv1beta1.ReasonInvalidSpec, "line 2: StoragePass"},
-		"refuses a password that slurmdbd.conf cannot hold": {func(s *scope) { s.password += "\n" }, slinkyv1beta1.ReasonInvalidSpec, "StoragePass"},
-		"names the field that cannot be merged": {func(s *scope) {
+		"password that slurmdbd.conf cannot hold": {func(s *scope) { s.password += "\n" }, slinkyv1beta1.ReasonInvalidSpec, "StoragePass"},
+		"message names the field that cannot be merged": {func(s *scope) {
 			s.accounting.Spec.Slurmdbd.Raw = []byte(`{"env": 1}`)
 		}, slinkyv1beta1.ReasonInvalidSpec, "spec.slurmdbd"},
 	}
@@ -135,10 +135,10 @@ func TestObstacles(t *testing.T) {
 			test.change(scope)
 			plan := decide(scope)
 			if plan.children != nil || plan.remove || plan.keys != nil || plan.verdict.Reason != test.reason || !strings.Contains(plan.verdict.Message, test.message) {
-				t.Errorf("plan is %+v", plan)
+				t.Errorf("got plan %+v", plan)
 			}
 			if strings.Contains(plan.verdict.Message, "canary") {
-				t.Error("the message has the password")
+				t.Error("the message contains the password")
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestKeysAreGeneratedWhenNoneIsNamed(t *testing.T) {
 	scope.slurmKey, scope.jwtKey = nil, nil
 	plan := decide(scope)
 	if plan.children != nil || len(plan.keys) != 2 || plan.keys[0].Name != "slurm-auth-slurm" || plan.keys[1].Name != "slurm-auth-jwt" {
-		t.Errorf("plan is %+v", plan)
+		t.Errorf("got plan %+v", plan)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestNothingRunsForAnExternalAccounting(t *testing.T) {
 	scope.accounting.Spec.ExternalConfig = &slinkyv1beta1.ExternalConfig{Host: "dbd.example", Port: 6819}
 	plan := decide(scope)
 	if !plan.remove || plan.children != nil || plan.keys != nil || !plan.verdict.Ready() || plan.verdict.Reason != slinkyv1beta1.ReasonExternal {
-		t.Errorf("plan is %+v", plan)
+		t.Errorf("got plan %+v", plan)
 	}
 }
 

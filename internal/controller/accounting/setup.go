@@ -21,7 +21,7 @@ const Name = "accounting"
 // +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=core,resources=configmaps,verbs=get;list;watch
 
-// SetupWithManager watches Accountings, their children and pods, and what they refer to.
+// SetupWithManager watches Accountings, their children and pods, and the objects they reference.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).

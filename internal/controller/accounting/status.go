@@ -36,19 +36,19 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 		conditions.Available(false, "slurmdbd is not ready")
 	}
 	conditions.Say(slinkyv1beta1.ConditionDatabaseReachable, database.Fact)
-	is := applyv1beta1.AccountingStatus().WithObservedGeneration(accounting.Generation)
-	is.Conditions = conditions.Configuration()
-	return r.Status.Write(ctx, accounting, conditions, is)
+	newStatus := applyv1beta1.AccountingStatus().WithObservedGeneration(accounting.Generation)
+	newStatus.Conditions = conditions.Configuration()
+	return r.Status.Write(ctx, accounting, conditions, newStatus)
 }
 
-// A finding is what the condition DatabaseReachable says.
+// A finding is the content of the condition DatabaseReachable.
 type finding struct {
 	status.Fact
-	// since is when it was found first.
+	// since is the condition's last transition.
 	since time.Time
 }
 
-// since is since when the condition DatabaseReachable is what it is.
+// since returns when the condition DatabaseReachable got the given status.
 func since(accounting *slinkyv1beta1.Accounting, is metav1.ConditionStatus, now time.Time) time.Time {
 	before := meta.FindStatusCondition(accounting.Status.Conditions, slinkyv1beta1.ConditionDatabaseReachable)
 	if before == nil || before.Status != is {
@@ -57,11 +57,11 @@ func since(accounting *slinkyv1beta1.Accounting, is metav1.ConditionStatus, now 
 	return before.LastTransitionTime.Time
 }
 
-// refusals are the errors with which a server that can be reached refuses: the privileges on the database, the password, an
-// unknown host, an authentication that needs a local socket, an unknown database.
+// refusals are the error codes with which a reachable server denies access: missing privileges on the database, a wrong
+// password, a forbidden host, an authentication that needs a local socket, an unknown database.
 var refusals = []int{1044, 1045, 1130, 1698, 1049}
 
-// judgeDatabase says whether slurmdbd has its database.
+// judgeDatabase determines whether slurmdbd reaches its database.
 func judgeDatabase(scope *scope) finding {
 	if scope.accounting.Spec.External {
 		return finding{Fact: status.Fact{Is: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere; the operator does not query it"}}
@@ -82,10 +82,10 @@ func judgeDatabase(scope *scope) finding {
 	}
 }
 
-// patience is how long a database that cannot be reached is taken for one that is starting, as slurmdbd is.
-const patience = time.Minute
+// databaseStartGrace is how long an unreachable database is assumed to be starting, like slurmdbd.
+const databaseStartGrace = time.Minute
 
-// judge says how slurmdbd does, from its StatefulSet, its pod and its database.
+// judge summarizes the state of slurmdbd from its StatefulSet, its pod and its database.
 func judge(scope *scope, database finding) status.Verdict {
 	set := scope.statefulSet
 	if set.Status.ObservedGeneration < set.Generation {
@@ -100,7 +100,7 @@ func judge(scope *scope, database finding) status.Verdict {
 	if database.Is == metav1.ConditionTrue {
 		return status.Well("slurmdbd answers on port %d of the Service %s", scope.accounting.Spec.Service.Port, naming.Accounting(scope.accounting.Name))
 	}
-	if database.Reason == slinkyv1beta1.ReasonDatabaseUnreachable && scope.now.Sub(database.since) < patience {
+	if database.Reason == slinkyv1beta1.ReasonDatabaseUnreachable && scope.now.Sub(database.since) < databaseStartGrace {
 		return status.Working(database.Reason, "%s", database.Message)
 	}
 	if database.Is == metav1.ConditionFalse {
@@ -109,7 +109,7 @@ func judge(scope *scope, database finding) status.Verdict {
 	return status.Working(slinkyv1beta1.ReasonPodsNotReady, "slurmdbd is starting")
 }
 
-// unready is the pod that runs slurmdbd and is not ready; nil when there is none.
+// unready returns the running pod that is not ready; nil if there is none.
 func unready(pods []corev1.Pod) *corev1.Pod {
 	for i := range pods {
 		if pods[i].DeletionTimestamp == nil && pods[i].Status.Phase == corev1.PodRunning && pods[i].Status.PodIP != "" && !isReady(pods[i]) {

@@ -35,28 +35,28 @@ func TestJudge(t *testing.T) {
 		message   string
 		degraded  bool
 	}{
-		"waits for the StatefulSet to be seen": {appsv1.StatefulSetStatus{}, corev1.Pod{}, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "", false},
+		"waits for the StatefulSet to be observed": {appsv1.StatefulSetStatus{}, corev1.Pod{}, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "", false},
 		"waits for the pod to be replaced": {
 			appsv1.StatefulSetStatus{ObservedGeneration: 1, UpdateRevision: "2"}, ready, nil, 0,
 			metav1.ConditionTrue, slinkyv1beta1.ReasonReconciling, "", false,
 		},
 		"waits for slurmdbd to start":              {settled, starting, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
 		"waits for slurmdbd to convert its tables": {settled, starting, &slurmdbd.Report{}, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
-		"believes no pod that is going away":       {settled, ending, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
+		"ignores a terminating pod":                {settled, ending, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
 		"waits for the server to start": {
 			settled, starting, &slurmdbd.Report{Code: 2002, Text: "Can't connect to server"}, 0,
 			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable, "Can't connect to server; check that the server runs", false,
 		},
-		"says that the server is away": {
-			settled, starting, &slurmdbd.Report{Code: 2002, Text: "Can't connect to server"}, patience,
+		"reports that the server is down": {
+			settled, starting, &slurmdbd.Report{Code: 2002, Text: "Can't connect to server"}, databaseStartGrace,
 			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable, "Can't connect to server; check that the server runs", true,
 		},
-		"says that the password is wrong": {
+		"reports that the password is wrong": {
 			settled, starting, &slurmdbd.Report{Code: 1045, Text: "Access denied"}, 0,
 			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseAccessDenied, "Access denied; check spec.storageConfig, the password in Secret database", true,
 		},
-		"says why slurmdbd crashes": {settled, crashing, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsFailing, "CrashLoopBackOff", true},
-		"is content when slurmdbd answers": {
+		"reports why slurmdbd crashes": {settled, crashing, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsFailing, "CrashLoopBackOff", true},
+		"is ready when slurmdbd answers": {
 			settled, ready, nil, 0, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected, "port 6819 of the Service slurm-accounting", false,
 		},
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
-// act carries out a plan: Services, configuration, workload.
+// act applies a plan: Services, configuration, workload.
 func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 	if scope.controller.Spec.External {
 		return r.actExternal(ctx, scope, plan)
@@ -25,11 +25,11 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 	if err := r.applyServices(ctx, scope); err != nil {
 		return err
 	}
-	if err := r.moveConfiguration(ctx, scope, plan); err != nil {
+	if err := r.advanceConfiguration(ctx, scope, plan); err != nil {
 		return err
 	}
 	if plan.image == "" || plan.problem != nil {
-		return nil // nothing that works yet, or nothing that may change
+		return nil // no accepted configuration yet, or nothing may change
 	}
 	if err := r.applyWorkload(ctx, scope, plan); err != nil {
 		return err
@@ -44,13 +44,13 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 	if pod := replaceable(scope); pod != nil {
 		return r.Children.Replace(ctx, pod)
 	}
-	if err := r.hurry(ctx, scope, plan); err != nil {
+	if err := r.refreshFiles(ctx, scope, plan); err != nil {
 		return err
 	}
 	return r.removeHosts(ctx, scope, plan)
 }
 
-// actExternal writes the configuration for clients, and runs nothing.
+// actExternal writes the configuration for clients of an external slurmctld.
 func (r *Reconciler) actExternal(ctx context.Context, scope *scope, plan *plan) error {
 	if plan.stage != promote {
 		return nil
@@ -58,7 +58,7 @@ func (r *Reconciler) actExternal(ctx context.Context, scope *scope, plan *plan) 
 	return r.promote(ctx, scope, plan)
 }
 
-// promote writes a configuration to where slurmctld finds it.
+// promote writes a configuration to the ConfigMap that slurmctld's pods mount.
 func (r *Reconciler) promote(ctx context.Context, scope *scope, plan *plan) error {
 	live, err := promotedConfigMap(scope, plan.candidate)
 	if err != nil {
@@ -67,12 +67,12 @@ func (r *Reconciler) promote(ctx context.Context, scope *scope, plan *plan) erro
 	return r.Children.Apply(ctx, scope.controller, live, &corev1.ConfigMap{})
 }
 
-// generateKeys makes the keys that nobody has given. They have no owner, so that a Controller made anew finds the cluster's
-// keys, as it finds its saved state.
+// generateKeys generates keys that the spec does not reference. They have no ownerReference, so that a re-created
+// Controller finds the cluster's keys, as it finds its saved state.
 func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 	name, namespace := scope.controller.Name, scope.controller.Namespace
 	if scope.controller.Spec.AccountingRef != nil && scope.accounting == nil {
-		return nil // its keys, when it is there, are the cluster's
+		return nil // the cluster uses the Accounting's keys once it exists
 	}
 	for _, key := range []struct {
 		wanted   bool
@@ -91,8 +91,8 @@ func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 	return nil
 }
 
-// moveConfiguration takes a configuration one step further.
-func (r *Reconciler) moveConfiguration(ctx context.Context, scope *scope, plan *plan) error {
+// advanceConfiguration moves a configuration to its next stage.
+func (r *Reconciler) advanceConfiguration(ctx context.Context, scope *scope, plan *plan) error {
 	controller := scope.controller
 	ctx = trace.With(ctx, "configuration", plan.candidate.hash)
 	if plan.stage == promote {
@@ -101,8 +101,8 @@ func (r *Reconciler) moveConfiguration(ctx context.Context, scope *scope, plan *
 			return err
 		}
 	}
-	if plan.endTrial {
-		if err := r.Children.Delete(trace.Because(ctx, "ValidationDone", "the validation run has ended or is outdated"), controller, scope.trial); err != nil {
+	if plan.endValidation {
+		if err := r.Children.Delete(trace.Because(ctx, "ValidationDone", "the validation run has ended or is outdated"), controller, scope.validation); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) moveConfiguration(ctx context.Context, scope *scope, plan *
 		if err := r.Children.Apply(ctx, controller, files, &corev1.ConfigMap{}); err != nil {
 			return err
 		}
-		pod, err := trialPod(scope, plan.candidate)
+		pod, err := validationPod(scope, plan.candidate)
 		if err != nil {
 			return err
 		}
@@ -124,12 +124,12 @@ func (r *Reconciler) moveConfiguration(ctx context.Context, scope *scope, plan *
 	case promote, settled:
 		ctx = trace.Because(ctx, "ValidationDone", "the candidate is no longer needed")
 		return r.Children.Delete(ctx, controller, named(&corev1.ConfigMap{}, controller.Namespace, naming.Candidate(controller.Name)))
-	case notBuilt, trying, refused, unheld:
+	case notBuilt, validating, refused, validationFailed:
 	}
 	return nil
 }
 
-// applyServices makes the Services, and what else does not depend on the configuration.
+// applyServices applies the Services and the ServiceAccount, which do not depend on the configuration.
 func (r *Reconciler) applyServices(ctx context.Context, scope *scope) error {
 	service, err := clientService(scope.controller)
 	if err != nil {
@@ -146,8 +146,8 @@ func (r *Reconciler) applyServices(ctx context.Context, scope *scope) error {
 	return r.Children.Apply(ctx, scope.controller, serviceAccount(scope.controller), &corev1.ServiceAccount{})
 }
 
-// removeHosts deletes the Services of slurmctlds that there are no more, once slurmctld runs with a configuration that does not
-// name them: a name that is configured must resolve.
+// removeHosts deletes the Services of removed slurmctlds once slurmctld runs with a configuration that does not name
+// them: a configured name must resolve.
 func (r *Reconciler) removeHosts(ctx context.Context, scope *scope, plan *plan) error {
 	controller := scope.controller
 	if done, _ := applied(scope, plan.candidate.hash); plan.stage != settled || !done {
@@ -162,13 +162,13 @@ func (r *Reconciler) removeHosts(ctx context.Context, scope *scope, plan *plan) 
 	return nil
 }
 
-// lacksPods reports whether Kubernetes has made no pod of the StatefulSet in a time in which it should have.
+// lacksPods reports whether the StatefulSet still has no pods after podCreationTimeout.
 func (s *scope) lacksPods() bool {
 	set := s.statefulSet
-	return len(s.pods) == 0 && set != nil && !set.CreationTimestamp.IsZero() && s.now.Sub(set.CreationTimestamp.Time) > podPatience
+	return len(s.pods) == 0 && set != nil && !set.CreationTimestamp.IsZero() && s.now.Sub(set.CreationTimestamp.Time) > podCreationTimeout
 }
 
-// applyWorkload makes the claim and the StatefulSet.
+// applyWorkload applies the PVC, the StatefulSet and the ServiceMonitor.
 func (r *Reconciler) applyWorkload(ctx context.Context, scope *scope, plan *plan) error {
 	if claim := stateClaim(scope.controller); claim != nil {
 		if err := r.Children.CreateOnce(ctx, claim); err != nil {
@@ -186,9 +186,9 @@ func (r *Reconciler) applyWorkload(ctx context.Context, scope *scope, plan *plan
 	return r.applyServiceMonitor(ctx, scope)
 }
 
-// hurry makes kubelets bring new files to slurmctld's pods at once instead of within a minute, by touching the pods. A
-// kubelet that is touched before it has heard of the new files brings the old ones, so it is touched again.
-func (r *Reconciler) hurry(ctx context.Context, scope *scope, plan *plan) error {
+// refreshFiles makes the kubelets update the files in slurmctld's pods at once instead of within a minute, by touching
+// the pods. A kubelet that has not yet seen the new ConfigMap syncs the old files, so pods are touched repeatedly.
+func (r *Reconciler) refreshFiles(ctx context.Context, scope *scope, plan *plan) error {
 	for i := range scope.pods {
 		pod := &scope.pods[i]
 		state, answers := scope.agents[pod.Name]
@@ -202,13 +202,13 @@ func (r *Reconciler) hurry(ctx context.Context, scope *scope, plan *plan) error 
 	return nil
 }
 
-// needsTouch tells whether a pod was not touched for a while.
+// needsTouch reports whether a pod was not touched within touchInterval.
 func needsTouch(pod *corev1.Pod, now time.Time) bool {
 	last, err := time.Parse(time.RFC3339, pod.Annotations[annotationTouched])
 	return err != nil || now.Sub(last) >= touchInterval
 }
 
-// named gives an object its name.
+// named sets the name of an object.
 func named[T client.Object](object T, namespace, name string) T {
 	object.SetNamespace(namespace)
 	object.SetName(name)

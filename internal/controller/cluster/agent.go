@@ -13,20 +13,20 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// AgentState is what the agent beside a slurmctld tells.
+// AgentState is the state reported by the agent next to slurmctld.
 type AgentState struct {
-	// FilesHash is of the configuration that lies in the pod.
+	// FilesHash is the hash of the configuration files in the pod.
 	FilesHash string `json:"filesHash"`
-	// RunningHash is of the configuration that slurmctld runs with.
+	// RunningHash is the hash of the configuration that slurmctld runs with.
 	RunningHash string `json:"runningHash"`
-	// LastError is why the files have not become the running configuration.
+	// LastError is why slurmctld does not run with the files.
 	LastError string `json:"lastError"`
 }
 
-// agentTimeout bounds a question to an agent, which answers from memory.
+// agentTimeout is the deadline of a request to an agent, which answers from memory.
 const agentTimeout = 2 * time.Second
 
-// AskAgent asks the agent in the pod with an address.
+// AskAgent queries the agent in the pod with an address.
 func AskAgent(ctx context.Context, address string) (AgentState, error) {
 	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
 	defer cancel()

@@ -10,29 +10,30 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// maxConfiguration is what fits into a ConfigMap.
+// maxConfiguration is the maximum size of a ConfigMap in bytes.
 const maxConfiguration = 1 << 20
 
-// A candidate is a configuration as it should be.
+// A candidate is a desired configuration.
 type candidate struct {
 	document slurmconf.Document
-	// files are all files by their names, slurm.conf marked with the hash of all.
+	// files are all files by name; slurm.conf contains the hash over all of them.
 	files map[string]string
 	hash  string
-	// leaving are the partitions that the spec no longer has, and that still have jobs, or may have.
+	// leaving are partitions that were removed from the spec and may still have jobs.
 	leaving []string
-	// held are the keys that the spec asks for and that a slurmd may not know.
+	// held are keys of the spec that are held back because a slurmd may not know them.
 	held []string
-	// changes are what NodeSets ask for that is not in force, each of which may be what slurmctld refuses.
+	// changes are the changes by NodeSets that are not in force yet, any of which slurmctld may refuse.
 	changes slurmconf.Changes
-	// leftOut are the NodeSets that are not in it as they ask to be, and the reasons.
+	// leftOut are the NodeSets whose changes are left out, with the reasons.
 	leftOut []leftOut
-	// whole is the hash of the candidate that slurmctld refused for the NodeSets in refused, without whose changes this is; empty otherwise.
-	whole   string
-	refused []leftOut
+	// refusedHash is the hash of the candidate that slurmctld refused because of the NodeSets in refused; this one is
+	// without their changes. Empty if nothing was refused.
+	refusedHash string
+	refused     []leftOut
 }
 
-// build makes the configuration that the spec asks for.
+// build builds the configuration that the spec describes.
 func build(scope *scope) (candidate, *status.Verdict) {
 	contributed := contributions(scope)
 	cluster := clusterconf.Of(scope.controller, scope.accounting)
@@ -64,7 +65,7 @@ func build(scope *scope) (candidate, *status.Verdict) {
 	return sealed, problem
 }
 
-// seal adds slurm.conf to the files and marks it with the hash of all.
+// seal adds slurm.conf to the files, with the hash over all of them.
 func seal(document slurmconf.Document, files map[string]string) (candidate, *status.Verdict) {
 	files[slurmconf.FileName] = document.Render()
 	hash := slurmconf.Hash(files)
@@ -81,7 +82,7 @@ func seal(document slurmconf.Document, files map[string]string) (candidate, *sta
 	return candidate{document: document, files: files, hash: hash}, nil
 }
 
-// buildExternal makes the reduced configuration for an external slurmctld: what clients need to reach it.
+// buildExternal builds the reduced configuration that clients need to reach an external slurmctld.
 func buildExternal(scope *scope) (candidate, *status.Verdict) {
 	cluster := clusterconf.OfExternal(scope.controller, scope.accounting)
 	cluster.MaxNodeCount = maxNodeCount(scope)
@@ -92,7 +93,7 @@ func buildExternal(scope *scope) (candidate, *status.Verdict) {
 	return seal(slurmconf.Clients(document), map[string]string{})
 }
 
-// maxNodeCount follows the size of the cluster.
+// maxNodeCount derives MaxNodeCount from the size of the cluster.
 func maxNodeCount(scope *scope) int {
 	inForce := 0
 	if scope.promoted != nil {
@@ -102,7 +103,7 @@ func maxNodeCount(scope *scope) int {
 	return clusterconf.MaxNodeCount(scope.controller, scope.nodeSets, inForce)
 }
 
-// imageOf is the image that a fragment of a container asks for, or another.
+// imageOf returns the image in a container fragment, or otherwise if it has none.
 func imageOf(fragment slinkyv1beta1.ContainerFragment, otherwise string) string {
 	var container struct {
 		Image string `json:"image"`

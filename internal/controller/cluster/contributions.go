@@ -12,28 +12,28 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// One NodeSet with a mistake must not hold up the configuration of the others. It is left out: what it had in force stays in force, since
-// jobs may depend on it, and what is new does not come. What the operator cannot read is left out before the validation run; what only
-// slurmctld refuses, the validation run finds.
+// One NodeSet with a mistake must not block the configuration of the others. Its changes are left out: its settings in
+// force stay in force, because jobs may depend on them, and new ones are not applied. Settings that the operator cannot
+// parse are left out before the validation run; settings that only slurmctld refuses are found by the validation run.
 
-// leftOut is a NodeSet that the configuration does not have as it asks to be, and why.
+// leftOut is a NodeSet whose changes are left out of the configuration, with the reason.
 type leftOut = trial.LeftOut
 
-// contributed is what NodeSets add to the configuration.
+// contributed is what the NodeSets add to the configuration.
 type contributed struct {
 	sets []slurmconf.NodeSet
-	// gresTypes are generic resources in force that stay although no set asks for them.
+	// gresTypes are GRES types in force that are kept although no NodeSet asks for them.
 	gresTypes []string
-	// devices says that pods have devices for GRES, and contain that jobs take in sessions of sshd.
+	// devices is true if pods have devices for GRES, contain if jobs adopt sshd sessions.
 	devices, contain bool
 	leftOut          []leftOut
 }
 
-// contributions are what the NodeSets ask for, with what is in force in place of what cannot be read.
+// contributions returns what the NodeSets ask for. Settings that cannot be parsed are replaced by those in force.
 func contributions(scope *scope) contributed {
 	var all contributed
 	inForce := scope.inForce()
-	written, _ := slurmconf.Parse(scope.controller.Spec.ExtraConf) // its mistakes are reported when it is merged
+	written, _ := slurmconf.Parse(scope.controller.Spec.ExtraConf) // errors are reported when it is merged
 	for i := range scope.nodeSets {
 		set := &scope.nodeSets[i]
 		all.contain = all.contain || set.Spec.SSH.Enabled
@@ -47,7 +47,7 @@ func contributions(scope *scope) contributed {
 			all.leftOut = append(all.leftOut, leftOut{NodeSet: set.Name, Detail: err.Error()})
 			contribution = inForceOf(contribution, written, inForce)
 		}
-		if err != nil || unreadable != nil { // the latter, the NodeSet says itself
+		if err != nil || unreadable != nil { // unreadable is reported in the NodeSet's own status
 			all.gresTypes = slurmconf.GresTypesOf(inForce)
 			all.devices = all.devices || scope.promoted != nil && scope.promoted.files[slurmconf.GresFile] == slurmconf.IncludePodGres
 		}
@@ -58,7 +58,8 @@ func contributions(scope *scope) contributed {
 	return all
 }
 
-// inForceOf is a NodeSet as it is in force: with the partition that it has, if any. Its GRES in force stay in any case.
+// inForceOf returns a NodeSet as it is in force: with its current partition, if any. Its GRES in force are kept in any
+// case.
 func inForceOf(set slurmconf.NodeSet, written, inForce slurmconf.Document) slurmconf.NodeSet {
 	kept := slurmconf.NodeSet{Name: set.Name}
 	if slurmconf.Defines(written, "NodeSet", set.Name) {
@@ -73,7 +74,7 @@ func inForceOf(set slurmconf.NodeSet, written, inForce slurmconf.Document) slurm
 	return kept
 }
 
-// inForce is the slurm.conf in force; empty before the first.
+// inForce returns the slurm.conf in force; empty if there is none yet.
 func (s *scope) inForce() slurmconf.Document {
 	if s.promoted == nil {
 		return slurmconf.Document{}
@@ -81,7 +82,7 @@ func (s *scope) inForce() slurmconf.Document {
 	return s.promoted.document()
 }
 
-// without is a candidate in which NodeSets that slurmctld refuses are as they are in force.
+// without returns the candidate with the NodeSets that slurmctld refuses reset to their settings in force.
 func (c candidate) without(report trial.Report) (candidate, *status.Verdict) {
 	names := make([]string, 0, len(report.LeftOut))
 	for _, each := range report.LeftOut {
@@ -98,19 +99,19 @@ func (c candidate) without(report trial.Report) (candidate, *status.Verdict) {
 	}
 	reduced, problem := seal(c.changes.LeaveOut(c.document, names), maps.Clone(c.files))
 	reduced.leaving, reduced.held = c.leaving, c.held
-	reduced.whole, reduced.refused, reduced.leftOut = c.hash, refused, slices.Concat(c.leftOut, refused)
+	reduced.refusedHash, reduced.refused, reduced.leftOut = c.hash, refused, slices.Concat(c.leftOut, refused)
 	return reduced, problem
 }
 
-// candidate is the configuration in force, given what is in place of it when slurmctld does not refuse that.
+// candidate returns the configuration in force as a candidate, in place of the wanted one that slurmctld refused.
 func (p *promoted) candidate(wanted candidate) candidate {
 	return candidate{
 		document: p.document(), files: p.files, hash: p.hash, leaving: p.leaving, held: wanted.held,
-		whole: p.whole, refused: p.refused, leftOut: slices.Concat(wanted.leftOut, p.refused),
+		refusedHash: p.refusedHash, refused: p.refused, leftOut: slices.Concat(wanted.leftOut, p.refused),
 	}
 }
 
-// leftOutMessage says which NodeSets are left out, why, and what to do.
+// leftOutMessage describes which NodeSets are left out, why, and what to do.
 func leftOutMessage(sets []leftOut) string {
 	texts := make([]string, len(sets))
 	for i, set := range sets {

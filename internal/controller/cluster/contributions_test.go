@@ -9,11 +9,12 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// I21: what the operator cannot read in one NodeSet is left out; what is in force stays, and the other NodeSets get what they ask for.
+// I21: settings of one NodeSet that the operator cannot parse are left out; those in force stay, and the other NodeSets
+// get what they ask for.
 func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 	tests := map[string]struct {
 		spoil   func(controller *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet)
-		isNew   bool // the NodeSet was not there before
+		isNew   bool // the NodeSet did not exist before
 		before  string
 		want    []string
 		without []string
@@ -27,11 +28,11 @@ func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.Partition.Config = "MaxTime" }, isNew: true,
 			want: []string{"NodeSet=gpu Feature=gpu"}, without: []string{"PartitionName=gpu", "GresTypes"}, says: []string{"spec.partition.config"},
 		},
-		"a bad name of a GRES": {
+		"an invalid GRES name": {
 			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.ExtraConf = "Gres=g$pu:1" },
 			want:  []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "GresTypes=gpu"}, without: []string{"g$pu"}, says: []string{`"g$pu"`, "spec.extraConf"},
 		},
-		"parameters of nodes that the NodeSet itself complains about": {
+		"node parameters that the NodeSet's own status reports": {
 			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.ExtraConf = "Gres" },
 			want:  []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "GresTypes=gpu"},
 		},
@@ -62,24 +63,24 @@ func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 			scope.nodeSets[0].Spec.Partition.Config = "Default=YES"
 			candidate, problem := build(scope)
 			if problem != nil {
-				t.Fatalf("it holds up everything: %s", problem.Message)
+				t.Fatalf("it blocks the whole configuration: %s", problem.Message)
 			}
 			conf := candidate.files[slurmconf.FileName]
 			for _, line := range append(test.want, "PartitionName=cpu Nodes=cpu Default=YES") {
 				if !strings.Contains(conf, line+"\n") {
-					t.Errorf("no line %q in\n%s", line, conf)
+					t.Errorf("line %q is missing in\n%s", line, conf)
 				}
 			}
 			for _, text := range test.without {
 				if strings.Contains(conf, text) {
-					t.Errorf("%q in\n%s", text, conf)
+					t.Errorf("unexpected %q in\n%s", text, conf)
 				}
 			}
 			if !test.isNew && candidate.files[slurmconf.GresFile] != slurmconf.IncludePodGres {
 				t.Error("the GPUs in force have lost their gres.conf")
 			}
 			if len(candidate.leaving) > 0 {
-				t.Errorf("%v take no new jobs", candidate.leaving)
+				t.Errorf("partitions %v are being removed", candidate.leaving)
 			}
 			message := leftOutMessage(candidate.leftOut)
 			for _, text := range test.says {
@@ -91,41 +92,41 @@ func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 	}
 }
 
-// A line of extraConf that is new beside a NodeSet in force is a mistake in extraConf, and nothing changes.
+// A new line of extraConf that conflicts with a NodeSet in force is a mistake in extraConf, and nothing changes.
 func TestNewLineBesideANodeSetInForceIsRefused(t *testing.T) {
 	scope := newScope(withPartitions("gpu"))
 	promoteBuilt(t, scope)
 	scope.controller.Spec.ExtraConf = "PartitionName=gpu Nodes=ALL"
 	if _, problem := build(scope); problem == nil || !strings.Contains(problem.Message, "spec.extraConf: line 1") {
-		t.Errorf("problem is %+v", problem)
+		t.Errorf("got problem %+v", problem)
 	}
 }
 
-// What slurmctld refuses in one NodeSet is left out until something changes, without another validation run.
+// Settings of one NodeSet that slurmctld refuses are left out until something changes, without another validation run.
 func TestRefusedNodeSetIsLeftOut(t *testing.T) {
 	scope := newScope(withPartitions("cpu", "gpu"))
 	promoteBuilt(t, scope)
 	scope.nodeSets[0].Spec.Partition.Config, scope.nodeSets[1].Spec.Partition.Config = "Default=YES", "MaxTime=soon"
-	whole := hashOf(t, scope)
+	refusedHash := hashOf(t, scope)
 	report := &trial.Report{Outcome: trial.Accepted, LeftOut: []trial.LeftOut{{NodeSet: "gpu", Detail: "Bad value soon"}}}
 
-	tryWith(whole, report)(scope)
-	if plan := decide(scope); plan.stage != begin || !plan.endTrial {
-		t.Errorf("stage %d after a run beside another configuration in force", plan.stage)
+	validateWith(refusedHash, report)(scope)
+	if plan := decide(scope); plan.stage != begin || !plan.endValidation {
+		t.Errorf("stage %d after a run against another configuration in force", plan.stage)
 	}
-	scope.trial.Annotations[annotationInForce] = scope.promoted.hash
+	scope.validation.Annotations[annotationInForce] = scope.promoted.hash
 	plan := decide(scope)
 	conf := plan.candidate.files[slurmconf.FileName]
 	if plan.stage != promote || !strings.Contains(conf, "PartitionName=gpu Nodes=gpu\n") || !strings.Contains(conf, "PartitionName=cpu Nodes=cpu Default=YES\n") {
 		t.Fatalf("stage %d, with\n%s", plan.stage, conf)
 	}
 	live, err := promotedConfigMap(scope, plan.candidate)
-	if err != nil || live.Annotations[annotationWhole] != whole || !strings.Contains(live.Annotations[annotationRefused], "Bad value soon") {
+	if err != nil || live.Annotations[annotationRefusedHash] != refusedHash || !strings.Contains(live.Annotations[annotationRefused], "Bad value soon") {
 		t.Errorf("annotations are %v", live.Annotations)
 	}
 
-	scope.promoted = &promoted{files: plan.candidate.files, hash: plan.candidate.hash, image: scope.image, whole: plan.candidate.whole, refused: plan.candidate.refused}
-	scope.trial = nil
+	scope.promoted = &promoted{files: plan.candidate.files, hash: plan.candidate.hash, image: scope.image, refusedHash: plan.candidate.refusedHash, refused: plan.candidate.refused}
+	scope.validation = nil
 	if plan = decide(scope); plan.stage != settled || plan.candidate.hash != scope.promoted.hash || !strings.Contains(leftOutMessage(plan.candidate.leftOut), "Bad value soon") {
 		t.Errorf("stage %d, configuration %s, left out %v", plan.stage, plan.candidate.hash, plan.candidate.leftOut)
 	}
@@ -140,6 +141,6 @@ func TestRefusedNodeSetIsLeftOut(t *testing.T) {
 	}
 	scope.nodeSets[1].Spec.Partition.Config = ""
 	if plan = decide(scope); plan.stage != settled || len(plan.candidate.leftOut) > 0 {
-		t.Errorf("stage %d, left out %v after the change was taken back", plan.stage, plan.candidate.leftOut)
+		t.Errorf("stage %d, left out %v after the change was reverted", plan.stage, plan.candidate.leftOut)
 	}
 }

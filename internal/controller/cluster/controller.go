@@ -1,16 +1,18 @@
-// Package cluster runs slurmctld for each Controller and keeps its configuration.
+// Package cluster runs slurmctld for each Controller and manages its configuration.
 //
-// The configuration is the delicate part: a slurmctld that reads a bad one ends. So a changed configuration goes a way of
-// four steps, of which each leaves its trace in the API server, so that any operator can go on where another ended:
+// The configuration is the delicate part: a slurmctld that reads an invalid one exits. So a changed configuration
+// passes through four stages. Each is recorded in the API server, so that another operator instance can continue:
 //
-//  1. built: slurm.conf and all files beside it, from the Controller, its NodeSets, its Accounting and the ConfigMaps that it
-//     names, with one hash over all;
-//  2. tried: a pod with the image of slurmctld starts a throwaway one on it, and reports in its termination message;
-//  3. promoted: only what was accepted is written to the ConfigMap that slurmctld's pods mount, so that whatever starts,
-//     starts with a configuration that works;
-//  4. applied: an agent beside slurmctld sees the new files, makes slurmctld read them, and tells which hash it runs with.
+//  1. built: slurm.conf and its companion files, from the Controller, its NodeSets, its Accounting and the ConfigMaps
+//     it references, with one hash over all files;
+//  2. validated: a pod with slurmctld's image starts a throwaway slurmctld with it and reports the result in its
+//     termination message;
+//  3. promoted: only an accepted configuration is written to the ConfigMap that slurmctld's pods mount, so that every
+//     slurmctld starts with a valid one;
+//  4. applied: an agent next to slurmctld notices the new files, makes slurmctld reload them, and reports the hash of
+//     the running configuration.
 //
-// The same trial is held for a new image, before slurmctld is replaced.
+// A new image is validated in the same way before slurmctld is replaced.
 package cluster
 
 import (
@@ -37,11 +39,11 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	Images   naming.Images
 	Pool     *slurm.Pool
-	// Agent asks the agent in a pod, by the pod's address, which configuration slurmctld runs with.
+	// Agent queries the agent in the pod with the given address for the configuration that slurmctld runs with.
 	Agent func(ctx context.Context, address string) (AgentState, error)
 }
 
-// Reconcile brings one Slurm cluster in step with its Controller.
+// Reconcile reconciles one Slurm cluster with its Controller.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
@@ -52,19 +54,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if refusal, ok := child.Refusal(err); ok {
 		plan.problem, err = &refusal, nil
 	}
-	return retry.After(plan.again(scope), errors.Join(err, r.report(ctx, scope, plan, err)))
+	return retry.After(plan.requeueAfter(scope), errors.Join(err, r.report(ctx, scope, plan, err)))
 }
 
-// How often to look at what tells nobody when it changes.
+// Polling intervals and timeouts for changes that cause no watch event.
 const (
-	// applyInterval is while a promoted configuration is on its way to slurmctld.
+	// applyInterval is the polling interval until slurmctld has loaded a promoted configuration.
 	applyInterval = time.Second
-	// touchInterval is how long a kubelet gets to bring new files before it is touched again.
+	// touchInterval is how long to wait for the kubelet to update the files of a pod before touching the pod again.
 	touchInterval = 3 * time.Second
-	// waitInterval is while new keys wait for the last old slurmd, or a partition for the end of its last job.
+	// waitInterval is the polling interval while new keys wait for the last old slurmd, or a partition for its last
+	// job.
 	waitInterval = 15 * time.Second
-	// podPatience is how long Kubernetes gets to make slurmctld's pod before the operator finds out what is in the way.
-	podPatience = 5 * time.Second
-	// retryTrial is how long a trial that could not be held is left for people to look at, before the next.
-	retryTrial = time.Minute
+	// podCreationTimeout is how long to wait for Kubernetes to create slurmctld's pod before checking whether it is
+	// rejected.
+	podCreationTimeout = 5 * time.Second
+	// validationRetryInterval is how long the pod of a failed validation run is kept for inspection before the next
+	// run.
+	validationRetryInterval = time.Minute
 )

@@ -16,38 +16,39 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// Annotations on configurations, and on the pods that have them.
+// Annotations on configurations and on pods that use them.
 const (
 	annotationHash    = "controller." + slinkyv1beta1.GroupName + "/config-hash"
 	annotationImage   = "controller." + slinkyv1beta1.GroupName + "/slurmctld-image"
 	annotationVersion = "controller." + slinkyv1beta1.GroupName + "/slurm-version"
-	// annotationSlurmKey is the digest of the key that all daemons share.
+	// annotationSlurmKey is the digest of the auth/slurm key that all daemons share.
 	annotationSlurmKey = "controller." + slinkyv1beta1.GroupName + "/slurm-key-digest"
-	// annotationTouched is when a pod was last touched to make its kubelet look for new files.
+	// annotationTouched is when a pod was last touched to make its kubelet update the files.
 	annotationTouched = "controller." + slinkyv1beta1.GroupName + "/touched"
-	// annotationLeaving names the partitions that take no new jobs, and go when they have none.
+	// annotationLeaving lists the partitions that accept no new jobs and are removed once they have none.
 	annotationLeaving = "controller." + slinkyv1beta1.GroupName + "/leaving-partitions"
-	// annotationWhole is the hash of the candidate of which the configuration is what slurmctld did not refuse, and annotationRefused
-	// the NodeSets whose changes it refused.
-	annotationWhole   = "controller." + slinkyv1beta1.GroupName + "/refused-config-hash"
-	annotationRefused = "controller." + slinkyv1beta1.GroupName + "/refused-nodesets"
-	// annotationInForce on a validation run is the hash of the configuration in force, which NodeSets that are left out go back to.
+	// annotationRefusedHash is the hash of the candidate that slurmctld refused in part, and annotationRefused the
+	// NodeSets whose changes it refused.
+	annotationRefusedHash = "controller." + slinkyv1beta1.GroupName + "/refused-config-hash"
+	annotationRefused     = "controller." + slinkyv1beta1.GroupName + "/refused-nodesets"
+	// annotationInForce on a validation run is the hash of the configuration in force, to which NodeSets are reset if
+	// they are left out.
 	annotationInForce = "controller." + slinkyv1beta1.GroupName + "/config-hash-in-force"
-	// annotationKeepsState on the StatefulSet says whether a slurmctld has run with its state on a claim.
+	// annotationKeepsState on the StatefulSet records whether a slurmctld has run with its state on a PVC.
 	annotationKeepsState = "controller." + slinkyv1beta1.GroupName + "/keeps-state"
 )
 
-// portName names slurmctld's port.
+// portName is the name of slurmctld's port.
 const portName = string(naming.Slurmctld)
 
-// defaultState is how much room the saved state gets unless the spec says.
+// defaultState is the default size of the saved state's PVC.
 const defaultState = "4Gi"
 
 func labels(controller *slinkyv1beta1.Controller) map[string]string {
 	return naming.Labels(naming.Slurmctld, controller.Name)
 }
 
-// clientService is where clients outside of the cluster's own pods find slurmctld.
+// clientService returns the Service for clients other than the cluster's own pods.
 func clientService(controller *slinkyv1beta1.Controller) (*applycorev1.ServiceApplyConfiguration, error) {
 	return podtemplate.Service{
 		Name: naming.Controller(controller.Name), Namespace: controller.Namespace, Labels: labels(controller),
@@ -55,9 +56,9 @@ func clientService(controller *slinkyv1beta1.Controller) (*applycorev1.ServiceAp
 	}.Merge(controller.Spec.Service.ServiceTemplate)
 }
 
-// hostService gives one slurmctld an address that stays when its pod goes: Slurm's commands try for minutes to resolve a name
-// that is not there, and for seconds to reach an address that nobody answers at. A standby is not ready, and has one too. The
-// port has another name than that of the Service in front of all, so that nothing is scraped twice.
+// hostService returns the Service that gives one slurmctld an address which survives its pod: Slurm's commands retry
+// for minutes if a name does not resolve, but only for seconds if an address does not answer. A standby has one too,
+// although it is not ready. The port's name differs from that of the client Service, so that nothing is scraped twice.
 func hostService(controller *slinkyv1beta1.Controller, pod string) *applycorev1.ServiceApplyConfiguration {
 	selector := naming.Selector(naming.Slurmctld, controller.Name)
 	selector[appsv1.StatefulSetPodNameLabel] = pod
@@ -68,13 +69,13 @@ func hostService(controller *slinkyv1beta1.Controller, pod string) *applycorev1.
 			WithTargetPort(intstr.FromString(portName))))
 }
 
-// serviceAccount is an identity without any rights, for pod security and image pulls.
+// serviceAccount returns a ServiceAccount without permissions, for pod security and image pulls.
 func serviceAccount(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAccountApplyConfiguration {
 	return applycorev1.ServiceAccount(naming.Controller(controller.Name), controller.Namespace).
 		WithLabels(labels(controller)).WithAutomountServiceAccountToken(false)
 }
 
-// promotedConfigMap is the configuration that slurmctld runs or starts with.
+// promotedConfigMap returns the ConfigMap that slurmctld's pods mount.
 func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
 	live := configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
 		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion, annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey)}).
@@ -82,20 +83,20 @@ func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMa
 	if len(candidate.leaving) > 0 {
 		live.WithAnnotations(map[string]string{annotationLeaving: strings.Join(candidate.leaving, ",")})
 	}
-	if candidate.whole != "" {
+	if candidate.refusedHash != "" {
 		refused, err := json.Marshal(candidate.refused)
 		if err != nil {
 			return nil, err
 		}
-		live.WithAnnotations(map[string]string{annotationWhole: candidate.whole, annotationRefused: string(refused)})
+		live.WithAnnotations(map[string]string{annotationRefusedHash: candidate.refusedHash, annotationRefused: string(refused)})
 	}
 	return live, nil
 }
 
-// candidateConfigMap is the configuration for a trial, which touches nothing that is real.
+// candidateConfigMap returns the ConfigMap for a validation run, which must not affect the real cluster.
 func candidateConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
 	document := slurmconf.Trial(candidate.document, slurmconf.TrialOptions{
-		Host: trialName(scope, candidate), Directory: trialScratch + "/etc", State: trialScratch + "/state", PidFile: trialScratch + "/slurmctld.pid",
+		Host: validationName(scope, candidate), Directory: validationScratch + "/etc", State: validationScratch + "/state", PidFile: validationScratch + "/slurmctld.pid",
 	})
 	files := maps.Clone(candidate.files)
 	files[slurmconf.FileName] = document.Render()

@@ -20,11 +20,11 @@ func TestGres(t *testing.T) {
 		wantTypes         string
 		wantConf          string
 	}{
-		"has no file without GRES":                     {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`},
-		"leaves it to the pods which GPUs they have":   {slurmd: `{"resources":{"limits":{"nvidia.com/gpu":"4"}}}`, wantTypes: "GresTypes=gpu\n", wantConf: include},
-		"knows the GRES of extraConf":                  {extraConf: "Gres=nic:2", wantTypes: "GresTypes=nic\n"},
-		"lets a file of the user's win":                {extraConf: "Gres=gpu:1", given: []clusterconf.File{{Name: slurmconf.GresFile, Content: own, ConfigMap: "mine"}}, wantTypes: "GresTypes=gpu\n", wantConf: own},
-		"goes on without a NodeSet that has a mistake": {extraConf: "Gres"},
+		"no file without GRES":                {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`},
+		"GPUs are detected in the pods":       {slurmd: `{"resources":{"limits":{"nvidia.com/gpu":"4"}}}`, wantTypes: "GresTypes=gpu\n", wantConf: include},
+		"GRES of extraConf":                   {extraConf: "Gres=nic:2", wantTypes: "GresTypes=nic\n"},
+		"a file of the user takes precedence": {extraConf: "Gres=gpu:1", given: []clusterconf.File{{Name: slurmconf.GresFile, Content: own, ConfigMap: "mine"}}, wantTypes: "GresTypes=gpu\n", wantConf: own},
+		"an invalid NodeSet is skipped":       {extraConf: "Gres"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestGres(t *testing.T) {
 				t.Errorf("%s is %q, want %q", slurmconf.GresFile, got, test.wantConf)
 			}
 			if _, there := candidate.files[slurmconf.PodGresFile]; test.wantConf == include && !there {
-				t.Error("what gres.conf includes is not there, and slurmctld would wait for it")
+				t.Error("the file that gres.conf includes is missing, and slurmctld would wait for it")
 			}
 			conf := candidate.files[slurmconf.FileName]
 			if strings.Contains(conf, "GresTypes") != (test.wantTypes != "") || !strings.Contains(conf, test.wantTypes) {
@@ -54,6 +54,6 @@ func TestGres(t *testing.T) {
 		scope.files = map[clusterconf.Use][]clusterconf.File{}
 		scope.files[clusterconf.ConfigFile] = []clusterconf.File{{Name: slurmconf.GresFile, Content: own, ConfigMap: "one"}, {Name: slurmconf.GresFile, Content: own, ConfigMap: "two"}}
 	})); problem == nil {
-		t.Error("two files of one name are taken")
+		t.Error("two files with the same name are accepted")
 	}
 }

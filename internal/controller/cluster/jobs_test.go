@@ -10,7 +10,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// fakeJobs is a client that only counts jobs.
+// fakeJobs is a client that only lists jobs.
 type fakeJobs struct {
 	slurm.Client
 	jobs []slurm.Job
@@ -31,8 +31,8 @@ func TestPartitionOfLargeQueueIsCountedBeforeItLeaves(t *testing.T) {
 		return []slurm.Job{{ID: 1, States: []string{"PENDING"}, Partition: partition}}
 	}
 	for name, test := range map[string]struct {
-		client fakeJobs
-		mayGo  bool
+		client    fakeJobs
+		mayRemove bool
 	}{
 		"no job in it":      {fakeJobs{jobs: pending("cpu")}, true},
 		"a job in it":       {fakeJobs{jobs: pending("gpu")}, false},
@@ -47,8 +47,8 @@ func TestPartitionOfLargeQueueIsCountedBeforeItLeaves(t *testing.T) {
 			scope.agents["slurm-controller-0"] = AgentState{FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash}
 			snapshot := &slurm.Snapshot{Queue: slurm.Queue{Partial: true}}
 			scope.queue = queueOf(t.Context(), &slurm.Session{Client: test.client}, scope, snapshot)
-			if scope.mayGo("gpu") != test.mayGo {
-				t.Errorf("it may be removed: %t, want %t", !test.mayGo, test.mayGo)
+			if scope.mayRemove("gpu") != test.mayRemove {
+				t.Errorf("may be removed: %t, want %t", !test.mayRemove, test.mayRemove)
 			}
 		})
 	}
@@ -60,14 +60,14 @@ func TestRunningJobsOfLargeQueueKeepTheState(t *testing.T) {
 		queue slurm.Queue
 		holds bool
 	}{
-		"none runs":                            {slurm.Queue{Partial: true, Pending: 5000}, false},
-		"one runs on a node":                   {slurm.Queue{Partial: true, Running: 1, Loads: map[string]slurm.Load{"a": {Running: 1}}}, true},
-		"one runs on a node that is not known": {slurm.Queue{Partial: true, Running: 1}, true},
-		"one is cleaned up":                    {slurm.Queue{Partial: true, Unplaced: 1}, true},
+		"none runs":                   {slurm.Queue{Partial: true, Pending: 5000}, false},
+		"one runs on a node":          {slurm.Queue{Partial: true, Running: 1, Loads: map[string]slurm.Load{"a": {Running: 1}}}, true},
+		"one runs on an unknown node": {slurm.Queue{Partial: true, Running: 1}, true},
+		"one is cleaned up":           {slurm.Queue{Partial: true, Unplaced: 1}, true},
 	} {
 		scope.queue = queueOf(t.Context(), nil, scope, &slurm.Snapshot{Queue: test.queue})
 		if scope.holdsJobs() != test.holds {
-			t.Errorf("%s: jobs hold nodes: %t", name, !test.holds)
+			t.Errorf("%s: holdsJobs() = %t", name, !test.holds)
 		}
 	}
 }

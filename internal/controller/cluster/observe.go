@@ -23,59 +23,61 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// A scope is what a reconcile observes.
+// A scope is the state that one reconcile observes.
 type scope struct {
 	controller *slinkyv1beta1.Controller
-	accounting *slinkyv1beta1.Accounting // nil without
+	accounting *slinkyv1beta1.Accounting // nil if there is none
 	nodeSets   []slinkyv1beta1.NodeSet
 	keys       naming.Keys
-	// slurmKey and jwtKey are the keys themselves; nil while they do not exist.
+	// slurmKey and jwtKey are the contents of the keys; nil if they do not exist.
 	slurmKey, jwtKey []byte
-	// missing says what the spec refers to and does not exist.
+	// missing describes the references of the spec that do not exist.
 	missing []string
-	// mismatch tells that Controller and Accounting have different keys.
+	// mismatch is true if Controller and Accounting have different keys.
 	mismatch bool
 
-	// files are those of the ConfigMaps that the spec names.
+	// files are the files from the ConfigMaps that the spec references.
 	files map[clusterconf.Use][]clusterconf.File
 	jwks  string
 
-	// promoted is the configuration that slurmctld runs or starts with; nil before the first.
+	// promoted is the configuration that slurmctld runs or starts with; nil if there is none yet.
 	promoted *promoted
-	// trial is the pod that tries, or tried, a configuration; nil when there is none.
-	trial *corev1.Pod
-	// image is what slurmctld is to run, and slurmVersion its release as a trial found it; empty when unknown.
+	// validation is the pod of the latest validation run; nil if there is none.
+	validation *corev1.Pod
+	// image is slurmctld's desired image, and slurmVersion its release as a validation run found it; empty if unknown.
 	image, slurmVersion string
 
-	// state is the claim with the saved state; nil when there is none.
+	// state is the PVC with the saved state; nil if there is none.
 	state       *corev1.PersistentVolumeClaim
-	statefulSet *appsv1.StatefulSet // nil when there is none
+	statefulSet *appsv1.StatefulSet // nil if there is none
 	pods        []corev1.Pod
-	agents      map[string]AgentState // by the name of the pod
-	nodes       *slurm.Snapshot       // nil while Slurm does not answer
-	// queue is the jobs, asked for in this reconcile; nil when nobody waits for their end, or Slurm does not answer.
+	agents      map[string]AgentState // by pod name
+	nodes       *slurm.Snapshot       // nil if Slurm does not answer
+	// queue holds the jobs as queried in this reconcile; nil if nothing waits for jobs, or Slurm does not answer.
 	queue *slurm.Queue
 
 	images naming.Images
 	now    time.Time
 }
 
-// promoted is what the live ConfigMap holds.
+// promoted is the content of the live ConfigMap.
 type promoted struct {
 	files map[string]string
 	hash  string
-	// image and slurmVersion are what the trial ran that let it through.
+	// image and slurmVersion are those of the validation run that accepted it.
 	image, slurmVersion string
-	// slurmKey is the digest of the key that all daemons share.
+	// slurmKey is the digest of the auth/slurm key that all daemons share.
 	slurmKey string
-	// leaving are the partitions in it that take no new jobs, and go when they have none.
+	// leaving are partitions in it that accept no new jobs and are removed once they have none.
 	leaving []string
-	// whole is the hash of the candidate that slurmctld refused for the changes of the NodeSets in refused; empty when it is all in.
-	whole   string
-	refused []leftOut
+	// refusedHash is the hash of the candidate that slurmctld refused because of the NodeSets in refused; empty if
+	// nothing is left out.
+	refusedHash string
+	refused     []leftOut
 }
 
-// document is its slurm.conf. A line that somebody has spoiled is left out: it is as if it had not been in force.
+// document returns its slurm.conf. Lines that cannot be parsed, because the ConfigMap was edited, count as not in
+// force.
 func (p *promoted) document() slurmconf.Document {
 	document, _ := slurmconf.Parse(p.files[slurmconf.FileName])
 	return document
@@ -84,7 +86,7 @@ func (p *promoted) document() slurmconf.Document {
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
 	controller, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.Controller{})
 	if err != nil || controller == nil {
-		return nil, err // what it owns goes with it
+		return nil, err // objects that it owns are garbage-collected
 	}
 	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeState, r.observePods, r.observeNodes, r.observeJobs}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
@@ -97,7 +99,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	return scope, nil
 }
 
-// observeReferences reads the other objects that make up the cluster.
+// observeReferences reads the other custom resources of the cluster.
 func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) error {
 	controller := scope.controller
 	var err error
@@ -118,7 +120,8 @@ func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) error 
 	return r.observeKeys(ctx, scope)
 }
 
-// observeKeys looks whether the keys exist that nobody generates, and whether all agree on them.
+// observeKeys reads the keys, checks that those which the operator does not generate exist, and compares them with the
+// Accounting's.
 func (r *Reconciler) observeKeys(ctx context.Context, scope *scope) error {
 	namespace := scope.controller.Namespace
 	for _, key := range []struct {
@@ -145,18 +148,18 @@ func (r *Reconciler) observeKeys(ctx context.Context, scope *scope) error {
 	return err
 }
 
-// generates tells whether a key is one that is generated for this Controller.
+// generates reports whether the operator generates a key for this Controller.
 func (s *scope) generates(key slinkyv1beta1.SecretKeyReference) bool {
 	name := s.controller.Name
 	return key == naming.GeneratedSlurmKey(name) || key == naming.GeneratedJWTKey(name)
 }
 
-// lostKey tells that the key is gone by which the daemons of a cluster that runs believe each other.
+// lostKey reports whether the auth/slurm key of a running cluster no longer exists.
 func (s *scope) lostKey() bool {
 	return s.slurmKey == nil && s.promoted != nil && s.promoted.slurmKey != ""
 }
 
-// observeFiles reads the ConfigMaps that the spec names.
+// observeFiles reads the ConfigMaps that the spec references.
 func (r *Reconciler) observeFiles(ctx context.Context, scope *scope) error {
 	scope.files = map[clusterconf.Use][]clusterconf.File{}
 	for _, group := range clusterconf.Groups(scope.controller) {
@@ -184,7 +187,7 @@ func (r *Reconciler) observeFiles(ctx context.Context, scope *scope) error {
 	return nil
 }
 
-// observeConfiguration reads how far earlier configurations came.
+// observeConfiguration reads the promoted configuration and the latest validation run.
 func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) error {
 	controller := scope.controller
 	live, err := reference.Object(ctx, r.Client, controller.Namespace, naming.Configuration(controller.Name), &corev1.ConfigMap{})
@@ -195,28 +198,28 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 		scope.promoted = &promoted{
 			files: live.Data, hash: live.Annotations[annotationHash],
 			image: live.Annotations[annotationImage], slurmVersion: live.Annotations[annotationVersion],
-			slurmKey: live.Annotations[annotationSlurmKey],
-			leaving:  strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
-			whole:    live.Annotations[annotationWhole],
+			slurmKey:    live.Annotations[annotationSlurmKey],
+			leaving:     strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
+			refusedHash: live.Annotations[annotationRefusedHash],
 		}
-		// An annotation that was tampered with only makes the message less precise.
+		// An invalid annotation only makes the message less precise.
 		_ = json.Unmarshal([]byte(live.Annotations[annotationRefused]), &scope.promoted.refused)
 	}
-	trials, err := reference.Pods(ctx, r.Client, naming.Trials, controller)
+	runs, err := reference.Pods(ctx, r.Client, naming.Validation, controller)
 	if err != nil {
 		return err
 	}
-	for i := range trials {
-		// The youngest counts; the others are about to go.
-		if pod := &trials[i]; pod.DeletionTimestamp == nil && (scope.trial == nil || pod.CreationTimestamp.After(scope.trial.CreationTimestamp.Time)) {
-			scope.trial = pod
+	for i := range runs {
+		// The latest run counts; the others are being deleted.
+		if pod := &runs[i]; pod.DeletionTimestamp == nil && (scope.validation == nil || pod.CreationTimestamp.After(scope.validation.CreationTimestamp.Time)) {
+			scope.validation = pod
 		}
 	}
 	scope.slurmVersion = releaseOf(scope)
 	return nil
 }
 
-// observePods reads slurmctld's pods and asks their agents.
+// observePods reads slurmctld's pods and queries their agents.
 func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 	controller := scope.controller
 	var err error
@@ -232,7 +235,7 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 		if pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning {
 			continue
 		}
-		// An agent that does not answer has not yet applied anything.
+		// An agent that does not answer counts as not having applied anything.
 		if state, err := r.Agent(ctx, pod.Status.PodIP); err == nil {
 			scope.agents[pod.Name] = state
 		}

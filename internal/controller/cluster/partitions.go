@@ -8,29 +8,30 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// A partition that the spec no longer has leaves in two steps, because slurmctld ends all jobs of a partition that it loses. First it
-// takes no new jobs; when slurmctld runs with that, and after that no job is left in it, it goes.
+// A partition that was removed from the spec is removed in two steps, because slurmctld kills all jobs of a removed
+// partition. First the partition is drained, so that it accepts no new jobs. It is removed when slurmctld runs with
+// that configuration and was seen to have no jobs in the partition afterwards.
 
-// keepPartitions adds to a configuration the partitions that must not go yet.
+// keepPartitions adds the partitions to a configuration that must not be removed yet.
 func keepPartitions(scope *scope, document slurmconf.Document) (kept slurmconf.Document, leaving []string) {
 	if scope.promoted == nil {
 		return document, nil
 	}
-	return slurmconf.KeepPartitions(document, scope.promoted.document(), scope.mayGo)
+	return slurmconf.KeepPartitions(document, scope.promoted.document(), scope.mayRemove)
 }
 
-// mayGo tells whether a partition takes no new jobs and was seen to have none after that.
-func (s *scope) mayGo(partition string) bool {
+// mayRemove reports whether a partition accepts no new jobs and was seen to have no jobs after that.
+func (s *scope) mayRemove(partition string) bool {
 	inForce, _ := applied(s, s.promoted.hash)
 	return inForce && slices.Contains(s.promoted.leaving, partition) && s.queue != nil && isEmpty(s.queue, partition)
 }
 
-// isEmpty tells that a partition has no jobs. One that does not tell its partition may be in any.
+// isEmpty reports whether a partition has no jobs. A job without a known partition may be in any.
 func isEmpty(queue *slurm.Queue, partition string) bool {
 	return queue.Partitions[partition] == 0 && queue.Partitions[""] == 0
 }
 
-// leavingMessage tells of partitions that are about to go.
+// leavingMessage describes the partitions that are being removed.
 func leavingMessage(names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// withPartitions gives a scope NodeSets that have partitions.
+// withPartitions sets NodeSets with partitions.
 func withPartitions(names ...string) func(*scope) {
 	return func(s *scope) {
 		s.nodeSets = nil
@@ -25,7 +25,7 @@ func withPartitions(names ...string) func(*scope) {
 	}
 }
 
-// promoteBuilt says that what a scope asks for was let through.
+// promoteBuilt promotes the configuration that a scope describes.
 func promoteBuilt(t *testing.T, s *scope) {
 	t.Helper()
 	candidate, problem := build(s)
@@ -35,7 +35,8 @@ func promoteBuilt(t *testing.T, s *scope) {
 	s.promoted = &promoted{files: candidate.files, hash: candidate.hash, image: s.image, leaving: candidate.leaving}
 }
 
-// slurmctld ends the jobs of a partition that it loses: one that the spec no longer has first takes no new ones, and goes when it is empty.
+// slurmctld kills the jobs of a removed partition: a partition that was removed from the spec first accepts no new
+// jobs, and is removed when it is empty.
 func TestPartitionsLeaveAfterTheirJobs(t *testing.T) {
 	scope := newScope(withPartitions("cpu", "gpu"))
 	promoteBuilt(t, scope)
@@ -48,39 +49,39 @@ func TestPartitionsLeaveAfterTheirJobs(t *testing.T) {
 		}
 		stays := strings.Contains(candidate.files[slurmconf.FileName], "PartitionName="+partition+" State=DRAIN\n")
 		if stays != slices.Contains(candidate.leaving, partition) {
-			t.Errorf("%v are leaving, with\n%s", candidate.leaving, candidate.files[slurmconf.FileName])
+			t.Errorf("partitions %v are being removed, with\n%s", candidate.leaving, candidate.files[slurmconf.FileName])
 		}
 		return stays
 	}
 	if !says("gpu") {
-		t.Error("it went before it took no more jobs")
+		t.Error("the partition was removed before it was drained")
 	}
 	promoteBuilt(t, scope)
 	if plan := decide(scope); plan.stage != settled {
-		t.Errorf("what leaves makes another configuration each time: stage %d", plan.stage)
+		t.Errorf("a partition that is being removed changes the configuration each time: stage %d", plan.stage)
 	}
 	if !says("gpu") {
-		t.Error("it went although nobody knows of its jobs")
+		t.Error("the partition was removed although its jobs are unknown")
 	}
 	scope.queue = &slurm.Queue{}
 	if !says("gpu") {
-		t.Error("it went before slurmctld was seen to take no more jobs in it")
+		t.Error("the partition was removed before slurmctld reported that it is drained")
 	}
 	scope.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}}
 	scope.agents["slurm-controller-0"] = AgentState{FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash}
 	for _, jobs := range []string{"gpu", ""} {
 		scope.queue.Partitions = map[string]int{jobs: 1}
 		if !says("gpu") {
-			t.Errorf("it went with a job of partition %q", jobs)
+			t.Errorf("the partition was removed with a job in partition %q", jobs)
 		}
 	}
 	scope.queue.Partitions = nil
 	if says("gpu") {
-		t.Error("it stays without jobs")
+		t.Error("the partition was not removed although it has no jobs")
 	}
 	promoteBuilt(t, scope)
 	if says("gpu") {
-		t.Error("it came back")
+		t.Error("the partition was added again")
 	}
 }
 
@@ -92,6 +93,6 @@ func TestPartitionThatComesBackTakesJobs(t *testing.T) {
 	promoteBuilt(t, scope)
 	withPartitions("gpu")(scope)
 	if candidate, problem := build(scope); problem != nil || candidate.hash != hash || len(candidate.leaving) > 0 {
-		t.Errorf("the configuration is\n%s", candidate.files[slurmconf.FileName])
+		t.Errorf("got configuration\n%s", candidate.files[slurmconf.FileName])
 	}
 }

@@ -17,50 +17,50 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// A plan is what to do about a cluster.
+// A plan is the result of a reconcile's decisions.
 type plan struct {
-	// problem is what a person has to mend before anything can change; what runs goes on as it is.
+	// problem is what the user must fix before anything can change; running daemons are left alone.
 	problem *status.Verdict
-	// candidate is the configuration that the spec asks for; of no use with a problem.
+	// candidate is the configuration that the spec describes; not valid if there is a problem.
 	candidate candidate
-	// stage is how far it has come.
+	// stage is the candidate's stage.
 	stage stage
-	// detail says what a trial found.
+	// detail is what the validation run reported.
 	detail string
-	// endTrial says that the trial that there is has served its purpose.
-	endTrial bool
-	// image is what slurmctld's pods are to run: never one on which the configuration was not tried. Empty before the
-	// first.
+	// endValidation is true if the existing validation run is no longer needed.
+	endValidation bool
+	// image is the image for slurmctld's pods: always one with which the configuration was validated. Empty before the
+	// first validation run.
 	image string
 }
 
-// A stage of a configuration's way to slurmctld.
+// A stage of a configuration on its way to slurmctld.
 type stage uint8
 
 const (
-	// notBuilt: there is a problem.
+	// notBuilt: it could not be built.
 	notBuilt stage = iota
-	// begin: it is to be tried.
+	// begin: its validation run must be started.
 	begin
-	// trying: it is being tried.
-	trying
+	// validating: its validation run is running.
+	validating
 	// refused: slurmctld refused it.
 	refused
-	// unheld: the trial could not be held.
-	unheld
-	// promote: it was accepted, or need not be tried, and is to be written to where slurmctld finds it.
+	// validationFailed: the validation run itself failed.
+	validationFailed
+	// promote: it was accepted, or needs no validation, and must be written to the live ConfigMap.
 	promote
-	// settled: it is where slurmctld finds it.
+	// settled: it is in the live ConfigMap.
 	settled
 )
 
-// decide comes to a plan.
+// decide makes a plan.
 func decide(scope *scope) plan {
 	if problem := obstacle(scope); problem != nil {
 		return keep(scope, plan{problem: problem})
 	}
 	if scope.slurmKey == nil || scope.jwtKey == nil {
-		return keep(scope, plan{}) // they are about to be generated
+		return keep(scope, plan{}) // the keys are generated in this reconcile
 	}
 	builder := build
 	if scope.controller.Spec.External {
@@ -78,7 +78,7 @@ func decide(scope *scope) plan {
 	return keep(scope, plan)
 }
 
-// keep leaves slurmctld on the image on which its configuration was accepted.
+// keep makes slurmctld keep the image with which its configuration was accepted.
 func keep(scope *scope, plan plan) plan {
 	if scope.promoted != nil {
 		plan.image = scope.promoted.image
@@ -86,7 +86,7 @@ func keep(scope *scope, plan plan) plan {
 	return plan
 }
 
-// obstacle is what keeps a configuration from being built.
+// obstacle returns the problem that prevents building a configuration, if any.
 func obstacle(scope *scope) *status.Verdict {
 	if problem := stateProblem(scope); problem != nil {
 		return problem
@@ -111,50 +111,50 @@ func obstacle(scope *scope) *status.Verdict {
 	return nil
 }
 
-// progress is how far a configuration has come.
+// progress determines the stage of the wanted configuration.
 func progress(scope *scope, wanted candidate) plan {
 	live := scope.promoted
 	if live != nil && (live.image == scope.image || scope.controller.Spec.External) {
 		switch wanted.hash {
 		case live.hash:
-			return plan{candidate: wanted, stage: settled, endTrial: scope.trial != nil}
-		case live.whole:
-			return plan{candidate: live.candidate(wanted), stage: settled, endTrial: scope.trial != nil}
+			return plan{candidate: wanted, stage: settled, endValidation: scope.validation != nil}
+		case live.refusedHash:
+			return plan{candidate: live.candidate(wanted), stage: settled, endValidation: scope.validation != nil}
 		}
 	}
-	if tries := scope.controller.Spec.ConfigurationTrial.Enabled; scope.controller.Spec.External || (tries != nil && !*tries) {
-		return plan{candidate: wanted, stage: promote, endTrial: scope.trial != nil}
+	if enabled := scope.controller.Spec.ConfigurationTrial.Enabled; scope.controller.Spec.External || (enabled != nil && !*enabled) {
+		return plan{candidate: wanted, stage: promote, endValidation: scope.validation != nil}
 	}
-	run := scope.trial
+	run := scope.validation
 	if run == nil || run.Annotations[annotationHash] != wanted.hash || run.Annotations[annotationImage] != scope.image {
-		return plan{candidate: wanted, stage: begin, endTrial: run != nil}
+		return plan{candidate: wanted, stage: begin, endValidation: run != nil}
 	}
 	report, done := reportOf(run)
 	if !done {
-		return plan{candidate: wanted, stage: trying, detail: status.PodTrouble([]corev1.Pod{*run})}
+		return plan{candidate: wanted, stage: validating, detail: status.PodTrouble([]corev1.Pod{*run})}
 	}
 	return conclude(scope, wanted, report)
 }
 
-// conclude is what follows from the report of a finished validation run.
+// conclude makes a plan from the report of a finished validation run.
 func conclude(scope *scope, wanted candidate, report trial.Report) plan {
-	run := scope.trial
+	run := scope.validation
 	switch {
 	case report.Outcome == trial.Accepted && (len(report.LeftOut) > 0 || report.AllLeftOut):
 		if run.Annotations[annotationInForce] != scope.hashInForce() {
-			return plan{candidate: wanted, stage: begin, endTrial: true} // what was accepted is not what this would make
+			return plan{candidate: wanted, stage: begin, endValidation: true} // the run accepted the changes against another configuration in force
 		}
 		reduced, problem := wanted.without(report)
-		return plan{candidate: reduced, problem: problem, stage: promote, endTrial: true}
+		return plan{candidate: reduced, problem: problem, stage: promote, endValidation: true}
 	case report.Outcome == trial.Accepted:
-		return plan{candidate: wanted, stage: promote, endTrial: true}
+		return plan{candidate: wanted, stage: promote, endValidation: true}
 	case report.Outcome == trial.Refused:
 		return plan{candidate: wanted, stage: refused, detail: report.Detail}
 	}
-	return plan{candidate: wanted, stage: unheld, detail: report.Detail, endTrial: scope.now.Sub(endOf(run)) >= retryTrial}
+	return plan{candidate: wanted, stage: validationFailed, detail: report.Detail, endValidation: scope.now.Sub(endOf(run)) >= validationRetryInterval}
 }
 
-// hashInForce is the hash of the configuration in force; empty before the first.
+// hashInForce returns the hash of the configuration in force; empty if there is none yet.
 func (s *scope) hashInForce() string {
 	if s.promoted == nil {
 		return ""
@@ -162,7 +162,7 @@ func (s *scope) hashInForce() string {
 	return s.promoted.hash
 }
 
-// reportOf reads how a trial ended, if it has.
+// reportOf returns the report of a validation run, if it has finished.
 func reportOf(pod *corev1.Pod) (report trial.Report, done bool) {
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 		return trial.Report{}, false
@@ -175,7 +175,7 @@ func reportOf(pod *corev1.Pod) (report trial.Report, done bool) {
 	return trial.Report{Outcome: trial.Failed, Detail: fmt.Sprintf("pod %s ended without a report: %s %s", pod.Name, pod.Status.Reason, pod.Status.Message)}, true
 }
 
-// endOf is when a pod ended.
+// endOf returns when a pod terminated.
 func endOf(pod *corev1.Pod) time.Time {
 	end := pod.CreationTimestamp.Time
 	for _, container := range pod.Status.ContainerStatuses {
@@ -186,14 +186,14 @@ func endOf(pod *corev1.Pod) time.Time {
 	return end
 }
 
-// releaseOf is the release of Slurm in the image, as far as trials have found it.
+// releaseOf returns the release of Slurm in the image, if a validation run has reported it.
 func releaseOf(scope *scope) string {
-	if scope.trial != nil && scope.trial.Annotations[annotationImage] == scope.image {
-		if report, done := reportOf(scope.trial); done && report.SlurmVersion != "" {
+	if scope.validation != nil && scope.validation.Annotations[annotationImage] == scope.image {
+		if report, done := reportOf(scope.validation); done && report.SlurmVersion != "" {
 			return report.SlurmVersion
 		}
-		// What an earlier trial found, which has gone since.
-		if release := scope.trial.Annotations[annotationVersion]; release != "" {
+		// Reported by an earlier validation run that no longer exists.
+		if release := scope.validation.Annotations[annotationVersion]; release != "" {
 			return release
 		}
 	}
@@ -203,7 +203,7 @@ func releaseOf(scope *scope) string {
 	return ""
 }
 
-// applied tells whether every slurmctld that runs has the configuration, and if not, why.
+// applied reports whether all running slurmctlds use the configuration, and if not, why.
 func applied(scope *scope, hash string) (bool, string) {
 	active := false
 	for _, pod := range scope.pods {
@@ -225,14 +225,14 @@ func applied(scope *scope, hash string) (bool, string) {
 	return true, ""
 }
 
-// again is when to look again at what tells nobody when it changes; 0 is never.
-func (p plan) again(scope *scope) time.Duration {
+// requeueAfter returns when to poll again for changes that cause no watch event; 0 is never.
+func (p plan) requeueAfter(scope *scope) time.Duration {
 	if p.problem != nil {
 		return child.RetryRefusal
 	}
 	switch p.stage {
-	case unheld:
-		return max(retryTrial-scope.now.Sub(endOf(scope.trial)), time.Second)
+	case validationFailed:
+		return max(validationRetryInterval-scope.now.Sub(endOf(scope.validation)), time.Second)
 	case settled, promote:
 		if scope.controller.Spec.External {
 			return 0
@@ -243,7 +243,7 @@ func (p plan) again(scope *scope) time.Duration {
 		if len(p.candidate.held) > 0 || len(p.candidate.leaving) > 0 {
 			return waitInterval
 		}
-	case notBuilt, begin, trying, refused:
+	case notBuilt, begin, validating, refused:
 	}
 	return 0
 }

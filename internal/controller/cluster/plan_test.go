@@ -19,7 +19,7 @@ import (
 
 var start = time.Unix(1_800_000_000, 0)
 
-// newScope is of a Controller before anything was done for it.
+// newScope returns the scope of a new Controller.
 func newScope(changes ...func(*scope)) *scope {
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slurm"}}
 	controller.Spec.Service.Port = naming.PortSlurmctld
@@ -33,7 +33,7 @@ func newScope(changes ...func(*scope)) *scope {
 	return scope
 }
 
-// hashOf is the hash of the configuration that a scope asks for.
+// hashOf returns the hash of the configuration that a scope describes.
 func hashOf(t *testing.T, scope *scope) string {
 	t.Helper()
 	candidate, problem := build(scope)
@@ -43,13 +43,13 @@ func hashOf(t *testing.T, scope *scope) string {
 	return candidate.hash
 }
 
-// promoteWith says that a configuration was let through for an image.
+// promoteWith sets the promoted configuration and its image.
 func promoteWith(hash, image string) func(*scope) {
 	return func(scope *scope) { scope.promoted = &promoted{hash: hash, image: image} }
 }
 
-// tryWith says that there is a trial on the new image.
-func tryWith(hash string, report *trial.Report) func(*scope) {
+// validateWith sets a validation run with the new image.
+func validateWith(hash string, report *trial.Report) func(*scope) {
 	return func(scope *scope) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: "trial", CreationTimestamp: metav1.NewTime(start.Add(-30 * time.Second)),
@@ -62,45 +62,45 @@ func tryWith(hash string, report *trial.Report) func(*scope) {
 				Message: string(message), FinishedAt: metav1.NewTime(start.Add(-10 * time.Second)),
 			}}}}
 		}
-		scope.trial = pod
+		scope.validation = pod
 	}
 }
 
 func TestConfigurationMovesOneStepAtATime(t *testing.T) {
 	hash := hashOf(t, newScope())
 	tests := map[string]struct {
-		scope    *scope
-		stage    stage
-		image    string
-		endTrial bool
+		scope         *scope
+		stage         stage
+		image         string
+		endValidation bool
 	}{
-		"is tried before anything starts": {scope: newScope(), stage: begin},
-		"waits for the trial":             {scope: newScope(tryWith(hash, nil)), stage: trying},
-		"is promoted when it was accepted": {
-			scope: newScope(tryWith(hash, &trial.Report{Outcome: trial.Accepted})), stage: promote, image: "new", endTrial: true,
+		"is validated before anything starts": {scope: newScope(), stage: begin},
+		"waits for the validation run":        {scope: newScope(validateWith(hash, nil)), stage: validating},
+		"is promoted when accepted": {
+			scope: newScope(validateWith(hash, &trial.Report{Outcome: trial.Accepted})), stage: promote, image: "new", endValidation: true,
 		},
-		"stays where it is when it is there": {scope: newScope(promoteWith(hash, "new")), stage: settled, image: "new"},
-		"ends a trial that is of no more use": {
-			scope: newScope(promoteWith(hash, "new"), tryWith("other", nil)), stage: settled, image: "new", endTrial: true,
+		"stays when already promoted": {scope: newScope(promoteWith(hash, "new")), stage: settled, image: "new"},
+		"ends an obsolete validation run": {
+			scope: newScope(promoteWith(hash, "new"), validateWith("other", nil)), stage: settled, image: "new", endValidation: true,
 		},
-		"is tried again when it has changed meanwhile": {
-			scope: newScope(tryWith("other", &trial.Report{Outcome: trial.Accepted})), stage: begin, endTrial: true,
+		"is validated again when it has changed": {
+			scope: newScope(validateWith("other", &trial.Report{Outcome: trial.Accepted})), stage: begin, endValidation: true,
 		},
-		"is held back when it was refused": {
-			scope: newScope(promoteWith("good", "old"), tryWith(hash, &trial.Report{Outcome: trial.Refused})), stage: refused, image: "old",
+		"is held back when refused": {
+			scope: newScope(promoteWith("good", "old"), validateWith(hash, &trial.Report{Outcome: trial.Refused})), stage: refused, image: "old",
 		},
-		"is held back when nobody knows": {
-			scope: newScope(promoteWith("good", "old"), tryWith(hash, &trial.Report{Outcome: trial.Failed})), stage: unheld, image: "old",
+		"is held back when the validation run failed": {
+			scope: newScope(promoteWith("good", "old"), validateWith(hash, &trial.Report{Outcome: trial.Failed})), stage: validationFailed, image: "old",
 		},
-		"is held back when the report is garbage": {
-			scope: newScope(promoteWith("good", "old"), tryWith(hash, &trial.Report{})), stage: unheld, image: "old",
+		"is held back when the report is invalid": {
+			scope: newScope(promoteWith("good", "old"), validateWith(hash, &trial.Report{})), stage: validationFailed, image: "old",
 		},
-		"is tried again when the trial could not be held a while ago": {
-			scope: newScope(tryWith(hash, &trial.Report{Outcome: trial.Failed}), func(s *scope) { s.now = start.Add(time.Minute) }),
-			stage: unheld, endTrial: true,
+		"is validated again after the retry interval": {
+			scope: newScope(validateWith(hash, &trial.Report{Outcome: trial.Failed}), func(s *scope) { s.now = start.Add(time.Minute) }),
+			stage: validationFailed, endValidation: true,
 		},
-		"is tried on a new image before slurmctld gets it": {scope: newScope(promoteWith(hash, "old")), stage: begin, image: "old"},
-		"goes right through when trials are off": {
+		"is validated with a new image before slurmctld is replaced": {scope: newScope(promoteWith(hash, "old")), stage: begin, image: "old"},
+		"is promoted at once when validation is off": {
 			scope: newScope(promoteWith("good", "old"), func(s *scope) { s.controller.Spec.ConfigurationTrial.Enabled = new(false) }), stage: promote, image: "new",
 		},
 	}
@@ -110,8 +110,8 @@ func TestConfigurationMovesOneStepAtATime(t *testing.T) {
 			if plan.problem != nil {
 				t.Fatal(plan.problem.Message)
 			}
-			if plan.stage != test.stage || plan.image != test.image || plan.endTrial != test.endTrial {
-				t.Errorf("stage %d, image %q, ends the trial: %v", plan.stage, plan.image, plan.endTrial)
+			if plan.stage != test.stage || plan.image != test.image || plan.endValidation != test.endValidation {
+				t.Errorf("stage %d, image %q, ends the validation run: %v", plan.stage, plan.image, plan.endValidation)
 			}
 		})
 	}
@@ -126,37 +126,37 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 		"a missing reference": {
 			func(s *scope) { s.missing = []string{"ConfigMap lost does not exist"} }, slinkyv1beta1.ReasonReferenceNotFound, "ConfigMap lost",
 		},
-		"a key that the operator owns": {
+		"a key that the operator manages": {
 			func(s *scope) { s.controller.Spec.ExtraConf = "\nSlurmctldPort=1" }, slinkyv1beta1.ReasonInvalidSpec, "line 2",
 		},
 		"a name that is too long": {
 			func(s *scope) { s.controller.Namespace = strings.Repeat("n", 40) }, slinkyv1beta1.ReasonClusterNameTooLong, "spec.clusterName",
 		},
-		"another key than the daemons have": {
+		"a key that differs from the daemons'": {
 			func(s *scope) { s.promoted.slurmKey = "other" }, slinkyv1beta1.ReasonKeyMismatch, "put the old key back",
 		},
-		"a key of the daemons that was deleted": {
+		"a deleted key of the daemons": {
 			func(s *scope) { s.promoted.slurmKey, s.slurmKey = "theirs", nil }, slinkyv1beta1.ReasonReferenceNotFound, "Secret slurm-auth-slurm",
 		},
-		"another key than the Accounting's": {
+		"a key that differs from the Accounting's": {
 			func(s *scope) { s.mismatch, s.accounting = true, &slinkyv1beta1.Accounting{} }, slinkyv1beta1.ReasonKeyMismatch, "spec.slurmKeyRef",
 		},
-		"a claim with the state that was deleted": {
+		"a deleted state PVC": {
 			func(s *scope) { s.statefulSet, s.state = ranWith("slurm-controller-state"), nil }, slinkyv1beta1.ReasonStateLost, "PVC slurm-controller-state",
 		},
-		"a claim with the state that is being deleted": {
+		"a state PVC that is being deleted": {
 			func(s *scope) { s.state.DeletionTimestamp = new(metav1.NewTime(start)) }, slinkyv1beta1.ReasonStateBeingDeleted, "docs/backup.md",
 		},
-		"a volume that is given up while jobs run": {
+		"persistence disabled while jobs run": {
 			func(s *scope) {
 				s.statefulSet, s.controller.Spec.Persistence.Enabled = ranWith("slurm-controller-state"), new(false)
 				s.queue = &slurm.Queue{Loads: map[string]slurm.Load{"gpu-0": {Running: 1}}}
 			}, slinkyv1beta1.ReasonStateInUse, "put the old value back",
 		},
-		"a volume that is wanted all at once while Slurm is silent": {
+		"persistence enabled while Slurm does not answer": {
 			func(s *scope) { s.statefulSet, s.nodes = &appsv1.StatefulSet{}, &slurm.Snapshot{} }, slinkyv1beta1.ReasonStateInUse, "put the old value back",
 		},
-		"a claim of the user's that does not exist": {
+		"a PVC of the user that does not exist": {
 			func(s *scope) { s.controller.Spec.Persistence.ExistingClaim, s.state = "mine", nil }, slinkyv1beta1.ReasonReferenceNotFound, "PVC mine",
 		},
 		"a file that the operator writes": {
@@ -164,7 +164,7 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 				s.files = map[clusterconf.Use][]clusterconf.File{clusterconf.ConfigFile: {{Name: "slurm.conf", Content: "x", ConfigMap: "mine"}}}
 			}, slinkyv1beta1.ReasonInvalidSpec, "ConfigMap mine",
 		},
-		"two files of one name": {
+		"two files with the same name": {
 			func(s *scope) {
 				s.files = map[clusterconf.Use][]clusterconf.File{clusterconf.ConfigFile: {{Name: "gres.conf", Content: "x", ConfigMap: "a"}, {Name: "gres.conf", Content: "y", ConfigMap: "b"}}}
 			}, slinkyv1beta1.ReasonInvalidSpec, "gres.conf",
@@ -179,7 +179,7 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plan := decide(newScope(promoteWith("good", "old"), func(s *scope) { s.state = &corev1.PersistentVolumeClaim{} }, test.change))
 			if plan.problem == nil || plan.problem.Reason != test.reason || !strings.Contains(plan.problem.Message, test.says) {
-				t.Errorf("problem is %+v", plan.problem)
+				t.Errorf("got problem %+v", plan.problem)
 			}
 			if plan.image != "old" || plan.stage != notBuilt {
 				t.Errorf("image %q, stage %d", plan.image, plan.stage)
@@ -188,7 +188,7 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 	}
 }
 
-// I13: nothing in slurmctld's pod changes with the configuration, with nodes or with partitions.
+// I13: slurmctld's pod does not depend on the configuration, on nodes or on partitions.
 func TestPodDoesNotFollowTheConfiguration(t *testing.T) {
 	render := func(scope *scope) string {
 		set, err := statefulSet(scope, "new")
@@ -210,7 +210,7 @@ func TestPodDoesNotFollowTheConfiguration(t *testing.T) {
 		s.controller.Spec.MaxNodeCount = new(int32(9000))
 	}))
 	if before != after {
-		t.Errorf("the pod was\n%s\nand is\n%s", before, after)
+		t.Errorf("the pod changed from\n%s\nto\n%s", before, after)
 	}
 }
 
@@ -220,9 +220,9 @@ func TestAppliedNeedsSlurmctldsOwnWord(t *testing.T) {
 		agents map[string]AgentState
 		want   bool
 	}{
-		"nobody answers":           {},
-		"the files are old":        {agents: map[string]AgentState{"p": {FilesHash: "old", RunningHash: "old"}}},
-		"the files are there only": {agents: map[string]AgentState{"p": {FilesHash: "h", RunningHash: "old"}}},
+		"no agent answers":       {},
+		"the files are old":      {agents: map[string]AgentState{"p": {FilesHash: "old", RunningHash: "old"}}},
+		"only the files are new": {agents: map[string]AgentState{"p": {FilesHash: "h", RunningHash: "old"}}},
 		"slurmctld does not answer": {
 			agents: map[string]AgentState{"p": {FilesHash: "h"}},
 		},
@@ -238,8 +238,8 @@ func TestAppliedNeedsSlurmctldsOwnWord(t *testing.T) {
 	}
 }
 
-// FuzzPodTemplate holds that no spec that the API server could let through makes a builder panic, and that whatever it
-// builds keeps the labels that Services select by.
+// FuzzPodTemplate checks that no spec that the API server may accept makes a builder panic, and that the result has the
+// labels that Services select by.
 func FuzzPodTemplate(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"template":{"spec":{"containers":null}}}`, `{"slurmctld":{"image":"x","env":[{"name":"A"}]}}`, `{"ha":{"enabled":true,"backups":2}}`,
@@ -270,7 +270,7 @@ func FuzzPodTemplate(f *testing.F) {
 		if problem != nil {
 			return
 		}
-		if _, err := trialPod(scope, candidate); err != nil {
+		if _, err := validationPod(scope, candidate); err != nil {
 			t.Error(err)
 		}
 	})

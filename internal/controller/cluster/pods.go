@@ -20,33 +20,33 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// Names of containers, as the spec's fields have them.
+// Names of containers, as in the fields of the spec.
 const (
 	containerSlurmctld   = "slurmctld"
 	containerReconfigure = "reconfigure"
 	containerLogfile     = "logfile"
 	containerInstall     = "install-helper"
-	containerTrial       = "trial"
+	containerValidation  = "trial"
 )
 
 // volumeState is the volume with the saved state.
 const volumeState = "state"
 
-// Where things are in the pods.
+// Paths in the pods.
 const (
-	helperDirectory = "/opt/slurm-operator"
-	helper          = helperDirectory + "/slurm-operator"
-	helperRun       = "run"
-	logDirectory    = "/var/log/slurm"
-	trialScratch    = "/trial"
-	trialCandidate  = "/etc/slurm-candidate"
+	helperDirectory     = "/opt/slurm-operator"
+	helper              = helperDirectory + "/slurm-operator"
+	helperRun           = "run"
+	logDirectory        = "/var/log/slurm"
+	validationScratch   = "/trial"
+	validationCandidate = "/etc/slurm-candidate"
 )
 
-// grace is how long slurmctld may take to save its state when it is stopped: one that is killed loses what it knew of the
-// youngest jobs.
-const grace = 120
+// terminationGraceSeconds is how long slurmctld may take to save its state when it is stopped: if it is killed, the
+// most recent jobs are lost.
+const terminationGraceSeconds = 120
 
-// statefulSet runs slurmctld with an image.
+// statefulSet returns the StatefulSet that runs slurmctld with an image.
 func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	controller := scope.controller
 	template, err := podTemplate(scope, image)
@@ -72,15 +72,16 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 
 			WithServiceName(naming.Controller(controller.Name)).
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
-			// The operator replaces pods itself: not for another image of its helper, and with backups in the right order, where a
-			// rolling update would wait for ever for a standby to be ready.
+			// The operator replaces pods itself: not for a new helper image, and with backups in the right order. A
+			// rolling update would wait forever for a standby to become ready.
 			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 			WithRevisionHistoryLimit(2).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(naming.Selector(naming.Slurmctld, controller.Name))).
 			WithTemplate(configuration)), nil
 }
 
-// podTemplate is slurmctld's pod. Nothing in it changes with the configuration, with nodes or with partitions.
+// podTemplate returns the template of slurmctld's pods. It does not depend on the configuration, on nodes or on
+// partitions.
 func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 	controller := scope.controller
 	release := ""
@@ -98,7 +99,7 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 			ServiceAccountName:            naming.Controller(controller.Name),
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
-			TerminationGracePeriodSeconds: new(int64(grace)),
+			TerminationGracePeriodSeconds: new(int64(terminationGraceSeconds)),
 			SecurityContext:               podSecurity(controller.Spec.SlurmUser),
 			InitContainers:                []corev1.Container{installContainer(scope.images.Operator)},
 			Containers:                    []corev1.Container{slurmctldContainer(image, release), reconfigureContainer(image)},
@@ -129,7 +130,7 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 	}
 	for i := range merged.Spec.Containers {
 		if merged.Spec.Containers[i].Name == containerSlurmctld {
-			merged.Spec.Containers[i].Image = image // the spec's may not have been tried yet
+			merged.Spec.Containers[i].Image = image // the spec's image may not be validated yet
 		}
 	}
 	podtemplate.Size(&merged.Spec, containerInstall, containerReconfigure, containerLogfile)
@@ -157,8 +158,8 @@ func slurmctldContainer(image, release string) corev1.Container {
 	return container
 }
 
-// reconfigureContainer is the agent that brings new configuration to slurmctld. It also tells whether slurmctld is ready,
-// in whatever way the release of Slurm can be asked.
+// reconfigureContainer runs the agent that makes slurmctld load a new configuration. The agent also reports whether
+// slurmctld is ready, using the check that the release of Slurm supports.
 func reconfigureContainer(image string) corev1.Container {
 	return corev1.Container{
 		Name: containerReconfigure, Image: image,
@@ -171,7 +172,7 @@ func reconfigureContainer(image string) corev1.Container {
 	}
 }
 
-// logfileContainer prints slurmctld's log, where the configuration sends it to a file.
+// logfileContainer prints slurmctld's log if the configuration writes it to a file.
 func logfileContainer(image, file string) corev1.Container {
 	return corev1.Container{
 		Name: containerLogfile, Image: image, Args: []string{"tail", "--follow=name", "--retry", "--lines=+1", file},
@@ -180,7 +181,7 @@ func logfileContainer(image, file string) corev1.Container {
 	}
 }
 
-// installContainer puts the operator's helper into the pod.
+// installContainer copies the operator's helper into the pod.
 func installContainer(image string) corev1.Container {
 	return corev1.Container{
 		Name: containerInstall, Image: image, Args: []string{"install", helper},
@@ -201,8 +202,8 @@ func commonMounts() []corev1.VolumeMount {
 	}
 }
 
-// volumes are of slurmctld's pod. The files of the configuration are readable, and scripts among them executable; keys are
-// for slurmctld's group alone.
+// volumes returns the volumes of slurmctld's pod. Configuration files are readable and executable, because they include
+// scripts; keys are readable only for slurmctld's user and group.
 func volumes(scope *scope) []corev1.Volume {
 	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	state := emptyDir
@@ -233,14 +234,16 @@ func keyProjection(key slinkyv1beta1.SecretKeyReference, file string) corev1.Vol
 	}}
 }
 
-// trialName names the pod, and with it the host, of a validation run: another one for another candidate, image or configuration in force.
-func trialName(scope *scope, candidate candidate) string {
+// validationName returns the name of a validation run's pod and host. It is unique per candidate, image and
+// configuration in force.
+func validationName(scope *scope, candidate candidate) string {
 	sum := sha256.Sum256([]byte(candidate.hash + "\n" + scope.image + "\n" + scope.hashInForce()))
-	return naming.Trial(scope.controller.Name, hex.EncodeToString(sum[:5]))
+	return naming.ValidationPod(scope.controller.Name, hex.EncodeToString(sum[:5]))
 }
 
-// trialPod tries a candidate. It runs where slurmctld may run, and shares nothing with it but the image.
-func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfiguration, error) {
+// validationPod returns the pod that validates a candidate. It is scheduled like slurmctld and shares only the image
+// with it.
+func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfiguration, error) {
 	controller := scope.controller
 	template, err := podTemplate(scope, scope.image)
 	if err != nil {
@@ -261,15 +264,15 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 		PriorityClassName:            template.Spec.PriorityClassName,
 		InitContainers:               []corev1.Container{installContainer(scope.images.Operator)},
 		Containers: []corev1.Container{{
-			Name: containerTrial, Image: scope.image,
-			Args:                     []string{helper, "trial", "--config", trialCandidate, "--scratch", trialScratch},
+			Name: containerValidation, Image: scope.image,
+			Args:                     []string{helper, "trial", "--config", validationCandidate, "--scratch", validationScratch},
 			SecurityContext:          podtemplate.Locked(),
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			VolumeMounts: []corev1.VolumeMount{
-				{Name: "candidate", MountPath: trialCandidate, ReadOnly: true},
-				// Files that others include by their full names.
+				{Name: "candidate", MountPath: validationCandidate, ReadOnly: true},
+				// For files that are included by their absolute path.
 				{Name: "candidate", MountPath: slurmconf.Directory, ReadOnly: true},
-				{Name: "trial", MountPath: trialScratch},
+				{Name: "trial", MountPath: validationScratch},
 				{Name: "run", MountPath: "/run/slurmctld"},
 				{Name: "log", MountPath: logDirectory},
 				{Name: "tmp", MountPath: "/tmp"},
@@ -284,19 +287,19 @@ func trialPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfigura
 			{Name: "tmp", VolumeSource: emptyDir}, {Name: "helper", VolumeSource: emptyDir},
 		},
 	}
-	sizeTrial(&spec, &template.Spec)
+	sizeValidation(&spec, &template.Spec)
 	configuration, err := podtemplate.Configuration(corev1.PodTemplateSpec{Spec: spec})
 	if err != nil {
 		return nil, err
 	}
-	return applycorev1.Pod(trialName(scope, candidate), controller.Namespace).
-		WithLabels(naming.Labels(naming.Trials, controller.Name)).
+	return applycorev1.Pod(validationName(scope, candidate), controller.Namespace).
+		WithLabels(naming.Labels(naming.Validation, controller.Name)).
 		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image, annotationVersion: scope.slurmVersion, annotationInForce: scope.hashInForce()}).
 		WithSpec(configuration.Spec), nil
 }
 
-// sizeTrial gives the containers of a validation run the sizes that their likes have in slurmctld's pod.
-func sizeTrial(spec, slurmctld *corev1.PodSpec) {
+// sizeValidation gives the containers of a validation run the resources of their counterparts in slurmctld's pod.
+func sizeValidation(spec, slurmctld *corev1.PodSpec) {
 	spec.Containers[0].Resources = podtemplate.Validation()
 	for _, container := range slices.Concat(slurmctld.InitContainers, slurmctld.Containers) {
 		switch {
@@ -309,7 +312,7 @@ func sizeTrial(spec, slurmctld *corev1.PodSpec) {
 	podtemplate.Size(spec, containerInstall) // the user may have removed it from slurmctld's pod
 }
 
-// logFile is where the configuration sends slurmctld's log, if it is a place that a sidecar can read.
+// logFile returns the file that the configuration writes slurmctld's log to, if any.
 func logFile(scope *scope) string {
 	if scope.promoted == nil {
 		return ""
@@ -322,7 +325,7 @@ func logFile(scope *scope) string {
 	return file
 }
 
-// podSecurity lets slurmctld read its keys and write its state through its group.
+// podSecurity returns a security context in which slurmctld reads its keys and writes its state through its group.
 func podSecurity(user slinkyv1beta1.SlurmUser) *corev1.PodSecurityContext {
 	security := podtemplate.Restricted(user.UID, user.GID)
 	security.FSGroup, security.FSGroupChangePolicy = &user.GID, new(corev1.FSGroupChangeOnRootMismatch)

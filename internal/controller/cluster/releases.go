@@ -10,10 +10,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// slurmctld hands its configuration to all slurmds, and one that is older and does not know a key ends, with all its jobs. So after
-// slurmctld was upgraded, keys that came with the new release wait until the nodes have followed.
+// slurmctld sends its configuration to all slurmds. An older slurmd that does not know a key exits, and all its jobs
+// fail. So after an upgrade of slurmctld, keys of the new release are held back until all slurmds are upgraded.
 
-// holdBack takes out of a configuration the keys that are to wait.
+// holdBack removes the keys from a configuration that older slurmds do not know.
 func holdBack(scope *scope, document slurmconf.Document) (kept slurmconf.Document, held []string) {
 	var inForce slurmconf.Document
 	switch {
@@ -24,19 +24,20 @@ func holdBack(scope *scope, document slurmconf.Document) (kept slurmconf.Documen
 	}
 	return slurmconf.HoldBack(document, inForce, func(release string) bool {
 		age, known := compare(scope.slurmVersion, release)
-		refuses := known && age < 0 // and says so better than we could
-		return !refuses && scope.hasOlderNodes(release)
+		refuses := known && age < 0 // and reports the error better than the operator can
+		return !refuses && scope.hasOlderSlurmd(release)
 	})
 }
 
-// hasSlurmds tells whether slurmds run, as they do before the first configuration when slurmctld is restored.
+// hasSlurmds reports whether slurmds run. Before the first configuration, they do if slurmctld is being restored.
 func (s *scope) hasSlurmds() bool {
 	return slices.ContainsFunc(s.nodeSets, func(set slinkyv1beta1.NodeSet) bool { return set.Status.ReadyReplicas > 0 })
 }
 
-// hasOlderNodes tells whether a slurmd may be older than a release. What nobody knows of nodes counts as older: while Slurm does
-// not answer, and after slurmctld started, which forgets the releases of its slurmds until they register again.
-func (s *scope) hasOlderNodes(release string) bool {
+// hasOlderSlurmd reports whether a slurmd may be older than a release. An unknown release counts as older: while Slurm
+// does not answer, and after a restart of slurmctld, which forgets the releases of its slurmds until they register
+// again.
+func (s *scope) hasOlderSlurmd(release string) bool {
 	return s.nodes == nil || slices.ContainsFunc(s.nodes.Nodes, func(node *slurm.Node) bool {
 		if age, known := compare(node.Version, release); known {
 			return age < 0
@@ -45,13 +46,13 @@ func (s *scope) hasOlderNodes(release string) bool {
 	})
 }
 
-// isAbsent tells whether a node has no slurmd that slurmctld has heard of, and so no job.
+// isAbsent reports whether a Slurm node has no slurmd that slurmctld knows, and therefore no jobs.
 func isAbsent(node *slurm.Node) bool {
 	away := node.State == slurm.StateDown || node.State == slurm.StateFuture || node.Flags.Has(slurm.FlagPoweredDown)
 	return away && node.Version == ""
 }
 
-// compare orders a release of a daemon, if it is known, by another one.
+// compare compares the release of a daemon, if it is known, with another one.
 func compare(release, other string) (age int, known bool) {
 	first, err := slurm.ParseVersion(release)
 	if err != nil {
@@ -61,7 +62,7 @@ func compare(release, other string) (age int, known bool) {
 	return first.Compare(second), err == nil
 }
 
-// heldMessage tells of keys that wait.
+// heldMessage describes the keys that are held back.
 func heldMessage(keys []string) string {
 	if len(keys) == 0 {
 		return ""
@@ -70,7 +71,8 @@ func heldMessage(keys []string) string {
 		" (sinfo --format='%n %v' shows the releases)"
 }
 
-// observeNodes takes what is known of the nodes, as long as Slurm answers: afterwards others may have come.
+// observeNodes takes the snapshot of the Slurm nodes, but only while Slurm answers: otherwise others may have
+// registered since.
 func (r *Reconciler) observeNodes(_ context.Context, scope *scope) error {
 	session, connected := r.Pool.Get(slurm.Key{Namespace: scope.controller.Namespace, Name: scope.controller.Name})
 	if connected && session.Status().Reachable {

@@ -25,35 +25,35 @@ func TestKeysWaitForOldNodes(t *testing.T) {
 		}
 		return snapshot
 	}
-	unheard := func(state slurm.State, flags slurm.Flags) *slurm.Snapshot {
+	unregistered := func(state slurm.State, flags slurm.Flags) *slurm.Snapshot {
 		return &slurm.Snapshot{Nodes: []*slurm.Node{{State: state, Flags: flags}, {Version: "26.05.5", State: slurm.StateIdle}}}
 	}
 	for name, test := range map[string]struct {
 		release  string
 		promoted string
 		nodes    *slurm.Snapshot
-		slurmds  int32 // that run without a configuration in force: slurmctld is restored, or the ConfigMap is gone
+		slurmds  int32 // running without a configuration in force: slurmctld is being restored, or the ConfigMap was deleted
 		on, wait bool
 	}{
-		"has none in a release without":                 {release: "24.11.5", promoted: without, nodes: nodes("24.11.5")},
-		"has them from the start":                       {release: "26.05.5", on: true},
-		"waits for slurmds that were there before it":   {release: "26.05.5", slurmds: 2, wait: true},
-		"waits for an old slurmd that was there before": {release: "26.05.5", slurmds: 2, nodes: nodes("26.05.5", "24.11.5"), wait: true},
-		"has them when those before it know the key":    {release: "26.05.5", slurmds: 2, nodes: nodes("26.05.5"), on: true},
-		"waits for a slurmd that would end at the key":  {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "24.11.5"), wait: true},
-		"waits until it knows the nodes":                {release: "26.05.5", promoted: without, wait: true},
-		"has them when all slurmds know the key":        {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "25.11.0"), on: true},
-		"waits for idle nodes until they register":      {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateIdle, 0), wait: true},
-		"waits for nodes with jobs until they register": {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateMixed, 0), wait: true},
-		"waits for nodes that do not respond":           {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateUnknown, slurm.FlagNotResponding), wait: true},
-		"does not wait for nodes that are down":         {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateDown, slurm.FlagNotResponding), on: true},
-		"does not wait for nodes of the future":         {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateFuture, 0), on: true},
-		"does not wait for nodes that are off":          {release: "26.05.5", promoted: without, nodes: unheard(slurm.StateIdle, slurm.FlagPoweredDown), on: true},
-		"waits although somebody spoiled what is in force": {
+		"off in a release without the key":                            {release: "24.11.5", promoted: without, nodes: nodes("24.11.5")},
+		"on from the start":                                           {release: "26.05.5", on: true},
+		"waits for slurmds that run before the first configuration":   {release: "26.05.5", slurmds: 2, wait: true},
+		"waits for an old slurmd before the first configuration":      {release: "26.05.5", slurmds: 2, nodes: nodes("26.05.5", "24.11.5"), wait: true},
+		"on when slurmds before the first configuration know the key": {release: "26.05.5", slurmds: 2, nodes: nodes("26.05.5"), on: true},
+		"waits for a slurmd that does not know the key":               {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "24.11.5"), wait: true},
+		"waits until the nodes are known":                             {release: "26.05.5", promoted: without, wait: true},
+		"on when all slurmds know the key":                            {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "25.11.0"), on: true},
+		"waits for idle nodes until they register":                    {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateIdle, 0), wait: true},
+		"waits for nodes with jobs until they register":               {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateMixed, 0), wait: true},
+		"waits for nodes that do not respond":                         {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateUnknown, slurm.FlagNotResponding), wait: true},
+		"does not wait for nodes that are down":                       {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateDown, slurm.FlagNotResponding), on: true},
+		"does not wait for FUTURE nodes":                              {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateFuture, 0), on: true},
+		"does not wait for powered-down nodes":                        {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateIdle, slurm.FlagPoweredDown), on: true},
+		"waits when the configuration in force is invalid": {
 			release: "26.05.5", promoted: without + "Spoiled\n", nodes: nodes("24.11.5"), wait: true,
 		},
-		"waits for a release that nobody can read": {release: "26.05.5", promoted: without, nodes: nodes("new"), wait: true},
-		"keeps them": {release: "26.05.5", promoted: with, on: true},
+		"waits for a release that cannot be parsed": {release: "26.05.5", promoted: without, nodes: nodes("new"), wait: true},
+		"stays on": {release: "26.05.5", promoted: with, on: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope(func(scope *scope) {
@@ -70,7 +70,7 @@ func TestKeysWaitForOldNodes(t *testing.T) {
 			}
 			wait := slices.Contains(candidate.held, "MetricsType")
 			if on := strings.Contains(candidate.files[slurmconf.FileName], "MetricsType"); on != test.on || wait != test.wait {
-				t.Errorf("metrics are on: %t, and wait: %t", on, wait)
+				t.Errorf("metrics are on: %t, are held back: %t", on, wait)
 			}
 		})
 	}
@@ -105,7 +105,7 @@ func TestKeysOfTheSpecWaitForOldNodes(t *testing.T) {
 				t.Errorf("held back %q of\n%s", candidate.held, conf)
 			}
 			if message := heldMessage(candidate.held); (message != "") != (test.held != nil) || !strings.Contains(message, strings.Join(test.held, ", ")) {
-				t.Errorf("it says %q", message)
+				t.Errorf("got message %q", message)
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestNodesAreUnknownWhileSlurmIsSilent(t *testing.T) {
 			case <-events.Ready():
 				events.Take()
 			case <-time.After(5 * time.Minute):
-				t.Fatalf("Slurm did not become reachable: %t", reachable)
+				t.Fatalf("Slurm's reachability did not become %t", reachable)
 			}
 		}
 	}
@@ -146,16 +146,16 @@ func TestNodesAreUnknownWhileSlurmIsSilent(t *testing.T) {
 	}
 	becomes(true)
 	if !known() {
-		t.Error("the nodes are not known, although Slurm answers")
+		t.Error("the nodes are unknown although Slurm answers")
 	}
 	server.StopController()
 	becomes(false)
-	if known() || !scope.hasOlderNodes("24.11") {
-		t.Error("what was seen before slurmctld went silent still stands for its nodes")
+	if known() || !scope.hasOlderSlurmd("24.11") {
+		t.Error("the nodes are still known although slurmctld does not answer")
 	}
 	server.StartController()
 	becomes(true)
 	if !known() {
-		t.Error("the nodes are not known, although Slurm answers again")
+		t.Error("the nodes are unknown although Slurm answers again")
 	}
 }

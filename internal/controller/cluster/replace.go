@@ -9,9 +9,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
-// replaceable is the next pod to be replaced by one of the present template. Of several slurmctlds, one that cannot start goes first,
-// because it cannot take over anyway; then standbys; then the active one. Never two at once: while a pod is missing, is deleted or has not
-// come up from the present template, no other is replaced, and standbys and the active one only when all others are up.
+// replaceable returns the next pod to replace by one of the current template. A slurmctld that cannot start is replaced
+// first, because it cannot take over anyway; then the standbys; then the active one. Pods are replaced one at a time:
+// while a pod is missing, being deleted, or of the current template and not up, no other is replaced. Standbys and the
+// active one are replaced only while all others are up.
 func replaceable(scope *scope) *corev1.Pod {
 	if len(scope.pods) != len(naming.ControllerPods(scope.controller)) || slices.ContainsFunc(scope.pods, isDeleted) {
 		return nil
@@ -46,12 +47,12 @@ func replaceable(scope *scope) *corev1.Pod {
 	return active
 }
 
-// others reports whether all other slurmctlds are up, and whether those of the present template are.
+// others reports whether all other slurmctlds are up, and whether all others of the current template are.
 func (s *scope) others(pod *corev1.Pod) (up, settled bool) {
 	up, settled = true, true
 	for i := range s.pods {
 		other := &s.pods[i]
-		// An agent that answers proves that the pod has come up.
+		// The pod is up if its agent answers.
 		if _, answers := s.agents[other.Name]; other.Name == pod.Name || answers && other.Status.Phase == corev1.PodRunning {
 			continue
 		}
@@ -63,7 +64,7 @@ func (s *scope) others(pod *corev1.Pod) (up, settled bool) {
 
 func isDeleted(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
-// isStarted reports whether slurmctld runs in a pod, or may run: what the kubelet has not reported counts as running.
+// isStarted reports whether slurmctld runs in a pod. It counts as running if the kubelet has not reported its state.
 func isStarted(pod *corev1.Pod) bool {
 	if pod.Status.Phase != corev1.PodRunning {
 		return false

@@ -14,7 +14,7 @@ import (
 
 var serviceMonitorKind = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}
 
-// applyServiceMonitor makes or deletes the ServiceMonitor. Where the Prometheus operator is not installed there is none.
+// applyServiceMonitor applies or deletes the ServiceMonitor, if the Prometheus Operator is installed.
 func (r *Reconciler) applyServiceMonitor(ctx context.Context, scope *scope) error {
 	controller := scope.controller
 	if _, err := r.Client.RESTMapper().RESTMapping(serviceMonitorKind.GroupKind(), serviceMonitorKind.Version); err != nil {
@@ -32,7 +32,7 @@ func (r *Reconciler) applyServiceMonitor(ctx context.Context, scope *scope) erro
 	return r.Children.Apply(ctx, controller, client.ApplyConfigurationFromUnstructured(serviceMonitor(controller)), live)
 }
 
-// serviceMonitor makes Prometheus scrape slurmctld's own metrics.
+// serviceMonitor returns the ServiceMonitor for slurmctld's own metrics.
 func serviceMonitor(controller *slinkyv1beta1.Controller) *unstructured.Unstructured {
 	settings := controller.Spec.Metrics.ServiceMonitor
 	var endpoints []any

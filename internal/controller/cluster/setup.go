@@ -27,7 +27,7 @@ const Name = "controller"
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// SetupWithManager watches Controllers, what they own, and everything that feeds their configuration.
+// SetupWithManager watches Controllers, the objects they own, and everything that their configuration is built from.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
@@ -38,7 +38,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&corev1.ConfigMap{}).
 		Owns(&corev1.ServiceAccount{}).
 		Watches(&corev1.Pod{}, index.Pods(naming.Slurmctld)).
-		Watches(&corev1.Pod{}, index.Pods(naming.Trials)).
+		Watches(&corev1.Pod{}, index.Pods(naming.Validation)).
 		Watches(&slinkyv1beta1.NodeSet{}, index.NodeSetsByController.Referenced(), builder.WithPredicates(contributionChanged)).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
@@ -48,8 +48,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Complete(r)
 }
 
-// contributionChanged lets those changes of NodeSets through that may change the configuration: not the coming and going
-// of their pods.
+// contributionChanged passes only those changes of NodeSets that may change the configuration, not those of their pods.
 var contributionChanged = predicate.Funcs{
 	UpdateFunc: func(update event.UpdateEvent) bool {
 		before, ok := update.ObjectOld.(*slinkyv1beta1.NodeSet)

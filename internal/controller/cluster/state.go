@@ -18,8 +18,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// stateClaim is the claim for the saved state; nil when the state is not kept, or on a claim of the user's. Nobody owns it:
-// jobs are to survive the mistake of deleting a Controller.
+// stateClaim returns the PVC for the saved state; nil if the state is not kept, or is on a PVC of the user. It has no
+// ownerReference, so that jobs survive an accidental deletion of the Controller.
 func stateClaim(controller *slinkyv1beta1.Controller) *corev1.PersistentVolumeClaim {
 	name, persistence := naming.StateClaim(controller), controller.Spec.Persistence
 	if name == "" || persistence.ExistingClaim != "" {
@@ -41,7 +41,7 @@ func stateClaim(controller *slinkyv1beta1.Controller) *corev1.PersistentVolumeCl
 	}
 }
 
-// observeState looks for the claim with the saved state.
+// observeState reads the PVC with the saved state.
 func (r *Reconciler) observeState(ctx context.Context, scope *scope) error {
 	name := naming.StateClaim(scope.controller)
 	if name == "" {
@@ -58,7 +58,7 @@ func (r *Reconciler) observeState(ctx context.Context, scope *scope) error {
 	return nil
 }
 
-// keepsState tells whether a slurmctld has run with its state on a claim. It stays so, whichever claim the spec names.
+// keepsState reports whether a slurmctld has ever run with its state on a PVC, whichever PVC the spec names now.
 func keepsState(scope *scope) bool {
 	if naming.StateClaim(scope.controller) == "" {
 		return false
@@ -68,12 +68,13 @@ func keepsState(scope *scope) bool {
 	})
 }
 
-// kept tells whether that was so when the StatefulSet was last applied.
+// kept reports whether keepsState was true when the StatefulSet was last applied.
 func kept(set *appsv1.StatefulSet) bool {
 	return set != nil && set.Annotations[annotationKeepsState] == "true"
 }
 
-// expectState keeps slurmctld from starting without its state. It is no reason to replace a pod, so that it comes after the stamp.
+// expectState prevents slurmctld from starting without its state. It is added after the stamp, because it is no reason
+// to replace a pod.
 func expectState(template *corev1.PodTemplateSpec) {
 	for i := range template.Spec.Containers {
 		container := &template.Spec.Containers[i]
@@ -83,12 +84,13 @@ func expectState(template *corev1.PodTemplateSpec) {
 	}
 }
 
-// stateProblem is that the saved state is gone, or about to go. A slurmctld that starts without it knows no job, and has every
-// job ended that its nodes run. So no claim is made in place of one that was in use, and no pod is ended that holds one.
+// stateProblem returns the problem that the saved state is lost or would be lost, if so. A slurmctld that starts
+// without it kills all running jobs, because it does not know them. So a lost PVC that was in use is not re-created,
+// and a pod that uses a PVC under deletion is not deleted.
 func stateProblem(scope *scope) *status.Verdict {
 	name := naming.StateClaim(scope.controller)
 	switch {
-	case scope.leavesState() && scope.holdsJobs():
+	case scope.persistenceChanged() && scope.holdsJobs():
 		return status.Problem(slinkyv1beta1.ReasonStateInUse, "spec.persistence.enabled was changed, so that slurmctld would start without what it knows of the jobs that run, and end them; "+
 			"put the old value back, or wait until no job runs")
 	case name == "":
@@ -106,8 +108,8 @@ func stateProblem(scope *scope) *status.Verdict {
 	return nil
 }
 
-// leavesState tells whether the saved state is to be on a claim from now on and was not, or the other way round.
-func (s *scope) leavesState() bool {
+// persistenceChanged reports whether the spec moves the saved state onto a PVC or off one.
+func (s *scope) persistenceChanged() bool {
 	if s.statefulSet == nil || s.controller.Spec.External {
 		return false
 	}
@@ -115,7 +117,7 @@ func (s *scope) leavesState() bool {
 	return wasKept != (naming.StateClaim(s.controller) != "")
 }
 
-// holdsJobs tells whether a job holds a node. Where Slurm does not answer, one may.
+// holdsJobs reports whether a job may be on a Slurm node. It is true if Slurm does not answer.
 func (s *scope) holdsJobs() bool { return s.queue == nil || len(s.queue.Loads) > 0 }
 
 func isStateClaim(volume corev1.Volume) bool {

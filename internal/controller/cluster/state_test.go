@@ -11,7 +11,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// ranWith is the StatefulSet of a slurmctld that has run with its state on a claim.
+// ranWith returns the StatefulSet of a slurmctld that has run with its state on a PVC.
 func ranWith(claim string) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationKeepsState: "true"}}}
 	set.Spec.Template.Spec.Volumes = []corev1.Volume{onClaim(claim)}
@@ -24,19 +24,20 @@ func onClaim(claim string) corev1.Volume {
 	}}
 }
 
-// Only a claim that a slurmctld has run with is missed: the first one is made, and so is one that the spec has come to ask for.
+// Only a PVC that a slurmctld has run with can be lost: the first one is created, and so is one that the spec newly
+// asks for.
 func TestStateThatNeverWasIsNotLost(t *testing.T) {
 	for name, change := range map[string]func(*scope){
 		"before slurmctld first ran": func(*scope) {},
-		"when the state was not kept until now, and no job runs": func(s *scope) {
+		"when persistence is enabled while no job runs": func(s *scope) {
 			s.statefulSet, s.queue = &appsv1.StatefulSet{}, &slurm.Queue{}
 		},
-		"when it was on another claim": func(s *scope) { s.statefulSet = ranWith("other") },
-		"when it is not kept any more, and no job runs": func(s *scope) {
+		"when it was on another PVC": func(s *scope) { s.statefulSet = ranWith("other") },
+		"when persistence is disabled while no job runs": func(s *scope) {
 			s.statefulSet, s.queue = ranWith("slurm-controller-state"), &slurm.Queue{}
 			s.controller.Spec.Persistence.Enabled = new(false)
 		},
-		"when slurmctld runs elsewhere now": func(s *scope) {
+		"when slurmctld is external now": func(s *scope) {
 			s.statefulSet = ranWith("slurm-controller-state")
 			s.controller.Spec.External = true
 		},
@@ -49,7 +50,8 @@ func TestStateThatNeverWasIsNotLost(t *testing.T) {
 	}
 }
 
-// A slurmctld that has run on a claim is not started without its state again, whatever claim that is; and none is replaced for that.
+// A slurmctld that has run on a PVC is never started without its state again, whichever PVC that is; no pod is replaced
+// for that.
 func TestStateIsExpectedOnceThereWasOne(t *testing.T) {
 	runs := func(volume corev1.Volume, running string) func(*scope) {
 		return func(s *scope) {
@@ -61,18 +63,18 @@ func TestStateIsExpectedOnceThereWasOne(t *testing.T) {
 		change func(*scope)
 		want   bool
 	}{
-		"before slurmctld runs":                  {func(*scope) {}, false},
-		"while it starts":                        {runs(onClaim("c"), ""), false},
-		"when it runs":                           {runs(onClaim("c"), "hash"), true},
-		"when it runs without a claim until now": {runs(corev1.Volume{Name: volumeState}, "hash"), false},
-		"when it has run":                        {func(s *scope) { s.statefulSet = ranWith("c") }, true},
-		"when it is to run on another claim": {func(s *scope) {
+		"before slurmctld runs":      {func(*scope) {}, false},
+		"while it starts":            {runs(onClaim("c"), ""), false},
+		"when it runs":               {runs(onClaim("c"), "hash"), true},
+		"when it runs without a PVC": {runs(corev1.Volume{Name: volumeState}, "hash"), false},
+		"when it has run":            {func(s *scope) { s.statefulSet = ranWith("c") }, true},
+		"when the spec names another PVC": {func(s *scope) {
 			s.statefulSet, s.controller.Spec.Persistence.ExistingClaim = ranWith("c"), "other"
 		}, true},
-		"when its state is not kept any more": {func(s *scope) {
+		"when persistence is disabled": {func(s *scope) {
 			s.statefulSet, s.controller.Spec.Persistence.Enabled = ranWith("c"), new(false)
 		}, false},
-		"when the command is the user's": {func(s *scope) {
+		"when the user set the command": {func(s *scope) {
 			s.statefulSet, s.controller.Spec.Slurmctld.Raw = ranWith("c"), []byte(`{"args":["mine"]}`)
 		}, false},
 	}
@@ -91,7 +93,7 @@ func TestStateIsExpectedOnceThereWasOne(t *testing.T) {
 			}
 			if expects := len(args) > 2 && args[2] == "--expect-state=/var/spool/slurmctld"; expects != test.want {
 				text, _ := json.Marshal(args)
-				t.Errorf("slurmctld is run with %s", text)
+				t.Errorf("slurmctld runs with %s", text)
 			}
 		})
 	}
@@ -103,6 +105,6 @@ func TestStateIsExpectedOnceThereWasOne(t *testing.T) {
 		return set.Spec.Template.Annotations["slinky.slurm.net/template-hash"]
 	}
 	if before, after := stamp(), stamp(runs(onClaim("c"), "hash")); before == "" || before != after {
-		t.Errorf("the template was %q and is %q", before, after)
+		t.Errorf("the template's hash changed from %q to %q", before, after)
 	}
 }

@@ -17,26 +17,27 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// report writes what this controller knows. The connection to Slurm, the version and the counts are written by the one
-// that keeps the connection.
+// report writes this controller's part of the status. The slurmclient controller writes the connection to Slurm, the
+// version and the counts.
 func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failure error) error {
 	controller := scope.controller
 	conditions := status.NewConditions(controller.Generation, controller.Status.Conditions, metav1.NewTime(scope.now))
 	configuration := configurationCondition(scope, plan)
 	conditions.Say(slinkyv1beta1.ConditionConfigurationApplied, configuration)
 	conditions.Summarize(verdict(scope, plan, configuration, failure))
-	serves(scope, conditions)
-	is := applyv1beta1.ControllerStatus().
+	reportAvailability(scope, conditions)
+	newStatus := applyv1beta1.ControllerStatus().
 		WithObservedGeneration(controller.Generation).
 		WithClusterName(naming.ClusterName(controller))
 	if hash := runningHash(scope); hash != "" {
-		is.WithAppliedConfigHash(hash)
+		newStatus.WithAppliedConfigHash(hash)
 	}
-	is.Conditions = conditions.Configuration()
-	return r.Status.Write(ctx, controller, conditions, is)
+	newStatus.Conditions = conditions.Configuration()
+	return r.Status.Write(ctx, controller, conditions, newStatus)
 }
 
-// runningHash is the configuration that slurmctld says that it runs with; while none answers, the last that did.
+// runningHash returns the hash of the configuration that slurmctld reports to run with; if none answers, the last
+// reported one.
 func runningHash(scope *scope) string {
 	for _, pod := range scope.pods {
 		if state := scope.agents[pod.Name]; state.RunningHash != "" {
@@ -46,7 +47,7 @@ func runningHash(scope *scope) string {
 	return scope.controller.Status.AppliedConfigHash
 }
 
-// configurationCondition tells how far the configuration has come.
+// configurationCondition reports the progress of the configuration.
 func configurationCondition(scope *scope, plan plan) status.Fact {
 	no := func(reason, format string, arguments ...any) status.Fact {
 		return status.Fact{Is: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
@@ -68,7 +69,7 @@ func configurationCondition(scope *scope, plan plan) status.Fact {
 	switch plan.stage {
 	case notBuilt:
 		return no(slinkyv1beta1.ReasonReconciling, "the cluster's keys are being generated")
-	case begin, trying:
+	case begin, validating:
 		message := fmt.Sprintf("configuration %s is being validated on a throwaway slurmctld", hash)
 		if plan.detail != "" {
 			return no(slinkyv1beta1.ReasonTrialFailed, "%s, which does not come up: %s%s", message, plan.detail, last)
@@ -76,7 +77,7 @@ func configurationCondition(scope *scope, plan plan) status.Fact {
 		return no(slinkyv1beta1.ReasonTrying, "%s", message)
 	case refused:
 		return no(slinkyv1beta1.ReasonRefused, "slurmctld refuses configuration %s: %s%s", hash, inExtraConf(plan.detail, scope.controller.Spec.ExtraConf), last)
-	case unheld:
+	case validationFailed:
 		return no(slinkyv1beta1.ReasonTrialFailed, "configuration %s could not be validated: %s; it is validated again every minute%s", hash, plan.detail, last)
 	case promote, settled:
 	}
@@ -90,10 +91,11 @@ func configurationCondition(scope *scope, plan plan) status.Fact {
 	return status.Fact{Is: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonApplied, Message: message}
 }
 
-// refusedLine is how a validation run names the line of slurm.conf that slurmctld refuses.
+// refusedLine matches the line of slurm.conf that slurmctld refuses, as a validation run reports it.
 var refusedLine = regexp.MustCompile(`(?m)^slurm\.conf line \d+: (.*)$`)
 
-// inExtraConf names a refused line by its number in spec.extraConf, if it comes from there: users do not see the lines of slurm.conf.
+// inExtraConf replaces the number of a refused line by its number in spec.extraConf, if it comes from there: users do
+// not see slurm.conf.
 func inExtraConf(detail, extraConf string) string {
 	return refusedLine.ReplaceAllStringFunc(detail, func(place string) string {
 		text := refusedLine.FindStringSubmatch(place)[1]
@@ -104,7 +106,7 @@ func inExtraConf(detail, extraConf string) string {
 	})
 }
 
-// verdict is how the cluster does, all in all: the first thing that is wrong, or is not yet right.
+// verdict summarizes the state of the cluster: the first problem, or the first thing that is still in progress.
 func verdict(scope *scope, plan plan, configuration status.Fact, failure error) status.Verdict {
 	reachable := meta.FindStatusCondition(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 	switch trouble := status.PodTrouble(scope.pods); {
@@ -114,7 +116,7 @@ func verdict(scope *scope, plan plan, configuration status.Fact, failure error) 
 		return status.Broken(configuration.Reason, "%s", configuration.Message)
 	case trouble != "":
 		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
-	case plan.stage == begin || plan.stage == trying:
+	case plan.stage == begin || plan.stage == validating:
 		return status.Working(configuration.Reason, "%s", configuration.Message)
 	case !scope.controller.Spec.External && readyPods(scope) == 0:
 		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "no slurmctld is ready yet%s", waitsForAccounting(scope))
@@ -134,8 +136,8 @@ func verdict(scope *scope, plan plan, configuration status.Fact, failure error) 
 	return status.Well("slurmctld works")
 }
 
-// serves says whether slurmctld answers. One that runs elsewhere is known only through slurmrestd.
-func serves(scope *scope, conditions *status.Conditions) {
+// reportAvailability reports whether slurmctld answers. An external slurmctld is visible only through slurmrestd.
+func reportAvailability(scope *scope, conditions *status.Conditions) {
 	switch {
 	case !scope.controller.Spec.External && readyPods(scope) > 0:
 		conditions.Available(true, "slurmctld answers")
@@ -147,7 +149,7 @@ func serves(scope *scope, conditions *status.Conditions) {
 	}
 }
 
-// readyPods counts the slurmctlds that work. Of several, only the active one is ready.
+// readyPods counts the ready slurmctlds. Of several, only the active one is ready.
 func readyPods(scope *scope) int {
 	count := 0
 	for i := range scope.pods {
@@ -164,7 +166,7 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// missingPods counts the slurmctlds that should run and do not.
+// missingPods counts the slurmctlds that should run but do not.
 func missingPods(scope *scope) int {
 	running := 0
 	for _, pod := range scope.pods {
@@ -175,7 +177,7 @@ func missingPods(scope *scope) int {
 	return max(len(naming.ControllerPods(scope.controller))-running, 0)
 }
 
-// waitsForAccounting explains why a slurmctld that starts may not get ready.
+// waitsForAccounting explains why a starting slurmctld may not become ready.
 func waitsForAccounting(scope *scope) string {
 	if scope.accounting == nil || meta.IsStatusConditionTrue(scope.accounting.Status.Conditions, slinkyv1beta1.ConditionReady) {
 		return ""

@@ -11,7 +11,7 @@ func TestRefusedLinesAreNamedAsTheUserWroteThem(t *testing.T) {
 		"slurmctld gave no reason":          "slurmctld gave no reason",
 	} {
 		if got := inExtraConf(detail, extraConf); got != want {
-			t.Errorf("%q became %q, want %q", detail, got, want)
+			t.Errorf("inExtraConf(%q) = %q, want %q", detail, got, want)
 		}
 	}
 }

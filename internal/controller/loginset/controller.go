@@ -1,10 +1,9 @@
-// Package loginset runs login pods for each LoginSet: sshd for the users, and sackd, from which Slurm's commands in the pod
-// have their configuration and their credentials.
+// Package loginset runs login pods for each LoginSet: sshd for the users, and sackd, which provides configuration and
+// credentials to Slurm's commands in the pod.
 //
-// Users meet a LoginSet through its host keys, so these are made once, outlive the LoginSet, and are the same in every
-// pod. A pod holds people's sessions, so it is replaced only for what cannot be had otherwise: authorized keys are read
-// at each login and take effect in the running pods; everything else that a pod is made of is part of its template, or
-// of a digest in it.
+// Users identify a LoginSet by its host keys, so these are generated once, survive deletion of the LoginSet, and are
+// the same in every pod. A pod has user sessions, so it is replaced only if necessary: authorized keys are read at each
+// login and take effect in running pods; everything else is part of the pod template, or of a digest in it.
 package loginset
 
 import (
@@ -29,7 +28,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// annotationKeys on a pod is the hash of the authorized keys for which it was last touched.
+// annotationKeys on a pod is the hash of the authorized keys when it was last touched.
 const annotationKeys = "loginset." + slinkyv1beta1.GroupName + "/authorized-keys-hash"
 
 // A Reconciler reconciles LoginSets.
@@ -41,25 +40,25 @@ type Reconciler struct {
 	Images   naming.Images
 }
 
-// A scope is what a reconcile observes.
+// A scope is the state that one reconcile observes.
 type scope struct {
 	set *slinkyv1beta1.LoginSet
-	// controller and accounting are nil when there is none.
+	// controller and accounting are nil if they do not exist.
 	controller *slinkyv1beta1.Controller
 	accounting *slinkyv1beta1.Accounting
-	// slurmKey and sssdConf are nil when there is none.
+	// slurmKey and sssdConf are nil if they do not exist.
 	slurmKey, sssdConf []byte
-	// hostKeys is nil until they are made.
+	// hostKeys is nil until they are generated.
 	hostKeys *corev1.Secret
-	// deployment is nil until there is one.
+	// deployment is nil if there is none yet.
 	deployment *appsv1.Deployment
-	// authorizedKeys are those that the ConfigMap of the pods has.
+	// authorizedKeys are those in the ConfigMap that the pods mount.
 	authorizedKeys string
 	pods           []corev1.Pod
 	now            time.Time
 }
 
-// Reconcile brings the pods of one LoginSet, and what leads to them, in step with it.
+// Reconcile reconciles the pods and Services of one LoginSet.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
@@ -78,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
 	set, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.LoginSet{})
 	if err != nil || set == nil {
-		return nil, err // what it owns goes with it
+		return nil, err // objects that it owns are garbage-collected
 	}
 	scope := &scope{set: set, now: r.Clock.Now()}
 	if scope.hostKeys, err = reference.Object(ctx, r.Client, set.Namespace, naming.LoginHostKeys(set.Name), &corev1.Secret{}); err != nil {
@@ -117,7 +116,7 @@ func (r *Reconciler) observeController(ctx context.Context, scope *scope) (err e
 	return err
 }
 
-// slurmKeyRef selects the key that the cluster's daemons share.
+// slurmKeyRef returns the reference to the auth/slurm key of the cluster.
 func (s *scope) slurmKeyRef() slinkyv1beta1.SecretKeyReference {
 	return naming.ControllerKeys(s.controller, s.accounting).Slurm
 }
@@ -149,12 +148,12 @@ func (r *Reconciler) act(ctx context.Context, scope *scope) error {
 		return err
 	}
 	scope.deployment = deployment
-	return r.hurry(ctx, scope)
+	return r.refreshAuthorizedKeys(ctx, scope)
 }
 
-// hurry makes kubelets bring changed authorized keys to the pods that run. It waits until the change has come back to us: by then
-// the kubelets have heard of it too.
-func (r *Reconciler) hurry(ctx context.Context, scope *scope) error {
+// refreshAuthorizedKeys makes the kubelets update the authorized keys in running pods, by touching the pods. It waits
+// until the operator's cache has the change: by then the kubelets have seen it too.
+func (r *Reconciler) refreshAuthorizedKeys(ctx context.Context, scope *scope) error {
 	keys := scope.set.Spec.RootSSHAuthorizedKeys
 	if scope.authorizedKeys != keys {
 		return nil

@@ -17,16 +17,16 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
 )
 
-// A desired is the children that a LoginSet should have.
+// desired holds the objects that a LoginSet should own.
 type desired struct {
 	hosts, service *applycorev1.ServiceApplyConfiguration
 	configuration  *applycorev1.ConfigMapApplyConfiguration
 	deployment     *applyappsv1.DeploymentApplyConfiguration
-	// budget is nil when there should be none.
+	// budget is nil if there should be none.
 	budget *applypolicyv1.PodDisruptionBudgetApplyConfiguration
 }
 
-// build makes the children of a LoginSet. The errors are *invalid: mistakes in the spec.
+// build builds the children of a LoginSet. Its errors are *invalid: mistakes in the spec.
 func build(scope *scope, images naming.Images) (desired, error) {
 	set := scope.set
 	labels, selector := naming.Labels(naming.Login, set.Name), naming.Selector(naming.Login, set.Name)
@@ -82,8 +82,8 @@ func deployment(scope *scope, images naming.Images, digest string) (*applyappsv1
 			WithTemplate(pod)), nil
 }
 
-// strategy is complete: a default that the API server fills in belongs to nobody, stays when the user chooses Recreate, and
-// makes it invalid.
+// strategy returns a complete strategy, without fields for the API server to default: a defaulted field has no owner,
+// would stay when the user chooses Recreate, and make that invalid.
 func strategy(chosen appsv1.DeploymentStrategy) *applyappsv1.DeploymentStrategyApplyConfiguration {
 	if chosen.Type == appsv1.RecreateDeploymentStrategyType {
 		return applyappsv1.DeploymentStrategy().WithType(chosen.Type)
@@ -98,7 +98,8 @@ func strategy(chosen appsv1.DeploymentStrategy) *applyappsv1.DeploymentStrategyA
 	return applyappsv1.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).WithRollingUpdate(rolling)
 }
 
-// image is what the pods run: also the init container, so that a site that brings an image of its own needs no other.
+// image returns the image of the login container. The init container uses it too, so that a site with its own image
+// needs no other.
 func image(set *slinkyv1beta1.LoginSet, images naming.Images) string {
 	var login corev1.Container
 	if err := json.Unmarshal(set.Spec.Login.Raw, &login); err == nil && login.Image != "" {

@@ -16,7 +16,7 @@ import (
 
 var testImages = naming.Images{Repository: "slurm-operator", Tag: "26.05"}
 
-// smallest is a LoginSet with nothing but defaults, and everything that its children are made from.
+// smallest returns the scope of a LoginSet with only defaults.
 func smallest() *scope {
 	return &scope{
 		set: &slinkyv1beta1.LoginSet{
@@ -37,7 +37,7 @@ func smallest() *scope {
 	}
 }
 
-// fullest is a LoginSet that uses every field, in a cluster with backups.
+// fullest returns the scope of a LoginSet that uses every field, in a cluster with backups.
 func fullest() *scope {
 	scope := smallest()
 	scope.sssdConf = []byte("[sssd]")
@@ -94,13 +94,13 @@ func TestMistakesInFragmentsNameTheField(t *testing.T) {
 			_, err := build(scope, naming.Images{})
 			verdict, refused := refusal(err)
 			if !refused || verdict.Reason != slinkyv1beta1.ReasonInvalidSpec || !strings.Contains(verdict.Message, field+":") {
-				t.Errorf("the verdict is %+v", verdict)
+				t.Errorf("got verdict %+v", verdict)
 			}
 		})
 	}
 }
 
-// toYAML is the children as one file.
+// toYAML returns the children as one file.
 func toYAML(t *testing.T, children desired) string {
 	t.Helper()
 	var documents []string

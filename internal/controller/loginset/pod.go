@@ -27,7 +27,7 @@ const (
 
 // Paths in the login container.
 const (
-	// configurationPath is where the ConfigMap of sshd is mounted; what changes in it shows up in running pods.
+	// configurationPath is where sshd's ConfigMap is mounted; changes of it become visible in running pods.
 	configurationPath = "/etc/ssh/login"
 	hostKeysPath      = "/etc/ssh/host_keys"
 	slurmPath         = "/etc/slurm"
@@ -40,13 +40,13 @@ const (
 	preparedPath = "/prepared"
 )
 
-// loginCapabilities are what sshd and the start of sackd need; docs/login.md says what each is for.
+// loginCapabilities are the capabilities that sshd and the start of sackd need; docs/login.md explains each of them.
 var loginCapabilities = []corev1.Capability{"AUDIT_WRITE", "CHOWN", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"}
 
-// podTemplate is the operator's part of the pods.
+// podTemplate returns the operator's part of the pod template.
 //
-// Every pod has the name of the headless Service as its host name: slurmctld looks up the host name of whoever runs srun
-// while it lets nobody else in, and where DNS has no quick answer for a name, the whole cluster waits.
+// Every pod has the name of the headless Service as its hostname: slurmctld resolves the hostname of the client of srun
+// while it holds its locks, so a slow DNS lookup would block the whole cluster.
 func podTemplate(scope *scope, image, digest string) corev1.PodTemplateSpec {
 	set := scope.set
 	return corev1.PodTemplateSpec{
@@ -64,8 +64,8 @@ func podTemplate(scope *scope, image, digest string) corev1.PodTemplateSpec {
 	}
 }
 
-// initconf puts files with the owner and the mode that sshd, sackd and sssd insist on into a volume in memory. It needs no
-// fsGroup for it, which would hand all files in people's home directories to the group slurm.
+// initconf copies files, with the owner and mode that sshd, sackd and sssd require, to a volume in memory. This avoids
+// fsGroup, which would change the group of all files in the users' home directories to slurm.
 func initconf(scope *scope, image string) corev1.Container {
 	user := scope.controller.Spec.SlurmUser
 	script := []string{
@@ -95,7 +95,7 @@ func initconf(scope *scope, image string) corev1.Container {
 	}
 }
 
-// login runs sshd, sackd and, where it is configured, sssd.
+// login runs sshd, sackd and, if configured, sssd.
 func login(scope *scope, image string) corev1.Container {
 	user := scope.controller.Spec.SlurmUser
 	mounts := []corev1.VolumeMount{
@@ -115,8 +115,8 @@ func login(scope *scope, image string) corev1.Container {
 			{Name: "SACKD_GROUP", Value: strconv.FormatInt(user.GID, 10)},
 		},
 		Ports: []corev1.ContainerPort{{Name: portName, ContainerPort: naming.PortSSH, Protocol: corev1.ProtocolTCP}},
-		// The container ends with sshd, so this asks for sackd, whose socket is there while it works. A probe that connects
-		// to sshd would fill its log.
+		// The container terminates with sshd, so this probes sackd, whose socket exists while it runs. A probe that
+		// connects to sshd would fill its log.
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-S", "/run/slurm/sack.socket"}}},
 			PeriodSeconds: 5,
@@ -127,7 +127,7 @@ func login(scope *scope, image string) corev1.Container {
 	}
 }
 
-// securityContext is that of a container that runs as root with nothing but the given capabilities.
+// securityContext returns that of a container that runs as root with only the given capabilities.
 func securityContext(capabilities ...corev1.Capability) *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
@@ -153,7 +153,7 @@ func volumes(scope *scope) []corev1.Volume {
 	return volumes
 }
 
-// secretVolume is a Secret, or some of it, for root alone.
+// secretVolume returns a volume with a Secret, or some of its keys, readable only by root.
 func secretVolume(volume, secret string, items ...corev1.KeyToPath) corev1.Volume {
 	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(int32(0o400)), Items: items},

@@ -25,9 +25,9 @@ const Name = "loginset"
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 
-// SetupWithManager watches LoginSets, what they own, their pods, and everything that their pods are made from.
+// SetupWithManager watches LoginSets, the objects they own, their pods, and everything that their pods are built from.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
-	// Of a Controller or an Accounting only the spec matters here.
+	// Only the spec of a Controller or an Accounting matters here.
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).

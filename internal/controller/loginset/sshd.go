@@ -10,16 +10,16 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
 )
 
-// Names in the ConfigMap of sshd.
+// Keys of sshd's ConfigMap.
 const (
 	sshdConfigFile     = "sshd_config"
 	authorizedKeysFile = "authorized_keys"
 )
 
-// sshdConfig is the configuration of sshd.
+// sshdConfig returns the configuration of sshd.
 //
-// The keys of root are printed by a command because sshd takes no file from a directory that everybody may write to,
-// which the mounted directories of Kubernetes look like. The command runs at each login, so it prints what is there then.
+// A command prints root's authorized keys, because sshd rejects files in world-writable directories, as which
+// Kubernetes' mounts appear. The command runs at each login, so it prints the current keys.
 func sshdConfig(set *slinkyv1beta1.LoginSet, hostKeys []string) string {
 	config := sshd.NewConfig("spec.extraSshdConfig", set.Spec.ExtraSshdConfig)
 	var keys []string
@@ -35,8 +35,8 @@ func sshdConfig(set *slinkyv1beta1.LoginSet, hostKeys []string) string {
 	return config.String()
 }
 
-// digest changes with everything that a pod takes up only when it starts. It stands in the pod template for all to see,
-// so it is keyed with what only the pods know: from a plain hash a password in sssd.conf could be guessed.
+// digest returns a hash of everything that a pod reads only when it starts. It is keyed with the host keys, because it
+// is visible in the pod template and a password in sssd.conf could be guessed from a plain hash.
 func digest(scope *scope, sshdConfig string) string {
 	key := sha256.New()
 	for _, name := range sshd.PrivateKeys(scope.hostKeys) {

@@ -10,7 +10,7 @@ import (
 func TestDigest(t *testing.T) {
 	before := digest(fullest(), "config")
 	if same := digest(fullest(), "config"); same != before {
-		t.Errorf("the digest of the same is %s and %s", before, same)
+		t.Errorf("the digest of the same scope is %s and %s", before, same)
 	}
 	tests := map[string]struct {
 		change func(*scope)
@@ -19,9 +19,9 @@ func TestDigest(t *testing.T) {
 		"replaces pods for another sssd.conf": {func(s *scope) { s.sssdConf = []byte("other") }, true},
 		"replaces pods for another slurm.key": {func(s *scope) { s.slurmKey = []byte("other") }, true},
 		"replaces pods for another host key":  {func(s *scope) { s.hostKeys.Data["ssh_host_rsa_key"] = []byte("other") }, true},
-		"tells one file from the next":        {func(s *scope) { s.sssdConf, s.slurmKey = append(s.sssdConf, s.slurmKey[0]), s.slurmKey[1:] }, true},
-		"lets pods be for other notes":        {func(s *scope) { s.hostKeys.Data["notes"] = []byte("other") }, false},
-		"lets pods be for authorized keys":    {func(s *scope) { s.set.Spec.RootSSHAuthorizedKeys = "other" }, false},
+		"distinguishes adjacent files":        {func(s *scope) { s.sssdConf, s.slurmKey = append(s.sssdConf, s.slurmKey[0]), s.slurmKey[1:] }, true},
+		"keeps pods for other notes":          {func(s *scope) { s.hostKeys.Data["notes"] = []byte("other") }, false},
+		"keeps pods for authorized keys":      {func(s *scope) { s.set.Spec.RootSSHAuthorizedKeys = "other" }, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -43,6 +43,6 @@ func TestNothingSecretIsInThePodTemplateOrTheConfigMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(toYAML(t, children), "canary") {
-		t.Error("a child of the LoginSet gives a secret away")
+		t.Error("a child of the LoginSet contains a secret")
 	}
 }

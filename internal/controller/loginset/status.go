@@ -18,7 +18,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// obstacle is why nothing can be made yet. It returns false when there is nothing in the way. What was made before stays.
+// obstacle returns why nothing can be created yet, and false if nothing prevents it. Existing objects are left
+// unchanged.
 func obstacle(scope *scope) (status.Verdict, bool) {
 	spec := scope.set.Spec
 	if scope.controller == nil {
@@ -45,13 +46,13 @@ func obstacle(scope *scope) (status.Verdict, bool) {
 	return status.Verdict{}, false
 }
 
-// An invalid is an error that only a change of the spec mends.
+// invalid is an error that only a change of the spec can fix.
 type invalid struct{ error }
 
-// Unwrap is the error itself.
+// Unwrap returns the error itself.
 func (e *invalid) Unwrap() error { return e.error }
 
-// refusal is the verdict on an error that somebody has to mend. It returns false for errors that pass by themselves.
+// refusal returns the verdict for an error that the user must fix, and false for errors that a retry may fix.
 func refusal(err error) (status.Verdict, bool) {
 	if invalid, ok := errors.AsType[*invalid](err); ok {
 		return status.Broken(slinkyv1beta1.ReasonInvalidSpec, "%v", invalid), true
@@ -59,7 +60,7 @@ func refusal(err error) (status.Verdict, bool) {
 	return child.Refusal(err)
 }
 
-// judge says how the pods do, from their Deployment and from themselves.
+// judge summarizes the state of the LoginSet from its Deployment and its pods.
 func judge(scope *scope, failure error) status.Verdict {
 	if failure != nil {
 		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
@@ -81,11 +82,11 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, verdict status.Ve
 		pods = scope.deployment.Status
 	}
 	conditions.Available(pods.ReadyReplicas > 0, "%d of %d pods are ready", pods.ReadyReplicas, *set.Spec.Replicas)
-	is := applyv1beta1.LoginSetStatus().
+	newStatus := applyv1beta1.LoginSetStatus().
 		WithObservedGeneration(set.Generation).
 		WithReplicas(pods.Replicas).
 		WithReady(fmt.Sprintf("%d/%d", pods.ReadyReplicas, *set.Spec.Replicas)).
 		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Login, set.Name)).String())
-	is.Conditions = conditions.Configuration()
-	return r.Status.Write(ctx, set, conditions, is)
+	newStatus.Conditions = conditions.Configuration()
+	return r.Status.Write(ctx, set, conditions, newStatus)
 }

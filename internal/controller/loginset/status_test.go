@@ -19,16 +19,16 @@ func TestObstacle(t *testing.T) {
 		change func(*scope)
 		reason string
 	}{
-		"nothing is in the way":               {change: func(*scope) {}},
-		"asks for the Controller":             {func(s *scope) { s.controller = nil }, slinkyv1beta1.ReasonControllerNotFound},
-		"waits for the key of the Controller": {func(s *scope) { s.slurmKey = nil }, slinkyv1beta1.ReasonControllerNotReady},
-		"asks for the sssd.conf":              {func(s *scope) { s.sssdConf = nil }, slinkyv1beta1.ReasonReferenceNotFound},
-		"asks for host keys":                  {func(s *scope) { s.hostKeys.Data = nil }, slinkyv1beta1.ReasonInvalidSpec},
-		"makes host keys when there are none": {change: func(s *scope) { s.hostKeys = nil }},
+		"none":                                     {change: func(*scope) {}},
+		"Controller is missing":                    {func(s *scope) { s.controller = nil }, slinkyv1beta1.ReasonControllerNotFound},
+		"waits for the key of the Controller":      {func(s *scope) { s.slurmKey = nil }, slinkyv1beta1.ReasonControllerNotReady},
+		"sssd.conf is missing":                     {func(s *scope) { s.sssdConf = nil }, slinkyv1beta1.ReasonReferenceNotFound},
+		"host keys are missing in the Secret":      {func(s *scope) { s.hostKeys.Data = nil }, slinkyv1beta1.ReasonInvalidSpec},
+		"host keys are generated without a Secret": {change: func(s *scope) { s.hostKeys = nil }},
 		"waits for the Accounting that has the key": {func(s *scope) {
 			s.controller.Spec.SlurmKeyRef, s.controller.Spec.AccountingRef = nil, &slinkyv1beta1.ObjectReference{Name: "db"}
 		}, slinkyv1beta1.ReasonControllerNotReady},
-		"does not wait for an Accounting that has not": {change: func(s *scope) {
+		"does not wait for an Accounting without the key": {change: func(s *scope) {
 			s.controller.Spec.AccountingRef = &slinkyv1beta1.ObjectReference{Name: "db"}
 		}},
 	}
@@ -48,13 +48,13 @@ func TestRefusal(t *testing.T) {
 		failure error
 		reason  string
 	}{
-		"is none when all went well":         {},
-		"is none when trying again may help": {failure: errors.New("timeout")},
-		"is an object in the way":            {errors.Join(nil, &child.ForeignError{Kind: "Service"}), slinkyv1beta1.ReasonInvalidSpec},
+		"is none without an error":      {},
+		"is none when a retry may help": {failure: errors.New("timeout")},
+		"is a conflicting object":       {errors.Join(nil, &child.ForeignError{Kind: "Service"}), slinkyv1beta1.ReasonInvalidSpec},
 		"is a fragment that cannot be merged": {
 			&invalid{errors.New("merging spec.login: no")}, slinkyv1beta1.ReasonInvalidSpec,
 		},
-		"is a template that Kubernetes refuses": {
+		"is a template that Kubernetes rejects": {
 			apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "login", nil), slinkyv1beta1.ReasonInvalidSpec,
 		},
 	}
@@ -88,7 +88,7 @@ func TestJudge(t *testing.T) {
 		"is ready when all pods are": {
 			status: full, ready: true, reason: slinkyv1beta1.ReasonAsExpected, message: "users log in through port 2222 of the Service login",
 		},
-		"forgives a pod that was replaced": {
+		"ignores a pod that was replaced": {
 			status: full, pods: evicted, ready: true, reason: slinkyv1beta1.ReasonAsExpected, message: "users log in through port 2222 of the Service login",
 		},
 		"waits for Kubernetes": {
@@ -103,22 +103,22 @@ func TestJudge(t *testing.T) {
 			status: with(func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 2 }),
 			reason: slinkyv1beta1.ReasonPodsNotReady, message: "2 of 3 pods are ready",
 		},
-		"waits for pods to go": {
+		"waits for pods to be deleted": {
 			status: with(func(s *appsv1.DeploymentStatus) { s.Replicas = 5 }),
 			reason: slinkyv1beta1.ReasonReconciling, message: "pods are being replaced: 3 of 3 are up to date",
 		},
-		"says why pods cannot be created": {
+		"reports why pods cannot be created": {
 			status: with(func(s *appsv1.DeploymentStatus) {
 				s.ReadyReplicas = 0
 				s.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}
 			}),
 			reason: slinkyv1beta1.ReasonPodsFailing, message: "Kubernetes does not create a pod: exceeded quota",
 		},
-		"says which pod fails": {
+		"reports which pod fails": {
 			status: with(func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 2 }), pods: evicted,
 			reason: slinkyv1beta1.ReasonPodsFailing, message: "pod login-1: Evicted (low on memory)",
 		},
-		"says what will be tried again": {status: full, failure: errors.New("timeout"), reason: slinkyv1beta1.ReasonReconcileError, message: "timeout"},
+		"reports an error that is retried": {status: full, failure: errors.New("timeout"), reason: slinkyv1beta1.ReasonReconcileError, message: "timeout"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestJudge(t *testing.T) {
 			scope.deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: test.status}
 			verdict := judge(scope, test.failure)
 			if verdict.Reason != test.reason || verdict.Message != test.message || verdict.Ready() != test.ready {
-				t.Errorf("the verdict is %+v", verdict)
+				t.Errorf("got verdict %+v", verdict)
 			}
 		})
 	}

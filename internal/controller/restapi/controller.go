@@ -1,9 +1,9 @@
-// Package restapi runs slurmrestd for each RestApi: a Deployment, a Service in front of it, and the part of the cluster's
-// slurm.conf that slurmrestd needs.
+// Package restapi runs slurmrestd for each RestApi: a Deployment, a Service in front of it, and a ConfigMap with the
+// part of the cluster's slurm.conf that slurmrestd needs.
 //
-// The configuration comes from the ConfigMap that the Controller's slurmctld runs with, so slurmrestd never gets one that
-// slurmctld refuses. slurmrestd does not reload: the pod template carries the hash of its part, and only a change of that
-// part, which partitions and nodes are not in, replaces the pods.
+// The configuration comes from the ConfigMap that the Controller's slurmctld runs with, so slurmrestd never gets one
+// that slurmctld refuses. slurmrestd does not reload its configuration: the pod template has the hash of slurmrestd's
+// part, and only a change of that part, which contains no partitions and nodes, replaces the pods.
 package restapi
 
 import (
@@ -35,21 +35,21 @@ type Reconciler struct {
 	Images   naming.Images
 }
 
-// A scope is what a reconcile observes.
+// A scope is the state that one reconcile observes.
 type scope struct {
 	restAPI *slinkyv1beta1.RestApi
 	image   string
-	// controller is nil when there is none.
+	// controller is nil if it does not exist.
 	controller *slinkyv1beta1.Controller
-	// configuration is the slurm.conf that slurmctld runs with; empty when there is none yet.
+	// configuration is the slurm.conf that slurmctld runs with; empty if there is none yet.
 	configuration string
-	// deployment is nil when there is none yet.
+	// deployment is nil if there is none yet.
 	deployment *appsv1.Deployment
 	pods       []corev1.Pod
 	now        time.Time
 }
 
-// Reconcile brings slurmrestd in step with one RestApi.
+// Reconcile reconciles slurmrestd with one RestApi.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
 	restAPI, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.RestApi{})
 	if err != nil || restAPI == nil {
-		return nil, err // what it owns goes with it
+		return nil, err // objects that it owns are garbage-collected
 	}
 	scope := &scope{restAPI: restAPI, image: r.Images.For(naming.Slurmrestd), now: r.Clock.Now()}
 	scope.controller, err = reference.Object(ctx, r.Client, restAPI.Namespace, restAPI.Spec.ControllerRef.Name, &slinkyv1beta1.Controller{})

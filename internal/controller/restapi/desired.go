@@ -16,22 +16,22 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// nobody is the user that slurmrestd runs as: it refuses to run as root or as SlurmUser.
+// nobody is the user ID that slurmrestd runs as: it refuses to run as root or as SlurmUser.
 const nobody = 65534
 
-// portName names the port of slurmrestd.
+// portName is the name of slurmrestd's port.
 const portName = "slurmrestd"
 
-// children are the objects that belong to a RestApi.
+// children are the objects that a RestApi owns.
 type children struct {
 	configMap  *applycorev1.ConfigMapApplyConfiguration
 	service    *applycorev1.ServiceApplyConfiguration
 	deployment *applyappsv1.DeploymentApplyConfiguration
-	// budget is nil when there is nothing that it could protect.
+	// budget is nil if there is at most one replica.
 	budget *applypolicyv1.PodDisruptionBudgetApplyConfiguration
 }
 
-// build makes all children. Its errors are for the user to read.
+// build builds all children. Its errors are shown to the user.
 func build(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document) (children, error) {
 	name, labels := naming.RestAPI(restAPI.Name), naming.Labels(naming.Slurmrestd, restAPI.Name)
 	selector := naming.Selector(naming.Slurmrestd, restAPI.Name)
@@ -53,7 +53,7 @@ func build(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document
 		deployment: applyappsv1.Deployment(name, restAPI.Namespace).WithLabels(labels).WithSpec(applyappsv1.DeploymentSpec().
 			WithReplicas(replicas(restAPI)).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)).
-			// A pod goes only when another has taken its place.
+			// A pod is deleted only after its replacement is ready.
 			WithStrategy(applyappsv1.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
 				WithRollingUpdate(applyappsv1.RollingUpdateDeployment().
 					WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
@@ -67,7 +67,7 @@ func build(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document
 	return built, nil
 }
 
-// replicas is the number of pods that there should be.
+// replicas returns the desired number of pods.
 func replicas(restAPI *slinkyv1beta1.RestApi) int32 {
 	if restAPI.Spec.Replicas == nil {
 		return 1
@@ -109,7 +109,7 @@ func container(image string, conf slurmconf.Document) corev1.Container {
 		Image: image,
 		Args:  arguments(conf),
 		Env: []corev1.EnvVar{
-			// It has no token of its own: each request brings one.
+			// slurmrestd has no token of its own: each request has one.
 			{Name: "SLURM_JWT", Value: "daemon"},
 			{Name: "SLURMRESTD_JSON", Value: "compact"},
 			// Unsharing namespaces needs privileges that a restricted pod does not have.
@@ -120,7 +120,7 @@ func container(image string, conf slurmconf.Document) corev1.Container {
 			ProbeHandler:        corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}},
 			InitialDelaySeconds: 1, PeriodSeconds: 5,
 		},
-		// A few seconds in which the Service learns that the pod is going away.
+		// Gives the Service a few seconds to stop sending requests to the terminating pod.
 		Lifecycle:                &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", "3"}}}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          podtemplate.Locked(),
@@ -131,12 +131,14 @@ func container(image string, conf slurmconf.Document) corev1.Container {
 	}
 }
 
-// launch runs a command and turns SIGTERM, which would end slurmrestd in the middle of an answer, into SIGINT, which lets it
-// finish. A hook could send SIGINT too, but it would end together with the container, which Kubernetes reports as a failure.
+// launch runs a command and translates SIGTERM, on which slurmrestd would exit in the middle of a response, to SIGINT,
+// on which it completes it. A preStop hook could send SIGINT too, but it would terminate together with the container,
+// which Kubernetes reports as a failure.
 const launch = `"$0" "$@" & trap "kill -INT $!; wait $!; exit \$?" TERM; wait $!`
 
-// arguments run slurmrestd with what the cluster has: without accounting, Slurm 24.11 refuses to serve slurmdbd's part. No
-// host before the port means all addresses of the families that slurm.conf turns on.
+// arguments returns slurmrestd's command line. The slurmdbd plugin is loaded only if the cluster has accounting,
+// because Slurm 24.11 refuses it otherwise. Without a host before the port, slurmrestd listens on all addresses of the
+// families that slurm.conf enables.
 func arguments(conf slurmconf.Document) []string {
 	plugins := "openapi/slurmctld"
 	if _, accounting := conf.Get("AccountingStorageType"); accounting {

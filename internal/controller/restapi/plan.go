@@ -6,19 +6,19 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// A plan is what to do about a RestApi.
+// A plan is the result of a reconcile's decisions.
 type plan struct {
-	// children are what is to exist; nil when they stay as they are.
+	// children are the desired objects; nil to leave them unchanged.
 	children *children
-	// verdict says why.
+	// verdict is the reason if there are no children.
 	verdict status.Verdict
 }
 
-// obstacle is the plan when nothing can be done.
+// obstacle returns the plan if nothing can be done.
 func obstacle(verdict status.Verdict) plan { return plan{verdict: verdict} }
 
-// decide takes what slurmrestd needs from the configuration that slurmctld runs with. Without one, what exists stays: it
-// may well be of use still.
+// decide makes a plan from the configuration that slurmctld runs with. Without one, existing objects are left
+// unchanged, because they may still be usable.
 func decide(scope *scope) plan {
 	controller := scope.restAPI.Spec.ControllerRef.Name
 	if scope.controller == nil {
@@ -28,11 +28,11 @@ func decide(scope *scope) plan {
 	if scope.configuration == "" {
 		return obstacle(status.Working(slinkyv1beta1.ReasonControllerNotReady, "Controller %s has no configuration yet", controller))
 	}
-	whole, err := slurmconf.Parse(scope.configuration)
+	document, err := slurmconf.Parse(scope.configuration)
 	if err != nil {
 		return obstacle(status.Working(slinkyv1beta1.ReasonControllerNotReady, "the configuration of Controller %s is damaged: %v", controller, err))
 	}
-	children, err := build(scope.restAPI, scope.image, slurmconf.Clients(whole))
+	children, err := build(scope.restAPI, scope.image, slurmconf.Clients(document))
 	if err != nil {
 		return obstacle(status.Broken(slinkyv1beta1.ReasonInvalidSpec, "%v", err))
 	}

@@ -98,14 +98,14 @@ func TestObstacles(t *testing.T) {
 		change          func(*scope)
 		reason, message string
 	}{
-		"asks for the Controller": {func(s *scope) { s.controller = nil }, slinkyv1beta1.ReasonControllerNotFound, "spec.controllerRef"},
+		"Controller is missing": {func(s *scope) { s.controller = nil }, slinkyv1beta1.ReasonControllerNotFound, "spec.controllerRef"},
 		"waits for the Controller's configuration": {
 			func(s *scope) { s.configuration = "" }, slinkyv1beta1.ReasonControllerNotReady, "no configuration yet",
 		},
 		"waits for a damaged configuration to be repaired": {
 			func(s *scope) { s.configuration = "garbage" }, slinkyv1beta1.ReasonControllerNotReady, "line 1",
 		},
-		"names the field that cannot be merged": {
+		"message names the field that cannot be merged": {
 			func(s *scope) { s.restAPI.Spec.Slurmrestd.Raw = []byte(`{"env": 1}`) }, slinkyv1beta1.ReasonInvalidSpec, "spec.slurmrestd",
 		},
 	}
@@ -132,7 +132,7 @@ func TestJudge(t *testing.T) {
 		ready    bool
 		reason   string
 	}{
-		"waits for the Deployment to be seen": {1, appsv1.DeploymentStatus{}, nil, false, slinkyv1beta1.ReasonReconciling},
+		"waits for the Deployment to be observed": {1, appsv1.DeploymentStatus{}, nil, false, slinkyv1beta1.ReasonReconciling},
 		"waits for pods": {
 			2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1}, nil,
 			false, slinkyv1beta1.ReasonPodsNotReady,
@@ -141,20 +141,20 @@ func TestJudge(t *testing.T) {
 			2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 1, ReadyReplicas: 2}, nil,
 			false, slinkyv1beta1.ReasonReconciling,
 		},
-		"says what is wrong with a pod": {
+		"reports why a pod fails": {
 			1, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1}, []corev1.Pod{failing},
 			false, slinkyv1beta1.ReasonPodsFailing,
 		},
-		"says why there is no pod": {
+		"reports why there is no pod": {
 			1, appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: []appsv1.DeploymentCondition{{
 				Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota",
 			}}}, nil, false, slinkyv1beta1.ReasonPodsFailing,
 		},
-		"is content when all pods are ready": {
+		"is ready when all pods are ready": {
 			2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2}, nil,
 			true, slinkyv1beta1.ReasonAsExpected,
 		},
-		"is content with none when none is wanted": {
+		"is ready when scaled to zero": {
 			0, appsv1.DeploymentStatus{ObservedGeneration: 1}, nil, true, slinkyv1beta1.ReasonAsExpected,
 		},
 	}
@@ -164,7 +164,7 @@ func TestJudge(t *testing.T) {
 			restAPI.Spec.Replicas = &test.replicas
 			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: test.status}
 			if verdict := judge(restAPI, deployment, test.pods); verdict.Ready() != test.ready || verdict.Reason != test.reason {
-				t.Errorf("verdict is %+v", verdict)
+				t.Errorf("got verdict %+v", verdict)
 			}
 		})
 	}

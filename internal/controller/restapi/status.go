@@ -30,14 +30,14 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 		exist, ready = scope.deployment.Status.Replicas, scope.deployment.Status.ReadyReplicas
 	}
 	conditions.Available(ready > 0, "%d of %d pods are ready", ready, replicas(restAPI))
-	is := applyv1beta1.RestApiStatus().WithObservedGeneration(restAPI.Generation).
+	newStatus := applyv1beta1.RestApiStatus().WithObservedGeneration(restAPI.Generation).
 		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Slurmrestd, restAPI.Name)).String()).
 		WithReplicas(exist).WithReady(fmt.Sprintf("%d/%d", ready, replicas(restAPI)))
-	is.Conditions = conditions.Configuration()
-	return r.Status.Write(ctx, restAPI, conditions, is)
+	newStatus.Conditions = conditions.Configuration()
+	return r.Status.Write(ctx, restAPI, conditions, newStatus)
 }
 
-// judge says how slurmrestd does, from its Deployment and its pods.
+// judge summarizes the state of slurmrestd from its Deployment and its pods.
 func judge(restAPI *slinkyv1beta1.RestApi, deployment *appsv1.Deployment, pods []corev1.Pod) status.Verdict {
 	well := status.Well("slurmrestd answers on port %d of the Service %s", restAPI.Spec.Service.Port, naming.RestAPI(restAPI.Name))
 	if replicas(restAPI) == 0 {

@@ -1,9 +1,9 @@
-// Package slurmclient keeps the connection to each Slurm cluster: one session in the pool for each Controller that has a
-// RestApi, with tokens of its own.
+// Package slurmclient maintains the connection to each Slurm cluster: one session in the pool for each Controller that
+// has a RestApi, with its own tokens.
 //
-// It is the only one that writes what the session learns to the Controller's status: whether Slurm is reachable, its version,
-// its nodes and jobs. There is no finalizer: a Controller that is gone loses its session when that is noticed, and a
-// session that outlives it for a moment harms nobody.
+// It alone writes the session's state to the Controller's status: whether Slurm is reachable, its version, its nodes
+// and jobs. There is no finalizer: the session is closed when the operator observes the deletion of the Controller, and
+// it does no harm if it lives slightly longer.
 package slurmclient
 
 import (
@@ -33,29 +33,30 @@ type Reconciler struct {
 	Status *status.Writer
 	Clock  clock.PassiveClock
 	Pool   *slurm.Pool
-	// Requests returns what observes the requests to a cluster, and Forget drops what it has counted for one that is deleted.
+	// Requests returns the observer of the requests to a cluster, and Forget drops its counts for a deleted cluster.
 	Requests func(slurm.Key) slurm.Observer
 	Forget   func(slurm.Key)
-	// Dial makes a client for slurmrestd.
+	// Dial creates a client for slurmrestd.
 	Dial func(rest.Options) (slurm.Client, error)
 }
 
-// A scope is what a reconcile observes.
+// A scope is the state that one reconcile observes.
 type scope struct {
 	controller *slinkyv1beta1.Controller
 	restAPIs   []slinkyv1beta1.RestApi
-	// jwtKey is nil while there is none. awaited says that the Accounting that has it is not there: what is known stays.
-	jwtKey  []byte
-	awaited bool
-	session *slurm.Session // nil without
-	now     time.Time
+	// jwtKey is nil if it does not exist. awaitsAccounting is true if the Accounting that has it does not exist; the
+	// session is then left unchanged.
+	jwtKey           []byte
+	awaitsAccounting bool
+	session          *slurm.Session // nil if there is none
+	now              time.Time
 }
 
-// countInterval is how often the counts of nodes and jobs are brought to the status, if they have changed. They are in
-// memory already: looking costs nothing.
+// countInterval is how often the counts of nodes and jobs are written to the status, if they have changed. They are in
+// memory, so the comparison is cheap.
 const countInterval = 15 * time.Second
 
-// Reconcile brings the session of one cluster in step with its Controller.
+// Reconcile reconciles the session of one cluster with its Controller.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	key := slurm.Key{Namespace: request.Namespace, Name: request.Name}
 	scope, err := r.observe(ctx, request, key)
@@ -89,7 +90,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slur
 		if accounting, err = reference.Object(ctx, r.Client, request.Namespace, name.Name, &slinkyv1beta1.Accounting{}); err != nil {
 			return nil, err
 		}
-		scope.awaited = accounting == nil && scope.controller.Spec.JWTKey() == nil
+		scope.awaitsAccounting = accounting == nil && scope.controller.Spec.JWTKey() == nil
 	}
 	if scope.jwtKey, err = reference.SecretValue(ctx, r.Client, request.Namespace, naming.ControllerKeys(scope.controller, accounting).JWT); err != nil {
 		return nil, err
@@ -98,10 +99,10 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slur
 	return scope, nil
 }
 
-// act makes, replaces or ends the session.
+// act opens, replaces or closes the session.
 func (r *Reconciler) act(ctx context.Context, scope *scope, key slurm.Key) error {
-	if scope.awaited && scope.controller.DeletionTimestamp == nil {
-		return nil // slurmctld runs on with its keys, and so does the session
+	if scope.awaitsAccounting && scope.controller.DeletionTimestamp == nil {
+		return nil // slurmctld keeps running with its keys, and so does the session
 	}
 	endpoint, ok := decide(scope)
 	if !ok {
@@ -127,7 +128,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, key slurm.Key) error
 	return nil
 }
 
-// closeSession ends the session of a cluster, if there is one.
+// closeSession closes the session of a cluster, if there is one.
 func (r *Reconciler) closeSession(ctx context.Context, key slurm.Key, why string) {
 	if _, open := r.Pool.Get(key); open {
 		r.Pool.Remove(key)

@@ -20,15 +20,14 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 )
 
-// An endpoint is where a cluster is reached.
+// An endpoint is the address of a cluster.
 type endpoint struct {
 	url     string
-	metrics string // slurmctld itself, for its counts of nodes; empty where that is not wanted
+	metrics string // slurmctld itself, for its counts of nodes; empty if metrics are off
 	ready   bool
 }
 
-// decide chooses the RestApi to talk through: one that is ready before one that is not, then by name, so that the choice
-// stays.
+// decide chooses the RestApi to use: ready ones first, then by name, so that the choice is stable.
 func decide(scope *scope) (endpoint, bool) {
 	if len(scope.restAPIs) == 0 || scope.jwtKey == nil || scope.controller.DeletionTimestamp != nil {
 		return endpoint{}, false
@@ -60,7 +59,7 @@ func ready(restAPI slinkyv1beta1.RestApi) bool {
 	return meta.IsStatusConditionTrue(restAPI.Status.Conditions, slinkyv1beta1.ConditionReady)
 }
 
-// identity is another one when the session must be made anew.
+// identity returns a value that changes if the session must be replaced.
 func (e endpoint) identity(key []byte) string {
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s\n%s", e.url, e.metrics)
@@ -69,13 +68,13 @@ func (e endpoint) identity(key []byte) string {
 
 // The operator's own tokens.
 const (
-	// tokenUser may do everything in Slurm.
+	// tokenUser has all privileges in Slurm.
 	tokenUser = "slurm"
-	// tokenLifetime is short: a token is of no use for long to whoever finds it.
+	// tokenLifetime is short to limit the use of a leaked token.
 	tokenLifetime = 10 * time.Minute
 )
 
-// tokens signs tokens when they are needed, and uses each for half of its life.
+// tokens returns a source that signs tokens on demand and uses each for half of its lifetime.
 func tokens(key []byte, clock clock.PassiveClock) rest.TokenSource {
 	var mu sync.Mutex
 	var current jwt.Token

@@ -30,17 +30,17 @@ func TestDecide(t *testing.T) {
 		want     endpoint
 		none     bool
 	}{
-		"has no endpoint without a RestApi":                {key: key, none: true},
-		"has no endpoint without a key":                    {restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, none: true},
-		"has no endpoint when the Controller goes":         {restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, key: key, deleted: true, none: true},
-		"takes one that is not ready if there is no other": {restAPIs: []slinkyv1beta1.RestApi{restAPI("a", false)}, key: key, want: endpoint{url: "http://a-restapi.ns:6820"}},
-		"prefers one that is ready": {
+		"no endpoint without a RestApi":                    {key: key, none: true},
+		"no endpoint without a key":                        {restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, none: true},
+		"no endpoint when the Controller is being deleted": {restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, key: key, deleted: true, none: true},
+		"uses an unready RestApi if there is no other":     {restAPIs: []slinkyv1beta1.RestApi{restAPI("a", false)}, key: key, want: endpoint{url: "http://a-restapi.ns:6820"}},
+		"prefers a ready RestApi": {
 			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", false), restAPI("b", true)}, key: key, want: endpoint{url: "http://b-restapi.ns:6820", ready: true},
 		},
-		"stays with the first by name": {
+		"prefers the first by name": {
 			restAPIs: []slinkyv1beta1.RestApi{restAPI("b", true), restAPI("a", true)}, key: key, want: endpoint{url: "http://a-restapi.ns:6820", ready: true},
 		},
-		"asks slurmctld itself where its metrics are on": {
+		"queries slurmctld itself if its metrics are on": {
 			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, key: key, metrics: true,
 			want: endpoint{url: "http://a-restapi.ns:6820", ready: true, metrics: "http://slurm-controller.ns:6817"},
 		},
@@ -55,7 +55,7 @@ func TestDecide(t *testing.T) {
 			}
 			got, found := decide(&scope{controller: controller, restAPIs: test.restAPIs, jwtKey: test.key})
 			if got != test.want || found == test.none {
-				t.Errorf("%+v, %v", got, found)
+				t.Errorf("got %+v, %v", got, found)
 			}
 		})
 	}
@@ -70,12 +70,12 @@ func TestIdentityChangesWithWhatIsUsed(t *testing.T) {
 		"other metrics": endpoint{url: "a", metrics: "m"}.identity([]byte("k")),
 	} {
 		if other, twice := seen[identity]; twice {
-			t.Errorf("%s and %s look the same", name, other)
+			t.Errorf("%s and %s have the same identity", name, other)
 		}
 		seen[identity] = name
 	}
 	if (endpoint{url: "a"}).identity([]byte("k")) != (endpoint{url: "a", ready: true}).identity([]byte("k")) {
-		t.Error("a RestApi that becomes ready would make a new session")
+		t.Error("a RestApi that becomes ready would replace the session")
 	}
 }
 
@@ -93,18 +93,18 @@ func TestTokensAreReusedForHalfOfTheirLife(t *testing.T) {
 	first := token()
 	parsed, err := jwt.Parse(key, first)
 	if err != nil || parsed.User != "slurm" || parsed.Expires.Sub(parsed.Issued) != tokenLifetime {
-		t.Errorf("%+v, %v", parsed, err)
+		t.Errorf("got token %+v, error %v", parsed, err)
 	}
 	clock.SetTime(parsed.Issued.Add(tokenLifetime/2 - time.Second))
 	if token() != first {
-		t.Error("a young token was not used again")
+		t.Error("a fresh token was not reused")
 	}
 	clock.SetTime(parsed.Issued.Add(tokenLifetime / 2))
 	if token() == first {
-		t.Error("an old token was used again")
+		t.Error("an old token was reused")
 	}
 	clock.SetTime(parsed.Issued.Add(-time.Hour))
 	if again, _ := jwt.Parse(key, token()); !again.Issued.Before(parsed.Issued) {
-		t.Error("a token from the future was used after the clock was set back")
+		t.Error("a token from the future was reused after the clock was set back")
 	}
 }

@@ -41,8 +41,8 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Complete(r)
 }
 
-// configurationApplied lets through that slurmctld has read its configuration, and with it the key that tokens are signed
-// with: a token that it refused before may be good now.
+// configurationApplied passes the update that slurmctld has loaded its configuration, and with it the key that signs
+// tokens: a token that it rejected before may be valid now.
 var configurationApplied = predicate.Funcs{
 	UpdateFunc: func(update event.UpdateEvent) bool {
 		before, ok := update.ObjectOld.(*slinkyv1beta1.Controller)
@@ -51,11 +51,12 @@ var configurationApplied = predicate.Funcs{
 	},
 }
 
-// settle is how long changes of nodes are collected before the counts are written: jobs come and go all the time.
-const settle = 2 * time.Second
+// countDelay is how long changes of nodes are collected before the counts are written, because they change all the
+// time.
+const countDelay = 2 * time.Second
 
-// watchPool enqueues the clusters whose sessions tell of something: at once when the connection has changed, a little
-// later for nodes.
+// watchPool enqueues the clusters whose sessions have events: at once if the connection has changed, after countDelay
+// for nodes.
 func (r *Reconciler) watchPool(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go r.Pool.Subscribe().Follow(ctx, func(events []slurm.Event) {
 		clusters := map[slurm.Key]bool{} // whether its connection has changed
@@ -67,7 +68,7 @@ func (r *Reconciler) watchPool(ctx context.Context, queue workqueue.TypedRateLim
 			if connection {
 				queue.Add(request)
 			} else {
-				queue.AddAfter(request, settle)
+				queue.AddAfter(request, countDelay)
 			}
 		}
 	})

@@ -14,33 +14,33 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// report writes what the session knows. While it knows nothing, what was known last stays.
+// report writes the session's state. While the session has none, the last state is kept.
 func (r *Reconciler) report(ctx context.Context, scope *scope) error {
 	before := scope.controller.Status
 	conditions := status.NewConditions(scope.controller.Generation, before.Conditions, metav1.NewTime(scope.now))
 	is, reason, message := reachable(scope)
 	conditions.Set(slinkyv1beta1.ConditionSlurmReachable, is, reason, "%s", message)
-	now := applyv1beta1.ControllerStatus()
-	now.Conditions = conditions.Configuration()
+	newStatus := applyv1beta1.ControllerStatus()
+	newStatus.Conditions = conditions.Configuration()
 	if before.SlurmVersion != "" {
-		now.WithSlurmVersion(before.SlurmVersion).WithAPIVersion(before.APIVersion)
+		newStatus.WithSlurmVersion(before.SlurmVersion).WithAPIVersion(before.APIVersion)
 	}
 	if before.Nodes != nil && before.Jobs != nil {
-		now.WithNodes(nodeCounts(*before.Nodes)).WithJobs(applyv1beta1.JobCounts().WithRunning(before.Jobs.Running).WithPending(before.Jobs.Pending))
+		newStatus.WithNodes(nodeCounts(*before.Nodes)).WithJobs(applyv1beta1.JobCounts().WithRunning(before.Jobs.Running).WithPending(before.Jobs.Pending))
 	}
 	if scope.session != nil {
 		if info := scope.session.Status().Info; info.API != "" {
-			now.WithSlurmVersion(info.Version.String()).WithAPIVersion(info.API)
+			newStatus.WithSlurmVersion(info.Version.String()).WithAPIVersion(info.API)
 		}
 		if snapshot := scope.session.Mirror.Snapshot(); snapshot != nil {
-			now.WithNodes(nodeCounts(count(snapshot))).WithJobs(applyv1beta1.JobCounts().
+			newStatus.WithNodes(nodeCounts(count(snapshot))).WithJobs(applyv1beta1.JobCounts().
 				WithRunning(int32(snapshot.Running)).WithPending(int32(snapshot.Pending))) //nolint:gosec // Slurm has no more than 67 million jobs
 		}
 	}
-	return r.Status.Write(ctx, scope.controller, conditions, now)
+	return r.Status.Write(ctx, scope.controller, conditions, newStatus)
 }
 
-// reachable tells whether the operator talks with slurmctld, and if not, why and what to do.
+// reachable reports whether the operator reaches slurmctld, and if not, why and what to do.
 func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string) {
 	switch {
 	case len(scope.restAPIs) == 0:
@@ -54,10 +54,10 @@ func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string)
 	return answer(scope.session.Status())
 }
 
-// slowQueue is from when on the operator says that the number of jobs slows it down.
+// slowQueue is the duration of a job query from which on the operator reports that the number of jobs slows it down.
 const slowQueue = 5 * time.Second
 
-// answer tells what slurmctld answers, and if it does not, why and what to do.
+// answer reports whether slurmctld answers, and if not, why and what to do.
 func answer(state slurm.Status) (is metav1.ConditionStatus, reason, message string) {
 	switch {
 	case state.Reachable && state.Queue.Took > slowQueue:

@@ -1,8 +1,8 @@
-// Package token keeps the Secret of each Token: a JWT for one Slurm user, renewed well before it expires and signed anew
-// when the key or the spec has changed.
+// Package token maintains the Secret of each Token: a JWT for one Slurm user, renewed well before it expires and signed
+// again when the key or the spec has changed.
 //
-// The Secret itself is the only memory: a token in it that the present key signed, for the right user and lifetime, and
-// that is still young, stays.
+// The Secret itself is the only state: a token in it is kept if the current key signed it, for the right user and
+// lifetime, and it is not due for renewal.
 package token
 
 import (
@@ -32,19 +32,19 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 }
 
-// A scope is what a reconcile observes.
+// A scope is the state that one reconcile observes.
 type scope struct {
 	token *slinkyv1beta1.Token
-	// key is the signing key; nil when there is none.
+	// key is the signing key; nil if it does not exist.
 	key []byte
-	// kept is what the Secret holds now; empty when there is none.
+	// kept is the token in the Secret; empty if there is none.
 	kept string
-	// former are the Token's Secrets under names that it had before.
+	// former are the Token's Secrets under former names.
 	former []*corev1.Secret
 	now    time.Time
 }
 
-// Reconcile brings one Token's Secret in step with it.
+// Reconcile reconciles the Secret of one Token.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	scope, err := r.observe(ctx, request)
 	if err != nil || scope == nil {
@@ -55,13 +55,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if foreign, ok := errors.AsType[*child.ForeignError](err); ok {
 		plan, err = conflict(foreign), nil
 	}
-	return retry.After(plan.again, errors.Join(err, r.report(ctx, scope, plan, err)))
+	return retry.After(plan.requeueAfter, errors.Join(err, r.report(ctx, scope, plan, err)))
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
 	token, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.Token{})
 	if err != nil || token == nil {
-		return nil, err // what it owns goes with it
+		return nil, err // objects that it owns are garbage-collected
 	}
 	scope := &scope{token: token, now: r.Clock.Now()}
 	key, kept := token.Spec.JWTKey(), naming.TokenSecret(token)
@@ -90,7 +90,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 		return nil
 	}
 	if plan.replace {
-		// An immutable Secret cannot be changed, only made anew.
+		// An immutable Secret cannot be changed, only re-created.
 		old := &corev1.Secret{}
 		old.Namespace, old.Name = scope.token.Namespace, naming.TokenSecret(scope.token).Name
 		if err := r.Children.Delete(ctx, scope.token, old); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// secret is the Secret that holds the token. It is immutable when the token is not to be renewed.
+// secret returns the Secret that holds the token. It is immutable if the token is not renewed.
 func secret(token *slinkyv1beta1.Token, text string) *applycorev1.SecretApplyConfiguration {
 	kept := naming.TokenSecret(token)
 	secret := applycorev1.Secret(kept.Name, token.Namespace).

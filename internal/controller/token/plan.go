@@ -10,18 +10,18 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// A plan is what to do about a Token.
+// A plan is the result of a reconcile's decisions.
 type plan struct {
-	// token is what the Secret is to hold; nil when there can be none.
+	// token is the desired content of the Secret; nil if there can be none.
 	token *jwt.Token
-	// replace says that the Secret must be made anew.
+	// replace is true if the Secret must be re-created.
 	replace bool
 	verdict status.Verdict
-	// again is when to look again, at the latest.
-	again time.Duration
+	// requeueAfter is when the next renewal or expiry is due.
+	requeueAfter time.Duration
 }
 
-// decide keeps the token that there is while it is good, and signs another otherwise.
+// decide keeps the existing token while it is valid, and signs a new one otherwise.
 func decide(scope *scope) plan {
 	if scope.key == nil {
 		key := scope.token.Spec.JWTKey()
@@ -31,43 +31,44 @@ func decide(scope *scope) plan {
 	spec := scope.token.Spec
 	refresh := spec.Refresh == nil || *spec.Refresh
 	kept, err := jwt.Parse(scope.key, scope.kept)
-	ours := err == nil && kept.User == spec.Username && kept.Expires.Sub(kept.Issued) == spec.Lifetime.Truncate(time.Second)
+	matches := err == nil && kept.User == spec.Username && kept.Expires.Sub(kept.Issued) == spec.Lifetime.Truncate(time.Second)
 	switch {
-	case ours && !refresh && !scope.now.Before(kept.Expires):
+	case matches && !refresh && !scope.now.Before(kept.Expires):
 		return plan{token: &kept, verdict: status.Broken(slinkyv1beta1.ReasonExpired,
 			"the token expired at %s and is not renewed, because spec.refresh is false; set it to true, or create another Token", kept.Expires.UTC().Format(time.RFC3339))}
-	case ours && (!refresh || scope.now.Before(renewal(kept))):
-		return plan{token: &kept, verdict: issued(kept), again: wake(kept, refresh, scope.now)}
+	case matches && (!refresh || scope.now.Before(renewal(kept))):
+		return plan{token: &kept, verdict: issued(kept), requeueAfter: untilDue(kept, refresh, scope.now)}
 	}
 	signed, err := jwt.Sign(scope.key, spec.Username, scope.now, spec.Lifetime.Duration)
 	if err != nil {
 		return plan{verdict: status.Broken(slinkyv1beta1.ReasonInvalidSpec, "the key in spec.jwtKeyRef cannot sign: %v", err)}
 	}
-	return plan{token: &signed, replace: !refresh && scope.kept != "", verdict: issued(signed), again: wake(signed, refresh, scope.now)}
+	return plan{token: &signed, replace: !refresh && scope.kept != "", verdict: issued(signed), requeueAfter: untilDue(signed, refresh, scope.now)}
 }
 
-// renewal is when a token is renewed: when two thirds of its life have passed, so that whoever took it from the Secret
-// just before still has a third.
+// renewal returns when a token is renewed: after two thirds of its lifetime, so that a client that read it just before
+// still has a third.
 func renewal(token jwt.Token) time.Time {
 	return token.Issued.Add(token.Expires.Sub(token.Issued) * 2 / 3)
 }
 
-// wake is how long there is nothing to do.
-func wake(token jwt.Token, refresh bool, now time.Time) time.Duration {
+// untilDue returns the time until the renewal or the expiry of a token.
+func untilDue(token jwt.Token, refresh bool, now time.Time) time.Duration {
 	if refresh {
 		return max(renewal(token).Sub(now), time.Second)
 	}
 	return max(token.Expires.Sub(now), time.Second)
 }
 
-// issued does not name the time of expiry: the status has it, and the condition is to change only when something has.
+// issued returns the verdict for a valid token. It does not contain the expiry, which is in the status, so that the
+// condition does not change with every renewal.
 func issued(token jwt.Token) status.Verdict {
 	verdict := status.Well("the Secret holds a valid token for the user %s", token.User)
 	verdict.Reason = slinkyv1beta1.ReasonIssued
 	return verdict
 }
 
-// conflict says that the Secret belongs to somebody else.
+// conflict returns the plan if the Secret exists and the Token does not own it.
 func conflict(foreign *child.ForeignError) plan {
-	return plan{verdict: status.Broken(slinkyv1beta1.ReasonSecretConflict, "%v in spec.secretRef", foreign), again: child.RetryRefusal}
+	return plan{verdict: status.Broken(slinkyv1beta1.ReasonSecretConflict, "%v in spec.secretRef", foreign), requeueAfter: child.RetryRefusal}
 }

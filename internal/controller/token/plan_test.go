@@ -22,45 +22,45 @@ func TestDecide(t *testing.T) {
 		return token.Text
 	}
 	tests := map[string]struct {
-		key     []byte
-		kept    string
-		refresh *bool
-		reason  string
-		ready   bool
-		signs   bool
-		replace bool
-		again   time.Duration
+		key          []byte
+		kept         string
+		refresh      *bool
+		reason       string
+		ready        bool
+		signs        bool
+		replace      bool
+		requeueAfter time.Duration
 	}{
-		"asks for the key":                  {reason: slinkyv1beta1.ReasonReferenceNotFound},
-		"refuses a key that can be guessed": {key: []byte("short"), reason: slinkyv1beta1.ReasonInvalidSpec},
-		"signs the first token":             {key: key, ready: true, signs: true, again: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued},
-		"keeps a young token": {
-			key: key, kept: sign(key, "alice", 10*time.Minute, time.Hour), ready: true, again: 30 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		"key is missing":        {reason: slinkyv1beta1.ReasonReferenceNotFound},
+		"refuses a short key":   {key: []byte("short"), reason: slinkyv1beta1.ReasonInvalidSpec},
+		"signs the first token": {key: key, ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued},
+		"keeps a fresh token": {
+			key: key, kept: sign(key, "alice", 10*time.Minute, time.Hour), ready: true, requeueAfter: 30 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
 		},
-		"renews a token when two thirds of its life have passed": {
-			key: key, kept: sign(key, "alice", 40*time.Minute, time.Hour), ready: true, signs: true, again: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		"renews a token after two thirds of its lifetime": {
+			key: key, kept: sign(key, "alice", 40*time.Minute, time.Hour), ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
 		},
-		"signs anew when the key was rotated": {
-			key: otherKey, kept: sign(key, "alice", 0, time.Hour), ready: true, signs: true, again: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		"signs again when the key was rotated": {
+			key: otherKey, kept: sign(key, "alice", 0, time.Hour), ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
 		},
-		"signs anew when the user has changed": {
-			key: key, kept: sign(key, "bob", 0, time.Hour), ready: true, signs: true, again: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		"signs again when the user has changed": {
+			key: key, kept: sign(key, "bob", 0, time.Hour), ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
 		},
-		"signs anew when the lifetime has changed": {
-			key: key, kept: sign(key, "alice", 0, time.Minute), ready: true, signs: true, again: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		"signs again when the lifetime has changed": {
+			key: key, kept: sign(key, "alice", 0, time.Minute), ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
 		},
-		"signs anew when the Secret was tampered with": {
-			key: key, kept: "garbage", ready: true, signs: true, again: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		"signs again when the token is invalid": {
+			key: key, kept: "garbage", ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
 		},
-		"keeps an old token that is not to be renewed": {
-			key: key, kept: sign(key, "alice", 50*time.Minute, time.Hour), refresh: new(false), ready: true, again: 10 * time.Minute,
+		"keeps an old token that is not renewed": {
+			key: key, kept: sign(key, "alice", 50*time.Minute, time.Hour), refresh: new(false), ready: true, requeueAfter: 10 * time.Minute,
 			reason: slinkyv1beta1.ReasonIssued,
 		},
-		"says that a token has expired that is not to be renewed": {
+		"reports an expired token that is not renewed": {
 			key: key, kept: sign(key, "alice", time.Hour, time.Hour), refresh: new(false), reason: slinkyv1beta1.ReasonExpired,
 		},
-		"makes the immutable Secret anew for a rotated key": {
-			key: otherKey, kept: sign(key, "alice", 0, time.Hour), refresh: new(false), ready: true, signs: true, replace: true, again: time.Hour,
+		"re-creates the immutable Secret for a rotated key": {
+			key: otherKey, kept: sign(key, "alice", 0, time.Hour), refresh: new(false), ready: true, signs: true, replace: true, requeueAfter: time.Hour,
 			reason: slinkyv1beta1.ReasonIssued,
 		},
 	}
@@ -72,13 +72,13 @@ func TestDecide(t *testing.T) {
 			}}
 			plan := decide(&scope{token: token, key: test.key, kept: test.kept, now: now})
 			if plan.verdict.Reason != test.reason || plan.verdict.Ready() != test.ready {
-				t.Errorf("verdict is %+v", plan.verdict)
+				t.Errorf("got verdict %+v", plan.verdict)
 			}
 			if signs := plan.token != nil && plan.token.Text != test.kept; signs != test.signs {
 				t.Errorf("signs: %v", signs)
 			}
-			if plan.replace != test.replace || plan.again != test.again {
-				t.Errorf("replaces %v, looks again after %v", plan.replace, plan.again)
+			if plan.replace != test.replace || plan.requeueAfter != test.requeueAfter {
+				t.Errorf("replaces: %v, requeues after %v", plan.replace, plan.requeueAfter)
 			}
 		})
 	}

@@ -21,10 +21,10 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	} else {
 		conditions.Available(false, "the Secret holds no valid token")
 	}
-	is := applyv1beta1.TokenStatus().WithObservedGeneration(scope.token.Generation)
-	is.Conditions = conditions.Configuration()
+	newStatus := applyv1beta1.TokenStatus().WithObservedGeneration(scope.token.Generation)
+	newStatus.Conditions = conditions.Configuration()
 	if plan.token != nil && failure == nil {
-		is.WithIssuedAt(metav1.NewTime(plan.token.Issued)).WithExpiresAt(metav1.NewTime(plan.token.Expires))
+		newStatus.WithIssuedAt(metav1.NewTime(plan.token.Issued)).WithExpiresAt(metav1.NewTime(plan.token.Expires))
 	}
-	return r.Status.Write(ctx, scope.token, conditions, is)
+	return r.Status.Write(ctx, scope.token, conditions, newStatus)
 }
