@@ -1,4 +1,5 @@
-// Package applied remembers what was last applied to the API server and what came of it, so that nothing is sent twice.
+// Package applied remembers what was last applied to the API server and the resulting object, so that nothing is sent
+// twice.
 package applied
 
 import (
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// A Memory remembers by key. The zero value remembers nothing.
+// A Memory remembers applied configurations by key. The zero value is empty and ready to use.
 type Memory[K comparable] struct {
 	mu      sync.Mutex
 	records map[K]record
@@ -17,22 +18,23 @@ type Memory[K comparable] struct {
 }
 
 const (
-	// keep is how long something is remembered that no reconcile asks for. Every object is reconciled once in ten hours at the least, so
-	// this is something that no longer exists; if it does, it is applied once more, which changes nothing.
-	keep = 24 * time.Hour
-	// sweepInterval is how often such things are looked for, at most.
+	// retention is how long a record is kept that no reconcile uses. Every object is reconciled at least every ten
+	// hours, so an unused record belongs to a deleted object; if it does not, the object is applied once more, which
+	// changes nothing.
+	retention = 24 * time.Hour
+	// sweepInterval is the minimum interval between two sweeps for such records.
 	sweepInterval = time.Hour
 )
 
-// A record is what was asked for, and what there was then.
+// A record holds the digests of an applied configuration and of the resulting object.
 type record struct {
 	desired, live [sha256.Size]byte
 	used          time.Time
 }
 
-// Settled tells whether just this was last asked for, and what there is now is still what came of it. Both must have come
-// from JSON.
-func (m *Memory[K]) Settled(key K, desired, live any) bool {
+// Unchanged reports whether desired was the last applied configuration and live is still the resulting object. Both
+// must have come from JSON.
+func (m *Memory[K]) Unchanged(key K, desired, live any) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, ok := m.records[key]
@@ -44,7 +46,7 @@ func (m *Memory[K]) Settled(key K, desired, live any) bool {
 	return true
 }
 
-// Remember notes what was asked for and what came of it.
+// Remember records an applied configuration and the resulting object.
 func (m *Memory[K]) Remember(key K, desired, live any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,18 +57,18 @@ func (m *Memory[K]) Remember(key K, desired, live any) {
 	m.records[key] = record{sum(desired), sum(live), now}
 	if now.Sub(m.swept) >= sweepInterval {
 		m.swept = now
-		maps.DeleteFunc(m.records, func(_ K, known record) bool { return now.Sub(known.used) > keep })
+		maps.DeleteFunc(m.records, func(_ K, known record) bool { return now.Sub(known.used) > retention })
 	}
 }
 
-// Forget drops what is remembered of something that is gone.
+// Forget drops the record of a deleted object.
 func (m *Memory[K]) Forget(key K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.records, key)
 }
 
-// sum is the digest of a value; JSON sorts its maps.
+// sum returns the digest of a value; JSON sorts its maps.
 func sum(value any) [sha256.Size]byte {
 	data, err := json.Marshal(value)
 	if err != nil {

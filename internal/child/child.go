@@ -1,9 +1,9 @@
-// Package child writes the objects that belong to an object of ours.
+// Package child writes the objects that a custom resource owns.
 //
-// Children are applied on the server's side under one field owner: fields that others set survive, fields of ours that
-// drifted are put back, and nothing is compared by hand. To cost nothing when nothing happens, an Applier remembers for
-// each child what it last asked for and what the object then looked like, status aside; while both are the same, it
-// sends nothing. After a restart it asks once more for each, which changes nothing on the server.
+// Children are written with server-side apply under one field owner: fields set by others are kept, the operator's
+// fields are reset if they drift, and no comparison is needed. To avoid requests in steady state, an Applier remembers
+// the last applied configuration of each child and the resulting object without its status; while both are the same, it
+// sends nothing. After a restart it applies every child once, which changes nothing on the server.
 package child
 
 import (
@@ -35,30 +35,30 @@ type Applier struct {
 	memory applied.Memory[key]
 }
 
-// A key names a child.
+// A key identifies a child.
 type key struct {
 	kind schema.GroupKind
 	name types.NamespacedName
 }
 
-// NewApplier makes an applier that remembers nothing.
+// NewApplier returns an Applier.
 func NewApplier(client client.Client) *Applier {
 	return &Applier{client: client}
 }
 
-// A ForeignError says that an object is in the way that does not belong to the owner.
+// A ForeignError reports that an object exists that the owner does not own.
 type ForeignError struct {
 	Kind, Name string
 	Owner      string
 }
 
-// Error says what to do about it.
+// Error returns the conflict and the remedy.
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s %s exists and does not belong to %s; delete it, or choose another name", e.Kind, e.Name, e.Owner)
 }
 
-// Apply makes the object what desired says, and owned by owner. It fills live with the object as it then is. An object of
-// that name that belongs to somebody else is left alone: the error is a *ForeignError.
+// Apply applies desired, owned by owner, and fills live with the resulting object. If an object with that name exists
+// and owner does not own it, it is not changed: the error is a *ForeignError.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtime.ApplyConfiguration, live client.Object) error {
 	configuration, err := a.owned(owner, desired)
 	if err != nil {
@@ -75,7 +75,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtim
 		if was, err = settable(live); err != nil {
 			return err
 		}
-		if a.memory.Settled(id, asked, was) {
+		if a.memory.Unchanged(id, asked, was) {
 			return nil
 		}
 	}
@@ -95,7 +95,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtim
 	return nil
 }
 
-// Delete deletes a child, if there is one and it belongs to owner. The object needs only its name.
+// Delete deletes a child, if it exists and owner owns it. Only the name of object must be set.
 func (a *Applier) Delete(ctx context.Context, owner, object client.Object) error {
 	kind, err := a.client.GroupVersionKindFor(object)
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *Applier) Delete(ctx context.Context, owner, object client.Object) error
 	return nil
 }
 
-// ApplyBudget makes the PodDisruptionBudget of a name what desired says, or deletes it if there is to be none.
+// ApplyBudget applies a PodDisruptionBudget, or deletes it if desired is nil.
 func (a *Applier) ApplyBudget(ctx context.Context, owner client.Object, name string, desired *applypolicyv1.PodDisruptionBudgetApplyConfiguration) error {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name}}
 	if desired == nil {
@@ -127,9 +127,9 @@ func (a *Applier) ApplyBudget(ctx context.Context, owner client.Object, name str
 	return a.Apply(ctx, owner, desired, budget)
 }
 
-// Touch gives a pod an annotation, for no other end than that its kubelet looks at the pod: it then brings new contents of
-// ConfigMaps and Secrets at once instead of within a minute and a half. A kubelet that is touched before it has heard of the
-// new contents brings the old ones.
+// Touch sets an annotation of a pod only to make its kubelet sync the pod: it then updates mounted ConfigMaps and
+// Secrets at once instead of within a minute and a half. A kubelet that has not yet seen the new contents syncs the old
+// ones.
 func (a *Applier) Touch(ctx context.Context, pod client.Object, annotation, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{annotation: value}}})
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *Applier) Touch(ctx context.Context, pod client.Object, annotation, valu
 	return nil
 }
 
-// Replace deletes a pod, this one and no later one of its name, so that its StatefulSet makes another.
+// Replace deletes a pod, but not a later pod with the same name, so that its StatefulSet creates another.
 func (a *Applier) Replace(ctx context.Context, pod client.Object) error {
 	uid := pod.GetUID()
 	ctx = trace.Because(ctx, "PodOutdated", "the pod template has changed")
@@ -151,8 +151,8 @@ func (a *Applier) Replace(ctx context.Context, pod client.Object) error {
 	return nil
 }
 
-// Admits returns the error with which the API server refuses the first pod of a StatefulSet, such as that of a quota; nil when it does not.
-// The StatefulSet's own controller tells that only in events. Nothing is created.
+// Admits returns the error with which the API server rejects the first pod of a StatefulSet, for example because of a
+// quota; nil if it accepts the pod. The StatefulSet controller reports that only in events. Nothing is created.
 func (a *Applier) Admits(ctx context.Context, set *appsv1.StatefulSet) error {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = set.Namespace, set.Name+"-0"
@@ -162,8 +162,9 @@ func (a *Applier) Admits(ctx context.Context, set *appsv1.StatefulSet) error {
 	return nil
 }
 
-// CreateOnce creates an object that nobody owns, such as a generated key or the saved state, unless it exists already. It
-// outlives what it was made for, so that the same thing made anew finds it. It fills object with what there is.
+// CreateOnce creates an object without ownerReference, such as a generated key or the saved state, unless it exists. It
+// survives deletion of the custom resource, so that a re-created one finds it. CreateOnce fills object with the
+// existing object.
 func (a *Applier) CreateOnce(ctx context.Context, object client.Object) error {
 	wanted := object.DeepCopyObject().(client.Object)
 	err := a.client.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -172,13 +173,13 @@ func (a *Applier) CreateOnce(ctx context.Context, object client.Object) error {
 	}
 	err = a.client.Create(ctx, wanted, client.FieldOwner(naming.ManagedBy))
 	if err != nil {
-		// One that exists although the cache does not show it will be there the next time.
+		// If the object exists but the cache is stale, the next reconcile finds it.
 		return fmt.Errorf("creating %s: %w", wanted.GetName(), err)
 	}
 	return overwrite(object, wanted)
 }
 
-// find reads an object, and refuses one that does not belong to owner.
+// find reads an object, and returns a *ForeignError if owner does not own it.
 func (a *Applier) find(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName, live client.Object) (bool, error) {
 	switch err := a.client.Get(ctx, name, live); {
 	case apierrors.IsNotFound(err):
@@ -195,7 +196,7 @@ func (a *Applier) find(ctx context.Context, owner client.Object, kind schema.Gro
 	return true, nil
 }
 
-// owned is the configuration with the owner's reference.
+// owned returns the configuration with the ownerReference.
 func (a *Applier) owned(owner client.Object, desired runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
 	kind, err := a.client.GroupVersionKindFor(owner)
 	if err != nil {
@@ -213,7 +214,7 @@ func (a *Applier) owned(owner client.Object, desired runtime.ApplyConfiguration)
 	return configuration, nil
 }
 
-// settable is all of an object that somebody may have set: not the status, and not what the server keeps for itself.
+// settable returns the fields of an object that a client can set: without the status and the server's own metadata.
 func settable(object client.Object) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -224,14 +225,14 @@ func settable(object client.Object) (map[string]any, error) {
 			delete(metadata, field)
 		}
 	}
-	// The cache leaves out what kind it is; the server does not.
+	// Objects from the cache have no apiVersion and kind; those from the server do.
 	for _, field := range []string{"status", "apiVersion", "kind"} {
 		delete(fields, field)
 	}
 	return fields, nil
 }
 
-// overwrite makes one object a copy of another of the same type.
+// overwrite copies an object to another one of the same type.
 func overwrite(object, by client.Object) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(by)
 	if err != nil {

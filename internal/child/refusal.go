@@ -11,11 +11,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// RetryRefusal is when to try again after a refusal: nothing tells when what was in the way has gone.
+// RetryRefusal is when to retry after a refusal: no watch event reports that its cause is resolved.
 const RetryRefusal = time.Minute
 
-// Refusal is the verdict on an error of Apply that somebody has to mend: the object belongs to somebody else, or Kubernetes
-// does not take what the spec made of it. It returns false for errors that pass by themselves.
+// Refusal returns the verdict for an error of Apply that the user must fix: the object has another owner, or Kubernetes
+// rejects what was built from the spec. It returns false for errors that a retry may fix.
 func Refusal(err error) (status.Verdict, bool) {
 	if foreign, ok := errors.AsType[*ForeignError](err); ok {
 		return status.Broken(slinkyv1beta1.ReasonInvalidSpec, "%v", foreign), true
@@ -31,8 +31,8 @@ func Refusal(err error) (status.Verdict, bool) {
 	return status.Verdict{}, false
 }
 
-// quotaRemedy says what to do when a ResourceQuota or a LimitRange refuses a pod; it is empty when the message is of neither. The API server
-// names the quota and the amounts, or the limit.
+// quotaRemedy returns the remedy if a ResourceQuota or a LimitRange rejects a pod, and empty for other messages. The
+// API server names the quota and the amounts, or the limit.
 func quotaRemedy(message string) string {
 	switch {
 	case strings.Contains(message, "exceeded quota: "):

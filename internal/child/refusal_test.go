@@ -23,10 +23,10 @@ func TestQuotasAreNamedWithTheRemedy(t *testing.T) {
 		err := fmt.Errorf("applying Pod a: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New(message)))
 		verdict, refused := child.Refusal(err)
 		if refused != (remedy != "") {
-			t.Errorf("%s: %+v", message, verdict)
+			t.Errorf("%s: got verdict %+v", message, verdict)
 		}
 		if refused && (verdict.Reason != slinkyv1beta1.ReasonQuotaExceeded || !strings.Contains(verdict.Message, message) || !strings.Contains(verdict.Message, remedy)) {
-			t.Errorf("%s: %+v", message, verdict)
+			t.Errorf("%s: got verdict %+v", message, verdict)
 		}
 	}
 }

@@ -1,7 +1,7 @@
-// Package clusterconf knows how the configuration of a Slurm cluster follows from its Controller, NodeSets and Accounting.
+// Package clusterconf derives the configuration of a Slurm cluster from its Controller, NodeSets and Accounting.
 //
-// The controllers make the configuration from it, and the webhook reviews with it what somebody asks for, so that both always agree. It
-// decides nothing that depends on the running cluster: what is in force, which release runs, which partitions still have jobs.
+// The controllers build the configuration with it, and the webhook reviews specs with it, so that both always agree. It
+// does not depend on the running cluster: the configuration in force, the release, or partitions that still have jobs.
 package clusterconf
 
 import (
@@ -17,10 +17,10 @@ import (
 // SlurmUser is the user that slurmctld and slurmdbd run as.
 const SlurmUser = "slurm"
 
-// maxClusterName is how many characters Slurm takes.
+// maxClusterName is the maximum length of a cluster name in Slurm.
 const maxClusterName = 40
 
-// CheckName reports why Slurm does not take the name of a cluster; nil when it does.
+// CheckName returns why Slurm does not accept the name of a cluster; nil if it does.
 func CheckName(controller *slinkyv1beta1.Controller) error {
 	if name := naming.ClusterName(controller); len(name) > maxClusterName {
 		return fmt.Errorf("the cluster's name %s, made from namespace and name, has %d characters, and Slurm takes %d; set spec.clusterName",
@@ -29,7 +29,7 @@ func CheckName(controller *slinkyv1beta1.Controller) error {
 	return nil
 }
 
-// Of is what slurm.conf is made from, as far as it follows from the Controller and its Accounting, which may be nil while it is not
+// Of returns the input of slurm.conf that follows from the Controller and its Accounting, which is nil if it is not
 // known.
 func Of(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting) slurmconf.Cluster {
 	cluster := slurmconf.Cluster{
@@ -37,16 +37,16 @@ func Of(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounti
 		JWKS: controller.Spec.JWKSKeyRef != nil, Metrics: controller.Spec.Metrics.Enabled, ExtraConf: controller.Spec.ExtraConf,
 		Accounting: accountingOf(controller, accounting),
 	}
-	// Each slurmctld is known by the name of its pod. In every other pod that is the name of the Service in front of it, which has an
-	// address also while the pod has none; in the pod itself it is the pod's own address, so that a slurmctld and what runs beside it
-	// need no way out and in again.
+	// Each slurmctld is addressed by the name of its pod. In every other pod that name resolves to the Service in front
+	// of it, which has an address even while the pod has none. In the pod itself it resolves to the pod's own address,
+	// so that slurmctld and its sidecars do not depend on the Service.
 	for _, pod := range naming.ControllerPods(controller) {
 		cluster.Hosts = append(cluster.Hosts, slurmconf.Host{Name: pod})
 	}
 	return cluster
 }
 
-// OfExternal is what the reduced slurm.conf for clients of an external slurmctld is made from.
+// OfExternal returns the input of the reduced slurm.conf for clients of an external slurmctld.
 func OfExternal(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting) slurmconf.Cluster {
 	external := controller.Spec.ExternalConfig
 	return slurmconf.Cluster{
@@ -55,7 +55,7 @@ func OfExternal(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.
 	}
 }
 
-// accountingOf is where the slurmdbd of a Controller listens; nil when it has none.
+// accountingOf returns the address of a Controller's slurmdbd; nil if it has none.
 func accountingOf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting) *slurmconf.Endpoint {
 	reference := controller.Spec.AccountingRef
 	if reference == nil {
@@ -72,7 +72,7 @@ func accountingOf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta
 	return endpoint
 }
 
-// Database is what slurmdbd.conf is made from, but for the password.
+// Database returns the input of slurmdbd.conf without the password.
 func Database(accounting *slinkyv1beta1.Accounting) slurmconf.Database {
 	storage := accounting.Spec.StorageConfig
 	return slurmconf.Database{
@@ -83,7 +83,8 @@ func Database(accounting *slinkyv1beta1.Accounting) slurmconf.Database {
 	}
 }
 
-// NodeSet is what a NodeSet adds to slurm.conf. Its error is about the NodeSet's own fields, and the GRES are then not known.
+// NodeSet returns what a NodeSet adds to slurm.conf. An error is about the NodeSet's own fields; its GRES are then
+// unknown.
 func NodeSet(set *slinkyv1beta1.NodeSet) (slurmconf.NodeSet, nodeconf.Node, error) {
 	contribution := slurmconf.NodeSet{Name: set.Name}
 	if set.Spec.Partition.Enabled {
@@ -94,7 +95,7 @@ func NodeSet(set *slinkyv1beta1.NodeSet) (slurmconf.NodeSet, nodeconf.Node, erro
 	return contribution, node, err
 }
 
-// MaxNodeCount follows the size of a cluster whose slurm.conf in force has room for so many nodes; zero when there is none.
+// MaxNodeCount derives the limit from the size of a cluster. inForce is the limit in force; zero if there is none.
 func MaxNodeCount(controller *slinkyv1beta1.Controller, sets []slinkyv1beta1.NodeSet, inForce int) int {
 	desired := 0
 	for i := range sets {

@@ -15,13 +15,13 @@ const (
 	JWKSFile   = "jwks.json"
 )
 
-// defaultCgroup lets slurmd run in an ordinary pod, without a cgroup tree of its own.
+// defaultCgroup lets slurmd run in an unprivileged pod without its own cgroup tree.
 const defaultCgroup = "CgroupPlugin=disabled\n"
 
-// own are the files that only the operator writes.
-var own = []string{slurmconf.FileName, JWKSFile, slurmconf.ChangesFile, slinkyv1beta1.SlurmKeyFile, slinkyv1beta1.JWTKeyFile}
+// managedFiles are the files that only the operator writes.
+var managedFiles = []string{slurmconf.FileName, JWKSFile, slurmconf.ChangesFile, slinkyv1beta1.SlurmKeyFile, slinkyv1beta1.JWTKeyFile}
 
-// A Use is what files are for.
+// A Use is the purpose of files.
 type Use uint8
 
 // The uses of files.
@@ -33,15 +33,15 @@ const (
 	EpilogSlurmctld
 )
 
-// A Group is a field of a Controller that names ConfigMaps, whose values become files.
+// A Group is a field of a Controller that references ConfigMaps, whose values become files.
 type Group struct {
 	Use
-	// Field is its path.
+	// Field is the path of the field.
 	Field      string
 	References []slinkyv1beta1.ObjectReference
 }
 
-// Groups are all of them.
+// Groups returns all groups of a Controller.
 func Groups(controller *slinkyv1beta1.Controller) []Group {
 	spec := &controller.Spec
 	return []Group{
@@ -56,7 +56,7 @@ func Groups(controller *slinkyv1beta1.Controller) []Group {
 // A File is a value of a ConfigMap.
 type File struct{ Name, Content, ConfigMap string }
 
-// FilesOf are the files of a ConfigMap in the order of their names.
+// FilesOf returns the files of a ConfigMap, sorted by name.
 func FilesOf(configMap string, data map[string]string) []File {
 	files := make([]File, 0, len(data))
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -65,10 +65,11 @@ func FilesOf(configMap string, data map[string]string) []File {
 	return files
 }
 
-// Files are the files of a configuration by their names. They lie in one directory.
+// Files are the files of a configuration by name. They are in one directory.
 type Files map[string]string
 
-// NewFiles are those that every cluster has, and with devices for GRES those that describe them. A file of a user may take their place.
+// NewFiles returns the files that every cluster has and, with devices for GRES, those that describe them. The user's
+// files may replace them.
 func NewFiles(devices bool) Files {
 	files := Files{CgroupFile: defaultCgroup}
 	if devices {
@@ -78,11 +79,11 @@ func NewFiles(devices bool) Files {
 	return files
 }
 
-// Add adds a file of a user. It refuses those that the operator writes, and a second one of a name.
+// Add adds a file of the user. It rejects files that the operator writes and duplicate names.
 func (f Files) Add(file File) error {
 	content, taken := f[file.Name]
 	switch {
-	case slices.Contains(own, file.Name):
+	case slices.Contains(managedFiles, file.Name):
 		return fmt.Errorf("ConfigMap %s has a file %s, which the operator writes; remove it, and use spec.extraConf for lines of slurm.conf",
 			file.ConfigMap, file.Name)
 	case taken && content != defaultCgroup && content != slurmconf.IncludePodGres:
@@ -92,7 +93,7 @@ func (f Files) Add(file File) error {
 	return nil
 }
 
-// AddScripts names files in slurm.conf, if they are scripts.
+// AddScripts adds files to slurm.conf by name, if they are scripts.
 func AddScripts(cluster *slurmconf.Cluster, use Use, files []File) {
 	scripts := map[Use]*[]string{
 		Prolog: &cluster.Prolog, Epilog: &cluster.Epilog, PrologSlurmctld: &cluster.PrologSlurmctld, EpilogSlurmctld: &cluster.EpilogSlurmctld,

@@ -1,7 +1,7 @@
-// Package index knows which objects refer to which: every field index, with the watch that uses it.
+// Package index defines the references between objects: every field index, with the watch handlers that use it.
 //
 // A change of a referenced object must reach the objects that refer to it. Each Reference is a field index over the
-// referring kind, and gives the handler for a watch on the referenced one.
+// referring type, and provides the handler for a watch on the referenced type.
 package index
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// A Reference is an index of one kind by the names of what it refers to, in the same namespace.
+// A Reference is an index of one type by the names of the objects it refers to, in the same namespace.
 type Reference struct {
 	field string
 	kind  client.Object
@@ -28,7 +28,7 @@ type Reference struct {
 	names func(client.Object) []string
 }
 
-// reference makes a Reference from the function that finds the names in an object of the kind.
+// reference returns a Reference that extracts the names from an object of the type with a function.
 func reference[O client.Object, L any, P interface {
 	*L
 	client.ObjectList
@@ -55,13 +55,13 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// List fills a list of the referring kind with the objects that refer to a name.
+// List fills a list of the referring type with the objects that refer to a name.
 func (r Reference) List(ctx context.Context, reader client.Reader, referenced types.NamespacedName, list client.ObjectList, options ...client.ListOption) error {
 	options = append(options, client.InNamespace(referenced.Namespace), client.MatchingFields{r.field: referenced.Name})
 	return reader.List(ctx, list, options...)
 }
 
-// Requests are for the objects that refer to a name.
+// Requests returns requests for the objects that refer to a name.
 func (r Reference) Requests(ctx context.Context, reader client.Reader, referenced types.NamespacedName) ([]reconcile.Request, error) {
 	list := r.list()
 	if err := r.List(ctx, reader, referenced, list); err != nil {
@@ -77,20 +77,20 @@ func (r Reference) Requests(ctx context.Context, reader client.Reader, reference
 	return requests, err
 }
 
-// Handler enqueues the objects that refer to the one that changed, directly or through others: the first reference leads
-// from what changed, each next one from what the last led to.
+// Handler enqueues the objects that refer to the changed object, directly or through others: the first reference starts
+// at the changed object, each next one at the objects found so far.
 func Handler(reader client.Reader, chain ...Reference) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		return follow(ctx, reader, client.ObjectKeyFromObject(object), chain)
 	})
 }
 
-// Referenced enqueues what the object that changed refers to.
+// Referenced enqueues the objects that the changed object refers to.
 func (r Reference) Referenced() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request { return r.Names(object) })
 }
 
-// Names are requests for what an object refers to.
+// Names returns requests for the objects that an object refers to.
 func (r Reference) Names(object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range r.names(object) {
@@ -99,7 +99,7 @@ func (r Reference) Names(object client.Object) []reconcile.Request {
 	return requests
 }
 
-// OwnerHandler enqueues the objects that refer to the owner of the one that changed, if the owner is of a kind.
+// OwnerHandler enqueues the objects that refer to the owner of the changed object, if the owner has a given kind.
 func OwnerHandler(reader client.Reader, kind string, chain ...Reference) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		owner := metav1.GetControllerOf(object)
@@ -110,7 +110,7 @@ func OwnerHandler(reader client.Reader, kind string, chain ...Reference) handler
 	})
 }
 
-// follow leads from a name to the objects at the end of a chain of references.
+// follow returns requests for the objects at the end of a chain of references that starts at a name.
 func follow(ctx context.Context, reader client.Reader, name types.NamespacedName, chain []Reference) []reconcile.Request {
 	found := []reconcile.Request{{NamespacedName: name}}
 	for _, reference := range chain {
@@ -118,7 +118,7 @@ func follow(ctx context.Context, reader client.Reader, name types.NamespacedName
 		for _, request := range found {
 			requests, err := reference.Requests(ctx, reader, request.NamespacedName)
 			if err != nil {
-				// The cache answers, so this is a missing index: a mistake of ours that every test shows.
+				// The cache does not fail, so this is a missing index: a bug that every test shows.
 				panic(err)
 			}
 			next = append(next, requests...)
@@ -128,10 +128,11 @@ func follow(ctx context.Context, reader client.Reader, name types.NamespacedName
 	return found
 }
 
-// Pods enqueues the object that a daemon's pod belongs to, through whatever workload made the pod.
+// Pods enqueues the custom resource of a daemon's pod, whichever workload created the pod.
 func Pods(daemon naming.Daemon) handler.EventHandler { return PodHandler(nil, daemon) }
 
-// PodHandler enqueues the objects at the end of a chain of references that leads from the object that a daemon's pod belongs to.
+// PodHandler enqueues the objects at the end of a chain of references that starts at the custom resource of a daemon's
+// pod.
 func PodHandler(reader client.Reader, daemon naming.Daemon, chain ...Reference) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		instance, found := naming.Instance(daemon, object.GetLabels())

@@ -8,7 +8,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// The references, named by the kind that refers and by what it refers to.
+// The references, named by the referring type and the referenced type.
 var (
 	RestAPIsByController    = reference("controller", &slinkyv1beta1.RestApi{}, &slinkyv1beta1.RestApiList{}, restAPIController)
 	LoginSetsByController   = reference("controller", &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.LoginSetList{}, loginSetController)
@@ -16,7 +16,7 @@ var (
 	ControllersByAccounting = reference("accounting", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerAccounting)
 
 	PodsByNodeSet   = reference("nodeset", &corev1.Pod{}, &corev1.PodList{}, podNodeSet)
-	PodsByMachine   = reference("machine", &corev1.Pod{}, &corev1.PodList{}, podMachine)
+	PodsByMachine   = reference("machine", &corev1.Pod{}, &corev1.PodList{}, podKubernetesNode)
 	PodsBySlurmNode = reference("slurmnode", &corev1.Pod{}, &corev1.PodList{}, podSlurmNode)
 
 	ControllersBySecret = reference("secret", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerSecrets)
@@ -38,15 +38,15 @@ var all = []Reference{
 	ControllersByClaim,
 }
 
-// podMachine is the Kubernetes node that a slurmd pod is on. Names of nodes are good in every namespace.
-func podMachine(pod *corev1.Pod) []string {
+// podKubernetesNode returns the Kubernetes node that a slurmd pod runs on. Kubernetes nodes have no namespace.
+func podKubernetesNode(pod *corev1.Pod) []string {
 	if _, slurmd := naming.Instance(naming.Slurmd, pod.Labels); !slurmd {
 		return nil
 	}
 	return []string{pod.Spec.NodeName}
 }
 
-// podSlurmNode is the Slurm node that a slurmd pod is.
+// podSlurmNode returns the Slurm node name of a slurmd pod.
 func podSlurmNode(pod *corev1.Pod) []string {
 	if _, slurmd := naming.Instance(naming.Slurmd, pod.Labels); !slurmd {
 		return nil
@@ -62,7 +62,7 @@ func loginSetController(loginSet *slinkyv1beta1.LoginSet) []string {
 	return []string{loginSet.Spec.ControllerRef.Name}
 }
 
-// podNodeSet is the NodeSet that a pod belongs to, or if it belongs to nobody, the one whose labels it has.
+// podNodeSet returns the NodeSet that owns a pod, or for a pod without ownerReference the one in its labels.
 func podNodeSet(pod *corev1.Pod) []string {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		if owner.Kind != "NodeSet" {
@@ -91,7 +91,7 @@ func controllerClaim(controller *slinkyv1beta1.Controller) []string {
 	return []string{naming.StateClaim(controller)}
 }
 
-// controllerSecrets leaves out the keys that come from the Accounting, through which their changes arrive.
+// controllerSecrets returns no keys of the Accounting: their changes arrive through the Accounting.
 func controllerSecrets(controller *slinkyv1beta1.Controller) []string {
 	keys := naming.ControllerKeys(controller, nil)
 	return []string{keys.Slurm.Name, keys.JWT.Name}
@@ -106,7 +106,7 @@ func accountingSecrets(accounting *slinkyv1beta1.Accounting) []string {
 	return names
 }
 
-// loginSetSecrets has the host keys too, which nobody owns.
+// loginSetSecrets includes the host keys, which have no ownerReference.
 func loginSetSecrets(loginSet *slinkyv1beta1.LoginSet) []string {
 	names := []string{naming.LoginHostKeys(loginSet.Name)}
 	if loginSet.Spec.SSSDConfRef != nil {

@@ -1,4 +1,4 @@
-// Package invalid has the error that says which field of a spec is wrong.
+// Package invalid defines the error about an invalid field of a spec.
 package invalid
 
 import (
@@ -6,26 +6,26 @@ import (
 	"fmt"
 )
 
-// A Field is a field whose value cannot be used.
+// A Field is an error about a field with an invalid value.
 type Field struct {
-	// Path is that of the field, such as spec.extraConf.
+	// Path of the field, such as spec.extraConf.
 	Path string
-	// Err says what is wrong with it, and what to do.
+	// Err describes what is wrong and the remedy.
 	Err error
 }
 
-// New makes an error about a field.
+// New returns an error about a field.
 func New(path, format string, arguments ...any) *Field {
 	return &Field{Path: path, Err: fmt.Errorf(format, arguments...)}
 }
 
-// Error names the field first.
+// Error returns the path and the error.
 func (f *Field) Error() string { return f.Path + ": " + f.Err.Error() }
 
-// Unwrap is what is wrong, without the field.
+// Unwrap returns the error without the path.
 func (f *Field) Unwrap() error { return f.Err }
 
-// Split returns the path of the field that an error is about, and what is wrong with it; the path is otherwise when it is about no field.
+// Split returns the path of an invalid field and the error without it. For other errors, the path is otherwise.
 func Split(err error, otherwise string) (path string, cause error) {
 	if field, ok := errors.AsType[*Field](err); ok {
 		return field.Path, field.Err

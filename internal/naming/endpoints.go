@@ -7,11 +7,11 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// MaxControllerPods is how many slurmctlds Slurm takes.
+// MaxControllerPods is Slurm's maximum number of slurmctlds in a cluster.
 const MaxControllerPods = 10
 
-// ControllerPods names the slurmctld pods of a Controller: the primary, then its backups. Slurm knows its hosts by these
-// names, and so does DNS: each pod has a Service of its name. An external Controller has none.
+// ControllerPods returns the names of a Controller's slurmctld pods: the primary, then its backups. Slurm uses these
+// names as hosts, and DNS resolves them: each pod has a Service with its name. An external Controller has none.
 func ControllerPods(controller *slinkyv1beta1.Controller) []string {
 	if controller.Spec.External {
 		return nil
@@ -27,14 +27,14 @@ func ControllerPods(controller *slinkyv1beta1.Controller) []string {
 	return pods
 }
 
-// ControllerPod names one of the slurmctld pods of a Controller, and the Service in front of it alone.
+// ControllerPod returns the name of one slurmctld pod of a Controller, and of the Service in front of only that pod.
 func ControllerPod(controller string, ordinal int) string {
 	return Controller(controller) + "-" + strconv.Itoa(ordinal)
 }
 
-// ControllerEndpoints are where the slurmctlds of a Controller listen, as host:port, in the order in which to ask them. A
-// standby refuses what only the active one may answer, so whoever connects needs all of them. They are good in the
-// namespace of the Controller.
+// ControllerEndpoints returns the addresses of a Controller's slurmctlds, as host:port, in the order in which clients
+// should try them. Clients need all of them, because a standby refuses requests that only the active one may answer.
+// The names resolve in the Controller's namespace.
 func ControllerEndpoints(controller *slinkyv1beta1.Controller) []string {
 	if external := controller.Spec.ExternalConfig; controller.Spec.External && external != nil {
 		port := int(external.Port)

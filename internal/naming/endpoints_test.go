@@ -15,23 +15,23 @@ func TestControllerEndpoints(t *testing.T) {
 		spec slinkyv1beta1.ControllerSpec
 		want []string
 	}{
-		"is one pod without backups": {
+		"one pod without backups": {
 			spec: slinkyv1beta1.ControllerSpec{HA: slinkyv1beta1.ControllerHA{Backups: 1}},
 			want: []string{"slurm-controller-0:6817"},
 		},
-		"begins with the primary": {
+		"primary first": {
 			spec: slinkyv1beta1.ControllerSpec{HA: slinkyv1beta1.ControllerHA{Enabled: true, Backups: 2}},
 			want: []string{"slurm-controller-0:6817", "slurm-controller-1:6817", "slurm-controller-2:6817"},
 		},
-		"is where an external slurmctld is said to be": {
+		"external slurmctld": {
 			spec: slinkyv1beta1.ControllerSpec{External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "ctl.example.com", Port: 7000}},
 			want: []string{"ctl.example.com:7000"},
 		},
-		"knows Slurm's default port": {
+		"Slurm's default port": {
 			spec: slinkyv1beta1.ControllerSpec{External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "ctl.example.com"}},
 			want: []string{"ctl.example.com:6817"},
 		},
-		"brackets IPv6 addresses": {
+		"IPv6 address in brackets": {
 			spec: slinkyv1beta1.ControllerSpec{External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "2001:db8::1", Port: 6817}},
 			want: []string{"[2001:db8::1]:6817"},
 		},

@@ -2,12 +2,12 @@ package naming
 
 import slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 
-// Keys select the keys of a cluster.
+// Keys are references to the keys of a cluster.
 type Keys struct {
 	Slurm, JWT slinkyv1beta1.SecretKeyReference
 }
 
-// AccountingKeys are the keys of an Accounting: those that it names, else those that are generated for it.
+// AccountingKeys returns the keys of an Accounting: those that its spec references, otherwise those generated for it.
 func AccountingKeys(accounting *slinkyv1beta1.Accounting) Keys {
 	return Keys{
 		Slurm: chosen(accounting.Spec.SlurmKeyRef, GeneratedSlurmKey(accounting.Name)),
@@ -15,8 +15,8 @@ func AccountingKeys(accounting *slinkyv1beta1.Accounting) Keys {
 	}
 }
 
-// ControllerKeys are the keys of a Controller: those that it names, else those of its Accounting, which may be nil, else
-// those that are generated for it.
+// ControllerKeys returns the keys of a Controller: those that its spec references, otherwise those of its Accounting,
+// which may be nil, otherwise those generated for it.
 func ControllerKeys(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting) Keys {
 	inherited := Keys{Slurm: GeneratedSlurmKey(controller.Name), JWT: GeneratedJWTKey(controller.Name)}
 	if accounting != nil {
@@ -28,12 +28,12 @@ func ControllerKeys(controller *slinkyv1beta1.Controller, accounting *slinkyv1be
 	}
 }
 
-// GeneratedSlurmKey selects the auth/slurm key that is generated for a Controller or an Accounting.
+// GeneratedSlurmKey returns the auth/slurm key that is generated for a Controller or an Accounting.
 func GeneratedSlurmKey(owner string) slinkyv1beta1.SecretKeyReference {
 	return slinkyv1beta1.SecretKeyReference{Name: owner + "-auth-slurm", Key: slinkyv1beta1.SlurmKeyFile}
 }
 
-// GeneratedJWTKey selects the HS256 key that is generated for a Controller or an Accounting.
+// GeneratedJWTKey returns the HS256 key that is generated for a Controller or an Accounting.
 func GeneratedJWTKey(owner string) slinkyv1beta1.SecretKeyReference {
 	return slinkyv1beta1.SecretKeyReference{Name: owner + "-auth-jwt", Key: slinkyv1beta1.JWTKeyFile}
 }

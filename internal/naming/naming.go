@@ -1,7 +1,7 @@
-// Package naming is the one place for the names, labels, ports and paths that the operator gives to what it makes.
+// Package naming is the single source of the names, labels and ports of the objects that the operator creates.
 //
-// Children carry the name of the object that they belong to and a word for what they are, such as slurm-restapi for the
-// RestApi slurm. A LoginSet's children carry its bare name: it is what users type after ssh.
+// Children are named after their custom resource with a suffix for their purpose, such as slurm-restapi for the RestApi
+// slurm. A LoginSet's children have no suffix, because users type the name after ssh.
 package naming
 
 import (
@@ -19,11 +19,11 @@ const (
 	PortSlurmdbd   = 6819
 	PortSlurmrestd = 6820
 	PortSSH        = 22
-	// PortAgent is where the agent beside slurmctld tells which configuration runs.
+	// PortAgent is where the agent next to slurmctld reports the running configuration.
 	PortAgent = 6816
 )
 
-// A Daemon is what a pod is there for; it is the value of the label app.kubernetes.io/name.
+// A Daemon is the purpose of a pod and the value of its label app.kubernetes.io/name.
 type Daemon string
 
 // The daemons.
@@ -33,7 +33,7 @@ const (
 	Slurmdbd   Daemon = "slurmdbd"
 	Slurmrestd Daemon = "slurmrestd"
 	Login      Daemon = "login"
-	// Validation are throwaway slurmctlds, which no Service may select.
+	// Validation is a throwaway slurmctld in a validation run, which no Service may select.
 	Validation Daemon = "slurmctld-trial"
 )
 
@@ -43,23 +43,23 @@ var components = map[Daemon]string{
 	Validation: "controller",
 }
 
-// Label keys that the operator puts on everything it makes.
+// Labels of all objects that the operator creates.
 const (
 	labelName      = "app.kubernetes.io/name"
 	labelInstance  = "app.kubernetes.io/instance"
 	labelComponent = "app.kubernetes.io/component"
 	labelPartOf    = "app.kubernetes.io/part-of"
-	// LabelManagedBy marks what the operator made; its value is ManagedBy.
+	// LabelManagedBy marks objects that the operator created; its value is ManagedBy.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
-	// ManagedBy is the operator's name, in labels and as the owner of fields.
+	// ManagedBy is the operator's name, in labels and as field owner.
 	ManagedBy = "slurm-operator"
 )
 
-// AnnotationConfiguration on a pod template is the hash of the configuration that its pods start with: those that cannot
-// reload it are replaced when it changes.
+// AnnotationConfiguration on a pod template is the hash of the configuration that its pods start with. Pods of daemons
+// that cannot reload it are replaced when it changes.
 const AnnotationConfiguration = slinkyv1beta1.GroupName + "/configuration-hash"
 
-// Labels are for everything that belongs to the daemon of one object.
+// Labels returns the labels of all objects of a custom resource's daemon.
 func Labels(daemon Daemon, instance string) map[string]string {
 	labels := Selector(daemon, instance)
 	labels[labelComponent] = components[daemon]
@@ -68,18 +68,20 @@ func Labels(daemon Daemon, instance string) map[string]string {
 	return labels
 }
 
-// Selector selects the pods of the daemon of one object. It never changes: selectors of workloads are immutable.
+// Selector selects the pods of a custom resource's daemon. It never changes, because selectors of workloads are
+// immutable.
 func Selector(daemon Daemon, instance string) map[string]string {
 	return map[string]string{labelName: string(daemon), labelInstance: instance}
 }
 
-// Instance is the name of the object that the pod of a daemon belongs to. It returns false for everything else.
+// Instance returns the name of the custom resource of a daemon's pod, and false for all other objects.
 func Instance(daemon Daemon, labels map[string]string) (string, bool) {
 	instance, found := labels[labelInstance]
 	return instance, found && labels[labelName] == string(daemon) && labels[LabelManagedBy] == ManagedBy
 }
 
-// IsManaged reports whether labels are of an object that the operator makes, or of the pod of a daemon that it may take over.
+// IsManaged reports whether labels are those of an object that the operator creates, or of a daemon's pod that it may
+// adopt.
 func IsManaged(labels map[string]string) bool {
 	if labels[LabelManagedBy] == ManagedBy {
 		return true
@@ -88,7 +90,7 @@ func IsManaged(labels map[string]string) bool {
 	return daemon
 }
 
-// Merge puts the user's labels under the operator's own, which win: they select pods.
+// Merge merges the user's labels with the operator's, which take precedence because they select pods.
 func Merge(user map[string]slinkyv1beta1.LabelValue, own map[string]string) map[string]string {
 	merged := make(map[string]string, len(user)+len(own))
 	for key, value := range user {
@@ -98,10 +100,11 @@ func Merge(user map[string]slinkyv1beta1.LabelValue, own map[string]string) map[
 	return merged
 }
 
-// Controller names the workload of a Controller, and the Service in front of it.
+// Controller returns the name of a Controller's workload, and of the Service in front of it.
 func Controller(controller string) string { return controller + "-controller" }
 
-// StateClaim names the claim with the saved state of a Controller; empty when its state is not kept, or not here.
+// StateClaim returns the name of the PVC with a Controller's saved state; empty if it is not kept or slurmctld is
+// external.
 func StateClaim(controller *slinkyv1beta1.Controller) string {
 	persistence := controller.Spec.Persistence
 	if controller.Spec.External || persistence.Enabled != nil && !*persistence.Enabled {
@@ -110,37 +113,37 @@ func StateClaim(controller *slinkyv1beta1.Controller) string {
 	return cmp.Or(persistence.ExistingClaim, controller.Name+"-controller-state")
 }
 
-// Configuration names the ConfigMap with the configuration that slurmctld runs with, or starts with next.
+// Configuration returns the name of the ConfigMap with the configuration that slurmctld runs or starts with.
 func Configuration(controller string) string { return controller + "-config" }
 
-// Candidate names the ConfigMap with the configuration that is being tried.
+// Candidate returns the name of the ConfigMap with the configuration that is being validated.
 func Candidate(controller string) string { return controller + "-config-candidate" }
 
-// ValidationPod names the pod that tries the configuration with a hash.
+// ValidationPod returns the name of the pod of a validation run.
 func ValidationPod(controller, hash string) string { return controller + "-trial-" + hash }
 
-// Accounting names the workload of an Accounting, its Service and its Secret.
+// Accounting returns the name of an Accounting's workload, Service and Secret.
 func Accounting(accounting string) string { return accounting + "-accounting" }
 
-// AccountingPod names the pod of an Accounting.
+// AccountingPod returns the name of an Accounting's pod.
 func AccountingPod(accounting string) string { return Accounting(accounting) + "-0" }
 
-// RestAPI names the workload of a RestApi, its Service and its ConfigMap.
+// RestAPI returns the name of a RestApi's workload, Service and ConfigMap.
 func RestAPI(restAPI string) string { return restAPI + "-restapi" }
 
-// LoginSet names the workload of a LoginSet and its Service.
+// LoginSet returns the name of a LoginSet's workload and Service.
 func LoginSet(loginSet string) string { return loginSet }
 
-// LoginHosts names the headless Service that gives each login pod a name in DNS.
+// LoginHosts returns the name of the headless Service that gives the login pods a DNS name.
 func LoginHosts(loginSet string) string { return loginSet + "-hosts" }
 
-// LoginConfiguration names the ConfigMap with the configuration of a LoginSet's sshd.
+// LoginConfiguration returns the name of the ConfigMap with the configuration of a LoginSet's sshd.
 func LoginConfiguration(loginSet string) string { return loginSet + "-sshd" }
 
-// LoginHostKeys names the Secret with the host keys of a LoginSet's sshd.
+// LoginHostKeys returns the name of the Secret with the host keys of a LoginSet's sshd.
 func LoginHostKeys(loginSet string) string { return loginSet + "-ssh-host-keys" }
 
-// TokenSecret selects where a Token is kept.
+// TokenSecret returns the Secret and key that hold a Token's JWT.
 func TokenSecret(token *slinkyv1beta1.Token) slinkyv1beta1.SecretKeyReference {
 	reference := slinkyv1beta1.SecretKeyReference{
 		Name: token.Name + "-jwt-" + token.Spec.Username, Key: slinkyv1beta1.TokenKey,
@@ -156,7 +159,7 @@ func TokenSecret(token *slinkyv1beta1.Token) slinkyv1beta1.SecretKeyReference {
 	return reference
 }
 
-// ClusterName is Slurm's name of the cluster.
+// ClusterName returns Slurm's name of the cluster.
 func ClusterName(controller *slinkyv1beta1.Controller) string {
 	if controller.Spec.ClusterName != "" {
 		return controller.Spec.ClusterName
@@ -164,8 +167,8 @@ func ClusterName(controller *slinkyv1beta1.Controller) string {
 	return controller.Namespace + "_" + controller.Name
 }
 
-// NodeSetHostKeys names the Secret with the host keys of the sshds of a NodeSet.
+// NodeSetHostKeys returns the name of the Secret with the host keys of a NodeSet's sshds.
 func NodeSetHostKeys(nodeSet string) string { return nodeSet + "-ssh-host-keys" }
 
-// NodeSetPins names a ConfigMap with the Kubernetes nodes that ordinals of a NodeSet are pinned to.
+// NodeSetPins returns the name of a ConfigMap with the Kubernetes nodes that ordinals of a NodeSet are pinned to.
 func NodeSetPins(nodeSet string, shard int) string { return nodeSet + "-pins-" + strconv.Itoa(shard) }

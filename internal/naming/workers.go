@@ -11,11 +11,11 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// LabelController on a slurmd pod is the name of the Controller whose cluster it is a node of.
+// LabelController on a slurmd pod is the name of its Controller.
 const LabelController = slinkyv1beta1.GroupName + "/controller"
 
-// WorkerHosts names the headless Service that gives each slurmd pod of a Controller a name in DNS. It is one for all
-// NodeSets, so that one search domain finds every node of the cluster by its bare name.
+// WorkerHosts returns the name of the headless Service that gives each slurmd pod of a Controller a DNS name. All
+// NodeSets share it, so that every Slurm node of the cluster resolves by its short name in one search domain.
 func WorkerHosts(controller string) string { return controller + "-workers" }
 
 // WorkerSelector selects the slurmd pods of all NodeSets of a Controller.
@@ -23,22 +23,22 @@ func WorkerSelector(controller string) map[string]string {
 	return map[string]string{labelName: string(Slurmd), LabelController: controller}
 }
 
-// DaemonSelector selects all pods of a daemon, whatever they belong to.
+// DaemonSelector selects all pods of a daemon, of all custom resources.
 func DaemonSelector(daemon Daemon) map[string]string {
 	return map[string]string{labelName: string(daemon)}
 }
 
-// WorkerDomain is the domain, within that of the Kubernetes cluster, in which the nodes of a Slurm cluster have names.
+// WorkerDomain returns the DNS domain of a Slurm cluster's nodes.
 func WorkerDomain(namespace, controller, clusterDomain string) string {
 	return WorkerHosts(controller) + "." + namespace + ".svc." + clusterDomain
 }
 
-// WorkerPod names the slurmd pod with an ordinal.
+// WorkerPod returns the name of the slurmd pod with an ordinal.
 func WorkerPod(nodeSet *slinkyv1beta1.NodeSet, ordinal int) string {
 	return nodeSet.Name + "-" + padded(nodeSet, ordinal)
 }
 
-// WorkerHost is the host name of the slurmd pod with an ordinal, and the name of the Slurm node.
+// WorkerHost returns the hostname of the slurmd pod with an ordinal, which is the Slurm node name.
 func WorkerHost(nodeSet *slinkyv1beta1.NodeSet, ordinal int) string {
 	if prefix := hostPrefix(nodeSet); prefix != "" {
 		return prefix + padded(nodeSet, ordinal)
@@ -46,13 +46,13 @@ func WorkerHost(nodeSet *slinkyv1beta1.NodeSet, ordinal int) string {
 	return WorkerPod(nodeSet, ordinal)
 }
 
-// NodeWorkerPod names the slurmd pod for a Kubernetes node, in DaemonSet mode.
+// NodeWorkerPod returns the name of the slurmd pod for a Kubernetes node, in DaemonSet mode.
 func NodeWorkerPod(nodeSet *slinkyv1beta1.NodeSet, node string) string {
 	return label(nodeSet.Name + "-" + node)
 }
 
-// NodeWorkerHost is the host name of the slurmd pod for a Kubernetes node, in DaemonSet mode, and the name of the Slurm
-// node. It is the Kubernetes node's own as far as that can be a host name.
+// NodeWorkerHost returns the hostname of the slurmd pod for a Kubernetes node, in DaemonSet mode, which is the Slurm
+// node name. It is the name of the Kubernetes node if that is a valid hostname.
 func NodeWorkerHost(nodeSet *slinkyv1beta1.NodeSet, node string) string {
 	return label(hostPrefix(nodeSet) + node)
 }
@@ -61,13 +61,13 @@ func padded(nodeSet *slinkyv1beta1.NodeSet, ordinal int) string {
 	return fmt.Sprintf("%0*d", int(nodeSet.Spec.OrdinalPadding), ordinal)
 }
 
-// hostPrefix is what the user wants host names to begin with.
+// hostPrefix returns the user's prefix of hostnames.
 func hostPrefix(nodeSet *slinkyv1beta1.NodeSet) string {
 	var spec struct {
 		Hostname string `json:"hostname"`
 	}
 	if raw := nodeSet.Spec.Template.Spec.Raw; len(raw) == 0 || json.Unmarshal(raw, &spec) != nil {
-		return "" // what is not a pod spec is refused elsewhere
+		return "" // an invalid pod spec is rejected elsewhere
 	}
 	return spec.Hostname
 }
@@ -76,8 +76,8 @@ const maxLabel = 63
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// label makes a DNS label of a name: the name itself if it is one, else as much of it as fits and a hash of it all, because
-// two names must not become one.
+// label converts a name to a DNS label: the name itself if it is valid, otherwise a truncated name with a hash of the
+// full name, because different names must give different labels.
 func label(name string) string {
 	if len(name) <= maxLabel && dnsLabel.MatchString(name) {
 		return name

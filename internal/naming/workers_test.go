@@ -17,9 +17,9 @@ func TestWorkers(t *testing.T) {
 		padding   int32
 		pod, host string
 	}{
-		"are named after the set":                   {pod: "gpu-7", host: "gpu-7"},
-		"have padded ordinals":                      {padding: 3, pod: "gpu-007", host: "gpu-007"},
-		"have host names that begin as one chooses": {hostname: "dgx", padding: 2, pod: "gpu-07", host: "dgx07"},
+		"named after the NodeSet": {pod: "gpu-7", host: "gpu-7"},
+		"padded ordinals":         {padding: 3, pod: "gpu-007", host: "gpu-007"},
+		"hostname prefix":         {hostname: "dgx", padding: 2, pod: "gpu-07", host: "dgx07"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestWorkersOfNodes(t *testing.T) {
 	for _, node := range []string{"n1", "a-b", "a.b", "a-b.", "ip-10-0-0-1.ec2.internal", long + "x", long + "y", strings.Repeat("x", 63)} {
 		for _, name := range []string{naming.NodeWorkerHost(gpuSet(""), node), naming.NodeWorkerPod(gpuSet(""), node)} {
 			if !valid.MatchString(name) || len(name) > 63 {
-				t.Errorf("node %s gives %q, which is no DNS label", node, name)
+				t.Errorf("node %s gives %q, which is not a DNS label", node, name)
 			}
 			if other, taken := seen[name]; taken && other != node {
 				t.Errorf("nodes %s and %s both give %s", node, other, name)

@@ -23,17 +23,17 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
-// The operator watches Pods, Secrets and ConfigMaps of whole namespaces, or of all: specs refer to Secrets and ConfigMaps of any name and
-// without labels, and a pod belongs to a NodeSet by its owner also when somebody has removed its labels. Of those that are not the operator's
-// own, the cache keeps no more than what tells that they changed. The contents of the few that specs refer to are read when they are needed,
-// once for each version.
+// The operator watches all Pods, Secrets and ConfigMaps of its namespaces: specs reference Secrets and ConfigMaps with
+// any name and labels, and a NodeSet owns its pods even if their labels were removed. Of objects that are not the
+// operator's own, the cache keeps only the metadata that shows a change. The contents of the few referenced objects are
+// read when they are needed, once per version.
 
-// CacheOptions keep out of memory what is not needed.
+// CacheOptions returns cache options that keep unneeded data out of memory.
 func CacheOptions(settings process.Settings) cache.Options {
 	options := settings.Cache()
 	strip := stripForeign(options.DefaultTransform)
 	options.ByObject = map[client.Object]cache.ByObject{
-		// Helm keeps whole releases in Secrets.
+		// Helm stores whole releases in Secrets.
 		&corev1.Secret{}:    {Field: fields.OneTermNotEqualSelector("type", "helm.sh/release.v1"), Transform: strip},
 		&corev1.ConfigMap{}: {Transform: strip},
 		&corev1.Pod{}:       {Transform: strip},
@@ -41,10 +41,10 @@ func CacheOptions(settings process.Settings) cache.Options {
 	return options
 }
 
-// annotationStripped marks, in the cache only, an object whose contents were left out.
+// annotationStripped marks an object whose contents were removed, only in the cache.
 const annotationStripped = slinkyv1beta1.GroupName + "/contents-not-cached"
 
-// stripForeign leaves out what is in objects that are not the operator's own.
+// stripForeign removes the contents of objects that are not the operator's own.
 func stripForeign(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		if known, ok := object.(client.Object); ok && !isOwn(known) {
@@ -61,7 +61,7 @@ func stripForeign(next toolscache.TransformFunc) toolscache.TransformFunc {
 	}
 }
 
-// stripped is what the cache keeps of an object that is not the operator's own.
+// stripped returns the metadata that the cache keeps of an object that is not the operator's own.
 func stripped(object client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
@@ -69,10 +69,10 @@ func stripped(object client.Object) metav1.ObjectMeta {
 	}
 }
 
-// strippedAnnotations is shared by all of them.
+// strippedAnnotations is shared by all stripped objects.
 var strippedAnnotations = map[string]string{annotationStripped: "true"}
 
-// isOwn reports whether an object is, or may be, one that the operator makes or takes over: by its labels, or by its owner.
+// isOwn reports whether an object is, or may be, one that the operator creates or adopts, by its labels or its owner.
 func isOwn(object client.Object) bool {
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
 		if group, err := schema.ParseGroupVersion(owner.APIVersion); err == nil && group.Group == slinkyv1beta1.GroupName {
@@ -82,17 +82,17 @@ func isOwn(object client.Object) bool {
 	return naming.IsManaged(object.GetLabels())
 }
 
-// A referenceReader reads the contents of objects that the cache keeps without them.
+// A referenceReader reads the contents of objects that are stripped in the cache.
 type referenceReader struct {
 	client.Client
 	live client.Reader
 
 	mu sync.Mutex
-	// read are contents by what they are of, in the order in which they were last used.
+	// read holds contents in the order of their last use.
 	read []contents
 }
 
-// contents are of one version of an object.
+// contents are those of one version of an object.
 type contents struct {
 	kind    reflect.Type
 	name    types.NamespacedName
@@ -100,10 +100,12 @@ type contents struct {
 	object  client.Object
 }
 
-// maxContents bounds how many objects the operator keeps the contents of. More referenced objects than that only cost more requests.
+// maxContents is the maximum number of objects whose contents are kept. Further referenced objects only cost more
+// requests.
 const maxContents = 1000
 
-// newClient makes the manager's client: one that reads from the cache, and live what the cache leaves out, and logs what it changes.
+// newClient returns the manager's client. It reads from the cache, reads stripped contents from the API server, and
+// logs its changes.
 func newClient(config *rest.Config, options client.Options) (client.Client, error) {
 	cached, err := client.New(config, options)
 	if err != nil {
@@ -138,7 +140,7 @@ func (r *referenceReader) Get(ctx context.Context, name client.ObjectKey, object
 	return nil
 }
 
-// recall fills an object with contents of the wanted version, if they were read before.
+// recall fills an object with contents of the wanted version, if they are kept.
 func (r *referenceReader) recall(wanted contents, object client.Object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +156,7 @@ func (r *referenceReader) recall(wanted contents, object client.Object) bool {
 	return true
 }
 
-// remember keeps contents in place of those of another version.
+// remember keeps contents and replaces those of other versions.
 func (r *referenceReader) remember(read contents) {
 	r.forget(read.kind, read.name)
 	r.mu.Lock()

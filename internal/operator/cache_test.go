@@ -15,7 +15,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/process"
 )
 
-// transform is what the cache makes of an object.
+// transform returns an object as the cache keeps it.
 func transform(t *testing.T, object client.Object) client.Object {
 	t.Helper()
 	for kind, by := range CacheOptions(process.Settings{}).ByObject {
@@ -41,12 +41,12 @@ func TestCacheKeepsContentsOfOwnObjectsOnly(t *testing.T) {
 		meta metav1.ObjectMeta
 		kept bool
 	}{
-		"a stranger's":                      {meta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": "web"}}},
-		"a Deployment's":                    {meta: metav1.ObjectMeta{OwnerReferences: ownedBy("ReplicaSet", "apps/v1")}},
-		"a NodeSet of another group's":      {meta: metav1.ObjectMeta{OwnerReferences: ownedBy("NodeSet", "other.example/v1")}},
-		"one with the operator's label":     {meta: metav1.ObjectMeta{Labels: managed}, kept: true},
-		"one that has lost its labels":      {meta: metav1.ObjectMeta{OwnerReferences: ownedBy("NodeSet", "slinky.slurm.net/v1beta1")}, kept: true},
-		"a daemon's that may be taken over": {meta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": "slurmd"}}, kept: true},
+		"foreign object":                      {meta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": "web"}}},
+		"owned by a Deployment":               {meta: metav1.ObjectMeta{OwnerReferences: ownedBy("ReplicaSet", "apps/v1")}},
+		"owned by a NodeSet of another group": {meta: metav1.ObjectMeta{OwnerReferences: ownedBy("NodeSet", "other.example/v1")}},
+		"operator's label":                    {meta: metav1.ObjectMeta{Labels: managed}, kept: true},
+		"owned by a NodeSet, without labels":  {meta: metav1.ObjectMeta{OwnerReferences: ownedBy("NodeSet", "slinky.slurm.net/v1beta1")}, kept: true},
+		"daemon that may be adopted":          {meta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": "slurmd"}}, kept: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -64,16 +64,16 @@ func TestCacheKeepsContentsOfOwnObjectsOnly(t *testing.T) {
 				t.Errorf("the Pod is %v", pod)
 			}
 			for _, object := range []client.Object{secret, configMap, pod} {
-				// What tells that it changed, and which it is, stays.
+				// Identity and version are kept.
 				if object.GetName() != "a" || object.GetUID() != "uid" || object.GetResourceVersion() != "7" {
-					t.Errorf("the metadata are %v", object)
+					t.Errorf("the metadata is %v", object)
 				}
 			}
 		})
 	}
 }
 
-// store is an API server, or a cache of it, with one Secret.
+// store is a fake API server or cache with one Secret.
 type store struct {
 	client.Client
 	secret *corev1.Secret
@@ -104,7 +104,7 @@ func TestContentsAreReadOnceForEachVersion(t *testing.T) {
 			t.Errorf("%q after %d requests: %v", secret.Data["key"], server.reads, err)
 		}
 		if secret.Data != nil {
-			secret.Data["key"] = []byte("spoiled") // by whoever asked
+			secret.Data["key"] = []byte("spoiled") // callers may modify the result
 		}
 	}
 	read("first", 1)
@@ -116,15 +116,15 @@ func TestContentsAreReadOnceForEachVersion(t *testing.T) {
 	server.secret, cached.secret = nil, nil
 	read("", 2)
 	if len(reader.read) != 0 {
-		t.Errorf("%d are kept of what is gone", len(reader.read))
+		t.Errorf("%d contents of deleted objects are kept", len(reader.read))
 	}
-	// An object of the operator's own comes from the cache as it is.
+	// The operator's own objects come from the cache unchanged.
 	cached.secret = version("3", "own")
 	read("own", 2)
 	for i := range maxContents + 10 {
 		reader.remember(contents{name: client.ObjectKey{Name: strconv.Itoa(i)}})
 	}
 	if len(reader.read) > maxContents {
-		t.Errorf("%d are kept", len(reader.read))
+		t.Errorf("%d contents are kept", len(reader.read))
 	}
 }

@@ -51,7 +51,7 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 	}
 	children := child.NewApplier(reader)
 	writer := func(controller string) *status.Writer {
-		// Each controller owns what it writes, so that two of them may write to one object.
+		// Each controller is its own field owner, so that two of them may write to one object.
 		owner := client.FieldOwner(naming.ManagedBy + "/" + controller)
 		return status.NewWriter(reader, manager.GetEventRecorder(naming.ManagedBy), owner)
 	}
@@ -89,7 +89,7 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 	return nil
 }
 
-// withDefaults fills in what tests replace.
+// withDefaults sets defaults for options that only tests set.
 func (o Options) withDefaults() Options {
 	if timeout := o.SlurmClient.Timeout; o.Dial == nil {
 		o.Dial = func(options rest.Options) (slurm.Client, error) {
@@ -106,12 +106,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A closer ends the sessions when the manager stops. It runs only where the sessions are: on the leader.
+// A closer closes the sessions when the manager stops. It runs only on the leader, which has the sessions.
 type closer struct{ pool *slurm.Pool }
 
 var _ manager.Runnable = closer{}
 
-// Start waits for the end.
+// Start waits until the manager stops.
 func (c closer) Start(ctx context.Context) error {
 	<-ctx.Done()
 	c.pool.Close()

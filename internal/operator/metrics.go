@@ -15,7 +15,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// A collector tells Prometheus how sessions and objects do. It looks only when it is scraped, and at memory only.
+// A collector collects metrics of sessions and objects. It reads only memory, and only when it is scraped.
 type collector struct {
 	pool   *slurm.Pool
 	reader client.Client
@@ -37,14 +37,14 @@ var (
 		[]string{"kind", "object_namespace", "name", "condition", "status", "reason"}, nil)
 )
 
-// Describe lists the metrics.
+// Describe sends the descriptions of the metrics.
 func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range []*prometheus.Desc{reachableMetric, snapshotAgeMetric, nodesMetric, nodeSetNodesMetric, conditionMetric} {
 		descriptions <- description
 	}
 }
 
-// Collect gives their values.
+// Collect sends the values of the metrics.
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	c.collectSessions(metrics)
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
@@ -74,13 +74,13 @@ func (c *collector) collectSessions(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// scrapeTimeout bounds a scrape; the cache answers at once, unless it is not filled yet.
+// scrapeTimeout is the deadline of a scrape; the cache answers at once, unless it is not synced yet.
 const scrapeTimeout = 5 * time.Second
 
 func (c *collector) collectNodeSets(ctx context.Context, metrics chan<- prometheus.Metric) {
 	sets := &slinkyv1beta1.NodeSetList{}
 	if err := c.reader.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
-		return // the cache is not filled yet; the next scrape will see it
+		return // the cache is not synced yet; the next scrape will succeed
 	}
 	for i := range sets.Items {
 		set := &sets.Items[i]
@@ -100,7 +100,7 @@ func (c *collector) collectConditions(ctx context.Context, metrics chan<- promet
 			panic(fmt.Sprintf("the scheme has no list of %s: %v", kind, err)) // kinds come from the scheme
 		}
 		if err := c.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			continue // the cache is not filled yet; the next scrape will see it
+			continue // the cache is not synced yet; the next scrape will succeed
 		}
 		_ = meta.EachListItem(list, func(item runtime.Object) error {
 			for _, condition := range conditionsOf(item) {

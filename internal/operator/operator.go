@@ -1,4 +1,4 @@
-// Package operator wires the manager together: options, scheme, health, metrics and, as the only package that knows them
+// Package operator sets up the manager: options, scheme, health, metrics and, as the only package that imports them
 // all, the controllers.
 package operator
 
@@ -35,39 +35,39 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// leaseName names the lease by which replicas agree on their leader.
+// leaseName is the name of the leader election lease.
 const leaseName = "slurm-operator"
 
-// Options are what an administrator can choose about the manager.
+// Options are the settings of the manager.
 type Options struct {
 	process.Settings
-	// PprofAddress is where profiles are served; empty serves none.
+	// PprofAddress is where profiles are served; none if empty.
 	PprofAddress string
-	// Images are what the containers run unless a spec says otherwise.
+	// Images are the default images of the containers.
 	Images naming.Images
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string
-	// SlurmClient says how requests to Slurm are repeated, and Mirror how often Slurm is asked.
+	// SlurmClient configures retries of requests to Slurm, and Mirror how often Slurm is polled.
 	SlurmClient SlurmClient
 	Mirror      slurm.MirrorOptions
-	// SlurmLog takes a line for each request to slurmrestd; it may be zero.
+	// SlurmLog logs each request to slurmrestd; it may be zero.
 	SlurmLog logr.Logger
-	// Dial makes a client for slurmrestd; nil for the real one. Agent asks the agent beside slurmctld; nil for the real one.
+	// Dial creates a client for slurmrestd, and Agent queries the agent next to slurmctld; nil for the real ones.
 	Dial  func(slurmrest.Options) (slurm.Client, error)
 	Agent func(ctx context.Context, address string) (cluster.AgentState, error)
-	// Registerer takes the metrics; nil for the one that is served.
+	// Registerer registers the metrics; nil for the registry that is served.
 	Registerer prometheus.Registerer
-	// Workers is how many objects of each kind are reconciled at the same time, and WorkersByKind how many of those kinds that
-	// are to have another number.
+	// Workers is how many objects of each resource type are reconciled in parallel, and WorkersByKind overrides it for
+	// individual kinds.
 	Workers       int
 	WorkersByKind map[string]int
-	// LeaderElection lets only one of several replicas act.
+	// LeaderElection makes only one of several replicas active.
 	LeaderElection bool
-	// LeaderElectionNamespace is where the lease of the leader lies; empty for the pod's own namespace.
+	// LeaderElectionNamespace is the namespace of the lease; empty for the pod's own namespace.
 	LeaderElectionNamespace string
 }
 
-// Scheme knows every kind that the operator reads or writes.
+// Scheme returns a scheme with every type that the operator reads or writes.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -75,7 +75,7 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// Run runs the manager until the context ends.
+// Run runs the manager until the context is cancelled.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
 	controllers, err := controllerOptions(options)
 	if err != nil {
@@ -92,7 +92,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        leaseName,
 		LeaderElectionNamespace: options.LeaderElectionNamespace,
-		// The process ends right after the manager, so the lease may be given up for the next leader at once.
+		// The process exits right after the manager, so the lease can be released for the next leader at once.
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
@@ -110,10 +110,10 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	return manager.Start(ctx)
 }
 
-// addReadiness makes a replica ready when it has seen what there is, whether or not it leads.
+// addReadiness makes a replica ready when its caches are synced, whether or not it is the leader.
 func addReadiness(manager ctrl.Manager) error {
 	var synced atomic.Bool
-	if err := manager.Add(everywhere(func(ctx context.Context) error {
+	if err := manager.Add(onAllReplicas(func(ctx context.Context) error {
 		synced.Store(manager.GetCache().WaitForCacheSync(ctx))
 		<-ctx.Done()
 		return nil
@@ -128,19 +128,19 @@ func addReadiness(manager ctrl.Manager) error {
 	})
 }
 
-// everywhere is something that runs on all replicas.
-type everywhere func(context.Context) error
+// onAllReplicas is a function that runs on all replicas.
+type onAllReplicas func(context.Context) error
 
-// Start runs it.
-func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
+// Start runs the function.
+func (e onAllReplicas) Start(ctx context.Context) error { return e(ctx) }
 
-// NeedLeaderElection says that it does not wait to lead.
-func (everywhere) NeedLeaderElection() bool { return false }
+// NeedLeaderElection returns false, because the function also runs on replicas that do not lead.
+func (onAllReplicas) NeedLeaderElection() bool { return false }
 
-// reconcileTimeout bounds each reconcile, whatever the API server or Slurm does.
+// reconcileTimeout is the deadline of each reconcile, in case the API server or Slurm does not answer.
 const reconcileTimeout = 30 * time.Second
 
-// kinds are the resource types that have controllers.
+// kinds returns the resource types that have controllers.
 func kinds() []string {
 	var names []string
 	for kind := range Scheme().KnownTypes(slinkyv1beta1.SchemeGroupVersion) {
@@ -164,9 +164,9 @@ func controllerOptions(options Options) (config.Controller, error) {
 		MaxConcurrentReconciles: options.Workers,
 		GroupKindConcurrency:    byKind,
 		ReconciliationTimeout:   reconcileTimeout,
-		// Names are checked for the whole process, in which a test may run several managers.
+		// Names must be unique in the process, but tests run several managers in one.
 		SkipNameValidation: new(true),
-		// A replica that does not lead fills its caches, so that it takes over without a delay.
+		// A standby replica syncs its caches, so that it takes over without delay.
 		EnableWarmup: new(true),
 	}, nil
 }

@@ -16,8 +16,8 @@ func TestWorkersByKind(t *testing.T) {
 		t.Errorf("%d workers, and by kind (-want +got):\n%s", options.MaxConcurrentReconciles, diff)
 	}
 	for name, workers := range map[string]map[string]int{
-		"a kind that there is not": {"nodeset": 16},
-		"nobody to do the work":    {"NodeSet": 0},
+		"unknown kind": {"nodeset": 16},
+		"no workers":   {"NodeSet": 0},
 	} {
 		if _, err := controllerOptions(Options{WorkersByKind: workers}); err == nil || !strings.Contains(err.Error(), "the resource types are Accounting, Controller") {
 			t.Errorf("%s: %v", name, err)

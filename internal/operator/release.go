@@ -16,11 +16,12 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// Release takes the finalizers off the NodeSets in some namespaces, or in all. It runs when the operator is uninstalled: nobody
-// would be left who takes them off, and neither a NodeSet nor its namespace could be deleted ever again.
+// Release removes the finalizers of the NodeSets in the given namespaces, or in all. It runs when the operator is
+// uninstalled: without the operator they would never be removed, and neither a NodeSet nor its namespace could be
+// deleted.
 //
-// A NodeSet that is being deleted while its cluster still runs may be waiting for jobs, which would end with the finalizer. It
-// stays as it is, and log says so.
+// A NodeSet that is being deleted while its cluster still runs may be waiting for jobs, which would be killed without
+// the finalizer. It keeps its finalizer, and this is logged.
 func Release(ctx context.Context, config *rest.Config, namespaces []string, log io.Writer) error {
 	direct, err := client.New(config, client.Options{Scheme: Scheme()})
 	if err != nil {
@@ -29,17 +30,17 @@ func Release(ctx context.Context, config *rest.Config, namespaces []string, log 
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
-	var faults []error
+	var errs []error
 	for _, namespace := range namespaces {
 		sets := &slinkyv1beta1.NodeSetList{}
 		if err := direct.List(ctx, sets, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) {
-			faults = append(faults, fmt.Errorf("listing NodeSets: %w", err))
+			errs = append(errs, fmt.Errorf("listing NodeSets: %w", err))
 		}
 		for i := range sets.Items {
-			faults = append(faults, release(ctx, direct, &sets.Items[i], log))
+			errs = append(errs, release(ctx, direct, &sets.Items[i], log))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func release(ctx context.Context, direct client.Client, set *slinkyv1beta1.NodeSet, log io.Writer) error {

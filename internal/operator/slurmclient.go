@@ -9,9 +9,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 )
 
-// SlurmClient is what an administrator can choose about requests to slurmrestd.
+// SlurmClient holds the settings of requests to slurmrestd.
 type SlurmClient struct {
-	// Timeout bounds each request and its answer.
+	// Timeout is the deadline of each request, including its response.
 	Timeout time.Duration
 	// Backoff is how long to wait between attempts after failures.
 	Backoff slurm.Backoff

@@ -1,7 +1,8 @@
-// Package podshape knows which fields of a spec shape pods: a change of one of them replaces the pods, and a change of any other does not.
+// Package podshape defines which fields of a spec determine the pods: a change of one of them replaces the pods, and a
+// change of any other does not.
 //
-// The NodeSet's controller tells revisions apart by them, and the webhook says with them what a change will set in motion. That they are
-// all, and no more, is held by tests beside what builds the pods.
+// The NodeSet controller distinguishes revisions by them, and the webhook warns of the effects of a change with them.
+// Tests next to the code that builds the pods check that the fields are complete.
 package podshape
 
 import (
@@ -13,7 +14,8 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// NodeSet is what shapes slurmd pods. Its JSON is part of the revisions of existing clusters: a change of the form replaces all their pods.
+// NodeSet holds the fields that determine slurmd pods. Its JSON is part of the revisions of existing clusters: a change
+// of the format replaces all their pods.
 type NodeSet struct {
 	Slurmd            slinkyv1beta1.ContainerFragment `json:"slurmd,omitzero"`
 	Logfile           slinkyv1beta1.ContainerFragment `json:"logfile,omitzero"`
@@ -24,7 +26,7 @@ type NodeSet struct {
 	OversubscribeNode bool                            `json:"oversubscribeNode,omitempty"`
 }
 
-// OfNodeSet is the shape of a NodeSet's pods.
+// OfNodeSet returns the shape of a NodeSet's pods.
 func OfNodeSet(spec *slinkyv1beta1.NodeSetSpec) NodeSet {
 	return NodeSet{
 		Slurmd: spec.Slurmd, Logfile: spec.Logfile, SSH: spec.SSH, Template: spec.Template,
@@ -32,7 +34,7 @@ func OfNodeSet(spec *slinkyv1beta1.NodeSetSpec) NodeSet {
 	}
 }
 
-// Controller is what shapes slurmctld's pods.
+// Controller holds the fields that determine slurmctld's pods.
 type Controller struct {
 	Slurmctld   slinkyv1beta1.ContainerFragment   `json:"slurmctld,omitzero"`
 	Reconfigure slinkyv1beta1.ContainerFragment   `json:"reconfigure,omitzero"`
@@ -43,7 +45,7 @@ type Controller struct {
 	HA          bool                              `json:"ha.enabled,omitempty"`
 }
 
-// OfController is the shape of a Controller's pods.
+// OfController returns the shape of a Controller's pods.
 func OfController(spec *slinkyv1beta1.ControllerSpec) Controller {
 	return Controller{
 		Slurmctld: spec.Slurmctld, Reconfigure: spec.Reconfigure, Logfile: spec.Logfile, Template: spec.Template,
@@ -51,7 +53,7 @@ func OfController(spec *slinkyv1beta1.ControllerSpec) Controller {
 	}
 }
 
-// LoginSet is what shapes login pods.
+// LoginSet holds the fields that determine login pods.
 type LoginSet struct {
 	Login           slinkyv1beta1.ContainerFragment   `json:"login,omitzero"`
 	Initconf        slinkyv1beta1.ContainerFragment   `json:"initconf,omitzero"`
@@ -60,14 +62,14 @@ type LoginSet struct {
 	SSSDConfRef     *slinkyv1beta1.SecretKeyReference `json:"sssdConfRef,omitempty"`
 }
 
-// OfLoginSet is the shape of a LoginSet's pods.
+// OfLoginSet returns the shape of a LoginSet's pods.
 func OfLoginSet(spec *slinkyv1beta1.LoginSetSpec) LoginSet {
 	return LoginSet{
 		Login: spec.Login, Initconf: spec.Initconf, Template: spec.Template, ExtraSSHDConfig: spec.ExtraSshdConfig, SSSDConfRef: spec.SSSDConfRef,
 	}
 }
 
-// Changed are the paths of the fields in which two shapes of one type differ.
+// Changed returns the paths of the fields in which two shapes differ.
 func Changed[S NodeSet | Controller | LoginSet](before, after S) []string {
 	was, is := fields(before), fields(after)
 	var changed []string
@@ -93,5 +95,5 @@ func fields(shape any) map[string]json.RawMessage {
 			return named
 		}
 	}
-	panic(err) // never: API types always encode
+	panic(err) // unreachable: API types always encode
 }

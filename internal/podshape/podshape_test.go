@@ -14,10 +14,10 @@ func TestChangedFieldsAreNamed(t *testing.T) {
 	after.HA.Enabled = true
 	changed := podshape.Changed(podshape.OfController(&before), podshape.OfController(&after))
 	if !slices.Equal(changed, []string{"spec.ha.enabled", "spec.jwtKeyRef", "spec.logfile", "spec.slurmctld"}) {
-		t.Errorf("changed are %q", changed)
+		t.Errorf("got changed fields %q", changed)
 	}
 	if changed := podshape.Changed(podshape.OfController(&after), podshape.OfController(&after)); len(changed) > 0 {
-		t.Errorf("changed are %q, and nothing has", changed)
+		t.Errorf("got changed fields %q, want none", changed)
 	}
 }
 

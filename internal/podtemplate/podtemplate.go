@@ -1,8 +1,8 @@
-// Package podtemplate merges what the operator wants of a pod with what the user wants.
+// Package podtemplate merges the operator's pod templates with the user's.
 //
-// The operator builds a complete pod template. The user's fragments are patches onto it, merged as kubectl would merge
-// them: lists of containers, volumes, mounts, ports and variables merge by their keys, and what the user sets wins, also
-// when it is false or 0. The operator's labels win, because its selectors stand on them.
+// The operator builds a complete pod template. The user's fragments are strategic merge patches onto it, as with
+// kubectl: lists of containers, volumes, mounts, ports and variables are merged by their keys, and the user's fields
+// take precedence, also if they are false or 0. The operator's labels take precedence, because its selectors need them.
 package podtemplate
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/invalid"
 )
 
-// A Part says which of the operator's containers a user's fragment is merged onto.
+// A Part is a user's fragment and the operator's container that it is merged onto.
 type Part struct {
 	// Container is the name of the container or init container.
 	Container string
 	Fragment  slinkyv1beta1.ContainerFragment
 }
 
-// Merge merges the user's parts and template onto the operator's template. The errors are for the user to read: they say
-// which field of the spec cannot be merged.
+// Merge merges the user's parts and template onto the operator's template. Errors are shown to the user and name the
+// field of the spec that cannot be merged.
 func Merge(own corev1.PodTemplateSpec, template slinkyv1beta1.PodTemplate, parts ...Part) (corev1.PodTemplateSpec, error) {
 	merged := own
 	merged.Spec = *own.Spec.DeepCopy()
@@ -50,7 +50,7 @@ func Merge(own corev1.PodTemplateSpec, template slinkyv1beta1.PodTemplate, parts
 	return merged, nil
 }
 
-// mergeContainer merges a fragment onto the container of its name, which keeps its name.
+// mergeContainer merges a fragment onto a container, which keeps its name.
 func mergeContainer(spec *corev1.PodSpec, part Part) error {
 	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range containers {
@@ -66,7 +66,7 @@ func mergeContainer(spec *corev1.PodSpec, part Part) error {
 	return nil
 }
 
-// patch merges a fragment onto an object strategically.
+// patch applies a fragment to an object as a strategic merge patch.
 func patch[T any](object *T, fragment []byte) error {
 	if len(fragment) == 0 {
 		return nil
@@ -88,13 +88,13 @@ func patch[T any](object *T, fragment []byte) error {
 	return nil
 }
 
-// Configuration is a template in the form that server-side apply takes.
+// Configuration returns a template as an apply configuration.
 func Configuration(template corev1.PodTemplateSpec) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
 	configuration := &applycorev1.PodTemplateSpecApplyConfiguration{}
 	return configuration, convert(template, configuration)
 }
 
-// convert turns an object into another form of it.
+// convert converts between two representations of an object.
 func convert(from, to any) error {
 	data, err := json.Marshal(from)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
-// own is a template of the operator's.
+// own returns a template of the operator.
 func own() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
@@ -38,10 +38,10 @@ func TestMerge(t *testing.T) {
 		parts    map[string]string
 		change   func(*corev1.PodTemplateSpec)
 	}{
-		"leaves the operator's template alone when the user wants nothing": {
+		"keeps the operator's template without fragments": {
 			change: func(*corev1.PodTemplateSpec) {},
 		},
-		"lets false win": {
+		"false takes precedence": {
 			parts:  map[string]string{"slurmctld": `{"securityContext":{"readOnlyRootFilesystem":false}}`},
 			change: func(w *corev1.PodTemplateSpec) { *w.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem = false },
 		},
@@ -60,7 +60,7 @@ func TestMerge(t *testing.T) {
 			parts:  map[string]string{"reconfigure": `{"image":"mine"}`},
 			change: func(w *corev1.PodTemplateSpec) { w.Spec.InitContainers[0].Image = "mine" },
 		},
-		"merges containers of the pod by name and adds further ones": {
+		"merges containers of the pod by name and adds others": {
 			template: slinkyv1beta1.PodTemplate{Spec: podSpecFragment(`{"containers":[{"name":"side","image":"s"},{"name":"slurmctld","image":"mine"}],"volumes":[{"name":"home"}]}`)},
 			change: func(w *corev1.PodTemplateSpec) {
 				w.Spec.Containers[0].Image = "mine"
@@ -68,7 +68,7 @@ func TestMerge(t *testing.T) {
 				w.Spec.Volumes = []corev1.Volume{{Name: "home"}, {Name: "etc"}}
 			},
 		},
-		"lets the operator's labels win and adds the user's": {
+		"operator's labels take precedence, the user's are added": {
 			template: slinkyv1beta1.PodTemplate{Metadata: slinkyv1beta1.Metadata{
 				Labels:      map[string]slinkyv1beta1.LabelValue{"app.kubernetes.io/name": "mine", "team": "hpc"},
 				Annotations: map[string]string{"theirs": "2"},
@@ -109,7 +109,7 @@ func TestMergeDoesNotChangeItsArguments(t *testing.T) {
 	}
 }
 
-// FuzzMerge holds that no fragment, valid or not, makes a merge panic, and that what merges can be applied.
+// FuzzMerge checks that no fragment, valid or not, makes Merge panic, and that the result can be applied.
 func FuzzMerge(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `{"containers":null}`, `{"containers":[{"name":"slurmctld","$patch":"delete"}]}`, `{"volumes":[{"name":"etc","$patch":"replace"}]}`,
@@ -128,7 +128,7 @@ func FuzzMerge(f *testing.F) {
 			t.Errorf("labels are %v", merged.Labels)
 		}
 		if _, err := podtemplate.Configuration(merged); err != nil {
-			t.Errorf("what was merged cannot be applied: %v", err)
+			t.Errorf("the merged template cannot be applied: %v", err)
 		}
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Size gives the operator's own helpers among the containers of a pod small requests and limits, unless the user has sized them: a namespace
-// with a ResourceQuota takes no pod with a container that has none. The daemons are the user's to size.
+// Size sets small requests and limits for the operator's helper containers in a pod, unless the user set some: a
+// namespace with a ResourceQuota rejects pods with containers that have none. The user sets those of the daemons.
 func Size(spec *corev1.PodSpec, helpers ...string) {
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
@@ -19,12 +19,12 @@ func Size(spec *corev1.PodSpec, helpers ...string) {
 	}
 }
 
-// IsSized reports whether requests or limits are given.
+// IsSized reports whether requests or limits are set.
 func IsSized(resources corev1.ResourceRequirements) bool {
 	return len(resources.Requests) > 0 || len(resources.Limits) > 0 || len(resources.Claims) > 0
 }
 
-// Validation are the requests and limits of a slurmctld that only validates a configuration.
+// Validation returns the requests and limits of a slurmctld in a validation run.
 func Validation() corev1.ResourceRequirements { return requirements("100m", "128Mi", "1", "1Gi") }
 
 func requirements(cpuRequest, memoryRequest, cpuLimit, memoryLimit string) corev1.ResourceRequirements {

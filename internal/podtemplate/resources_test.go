@@ -22,7 +22,7 @@ func TestHelpersAreSizedUnlessTheUserSizesThem(t *testing.T) {
 	if got := spec.Containers[0].Resources; podtemplate.IsSized(got) {
 		t.Errorf("the daemon has %v", got)
 	}
-	// A limit of ours below a request of the user's would make the pod invalid.
+	// A limit of the operator below a request of the user would make the pod invalid.
 	if got := spec.Containers[1].Resources; got.Requests.Cpu().String() != "2" || len(got.Limits) != 0 {
 		t.Errorf("the user's container has %v", got)
 	}

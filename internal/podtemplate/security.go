@@ -2,8 +2,8 @@ package podtemplate
 
 import corev1 "k8s.io/api/core/v1"
 
-// Restricted is the security of a pod that runs as one user under the Pod Security Standard "restricted". Its containers
-// need Locked beside it.
+// Restricted returns the security context of a pod that runs as one user under the Pod Security Standard "restricted".
+// Its containers need Locked as well.
 func Restricted(uid, gid int64) *corev1.PodSecurityContext {
 	return &corev1.PodSecurityContext{
 		RunAsUser: &uid, RunAsGroup: &gid, RunAsNonRoot: new(true),
@@ -11,7 +11,7 @@ func Restricted(uid, gid int64) *corev1.PodSecurityContext {
 	}
 }
 
-// Locked is the security of a container that needs no privileges and writes to its volumes only.
+// Locked returns the security context of a container that needs no privileges and writes only to its volumes.
 func Locked() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),

@@ -10,12 +10,12 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// A Service is what the operator wants of the Service in front of a daemon.
+// A Service is the operator's part of the Service in front of a daemon.
 type Service struct {
 	Name, Namespace string
 	Labels          map[string]string
 	Selector        map[string]string
-	// Port is where clients reach it; PortName names it, and the container's port.
+	// Port is the port for clients; PortName is its name and that of the container's port.
 	Port     int32
 	PortName string
 }
@@ -41,8 +41,9 @@ func (s Service) Merge(template slinkyv1beta1.ServiceTemplate) (*applycorev1.Ser
 		WithSpec(configuration), nil
 }
 
-// Headless is a Service that only gives pods names in DNS, before they are ready too: they must find each other to become
-// so. Its port has another name, so that what scrapes the Service in front does not scrape everything twice.
+// Headless returns a Service that only gives pods DNS names, even before they are ready, because they must resolve each
+// other to become ready. Its port has another name, so that a scraper of the main Service does not scrape everything
+// twice.
 func (s Service) Headless() *applycorev1.ServiceApplyConfiguration {
 	return applycorev1.Service(s.Name, s.Namespace).WithLabels(s.Labels).WithSpec(applycorev1.ServiceSpec().
 		WithClusterIP(corev1.ClusterIPNone).

@@ -12,22 +12,22 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// annotationTemplate on a pod is the digest of the template that it was made from.
+// annotationTemplate on a pod is the digest of its template.
 const annotationTemplate = slinkyv1beta1.GroupName + "/template-hash"
 
-// annotationRestarted is what kubectl rollout restart puts onto a template.
+// annotationRestarted is set on a template by kubectl rollout restart.
 const annotationRestarted = "kubectl.kubernetes.io/restartedAt"
 
-// Stamp marks a template with a digest of itself. The image of the init container that brings the operator's own program into
-// the pod does not count: it changes with every release of the operator, which is no reason to end a daemon.
+// Stamp annotates a template with a digest of itself. The digest excludes the image of the init container that installs
+// the operator's helper: it changes with every release of the operator, which is no reason to restart a daemon.
 func Stamp(template *corev1.PodTemplateSpec, helper string) error {
-	counts := template.DeepCopy()
-	for i := range counts.Spec.InitContainers {
-		if counts.Spec.InitContainers[i].Name == helper {
-			counts.Spec.InitContainers[i].Image = ""
+	hashed := template.DeepCopy()
+	for i := range hashed.Spec.InitContainers {
+		if hashed.Spec.InitContainers[i].Name == helper {
+			hashed.Spec.InitContainers[i].Image = ""
 		}
 	}
-	data, err := json.Marshal(counts)
+	data, err := json.Marshal(hashed)
 	if err != nil {
 		return err
 	}
@@ -39,9 +39,9 @@ func Stamp(template *corev1.PodTemplateSpec, helper string) error {
 	return nil
 }
 
-// Outdated tells whether a pod has to be replaced to be as the stamped template of its StatefulSet, or because somebody wants
-// it restarted. The StatefulSet replaces no pod by itself (OnDelete); one that is made for any other reason is made from the
-// present template anyway, with the present helper.
+// Outdated reports whether a pod must be replaced because the stamped template of its StatefulSet has changed or a user
+// requested a restart. The StatefulSet does not replace pods by itself (OnDelete); a pod that is created for another
+// reason has the current template anyway, with the current helper.
 func Outdated(pod *corev1.Pod, set *appsv1.StatefulSet) bool {
 	if set.Status.ObservedGeneration != set.Generation || pod.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision {
 		return false

@@ -20,36 +20,36 @@ func TestOutdated(t *testing.T) {
 		}
 		return template
 	}
-	as := func(*corev1.PodTemplateSpec) {}
+	unchanged := func(*corev1.PodTemplateSpec) {}
 	tests := map[string]struct {
 		from, to corev1.PodTemplateSpec
 		pod      func(*corev1.Pod)
 		set      func(*appsv1.StatefulSet)
 		want     bool
 	}{
-		"a pod of the same template stays": {from: stamped(as), to: stamped(as)},
-		"another image for the helper is no reason": {
-			from: stamped(as), to: stamped(func(template *corev1.PodTemplateSpec) { template.Spec.InitContainers[0].Image = "newer" }),
+		"same template": {from: stamped(unchanged), to: stamped(unchanged)},
+		"new helper image is ignored": {
+			from: stamped(unchanged), to: stamped(func(template *corev1.PodTemplateSpec) { template.Spec.InitContainers[0].Image = "newer" }),
 		},
-		"another image for the daemon is": {
-			from: stamped(as), to: stamped(func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = "newer" }), want: true,
+		"new daemon image": {
+			from: stamped(unchanged), to: stamped(func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = "newer" }), want: true,
 		},
-		"another annotation is": {
-			from: stamped(as), to: stamped(func(template *corev1.PodTemplateSpec) { template.Annotations["ours"] = "2" }), want: true,
+		"changed annotation": {
+			from: stamped(unchanged), to: stamped(func(template *corev1.PodTemplateSpec) { template.Annotations["ours"] = "2" }), want: true,
 		},
-		"a pod from before there were stamps goes": {from: own(), to: stamped(as), want: true},
-		"kubectl rollout restart is": {
-			from: stamped(as), to: stamped(as), want: true,
+		"pod without a stamp": {from: own(), to: stamped(unchanged), want: true},
+		"kubectl rollout restart": {
+			from: stamped(unchanged), to: stamped(unchanged), want: true,
 			set: func(set *appsv1.StatefulSet) {
 				set.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = "2026-01-01T00:00:00Z"
 			},
 		},
-		"a pod of the present revision stays, whatever others do to its annotations": {
-			from: own(), to: stamped(as),
+		"pod of the current revision, with other annotations": {
+			from: own(), to: stamped(unchanged),
 			pod: func(pod *corev1.Pod) { pod.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: "new"} },
 		},
-		"nothing is known before the StatefulSet's controller has seen the template": {
-			from: stamped(as), to: stamped(func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = "newer" }),
+		"template not yet observed by the StatefulSet controller": {
+			from: stamped(unchanged), to: stamped(func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = "newer" }),
 			set: func(set *appsv1.StatefulSet) { set.Generation++ },
 		},
 	}
@@ -69,7 +69,7 @@ func TestOutdated(t *testing.T) {
 				test.set(set)
 			}
 			if got := podtemplate.Outdated(pod, set); got != test.want {
-				t.Errorf("outdated is %v", got)
+				t.Errorf("Outdated() = %v", got)
 			}
 		})
 	}

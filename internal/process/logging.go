@@ -18,23 +18,23 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// The formats of the log.
+// Log formats.
 const (
 	logJSON    = "json"
 	logConsole = "console"
 )
 
-// Logging is what an administrator can choose about the log.
+// Logging holds the settings of the log.
 type Logging struct {
-	// Level is the least level that is logged, and SlurmLevel that of requests to slurmrestd.
+	// Level is the minimum level that is logged, and SlurmLevel that of requests to slurmrestd.
 	Level, SlurmLevel *slog.LevelVar
 	// Format is json or console.
 	Format string
-	// Levels is a directory with files that override the levels while the process runs; empty for none.
+	// Levels is a directory with files that override the levels at run time; empty for none.
 	Levels string
 }
 
-// The files in the directory of levels, as the chart's ConfigMap has them, and how often they are read.
+// The files in the directory of levels, which are keys of the chart's ConfigMap, and how often they are read.
 const (
 	levelFile      = "log-level"
 	slurmLevelFile = "slurm-log-level"
@@ -51,8 +51,8 @@ func (l *Logging) AddFlags(flags *pflag.FlagSet) {
 		"a directory with the files "+levelFile+" and "+slurmLevelFile+", which override those flags and are read again every "+levelInterval.String())
 }
 
-// StartLogging lets controller-runtime and client-go log to a writer, and follows the files of levels until the context ends. It
-// returns the logger for requests to slurmrestd.
+// StartLogging makes controller-runtime and client-go log to a writer, and polls the level files until the context is
+// cancelled. It returns the logger for requests to slurmrestd.
 func (l *Logging) StartLogging(ctx context.Context, to io.Writer) (requests logr.Logger, err error) {
 	logger, requests, err := l.loggers(to)
 	if err != nil {
@@ -69,9 +69,9 @@ func (l *Logging) StartLogging(ctx context.Context, to io.Writer) (requests logr
 	return requests, nil
 }
 
-// loggers are the logger for everything, and the one for requests to slurmrestd.
+// loggers returns the general logger and the one for requests to slurmrestd.
 func (l *Logging) loggers(to io.Writer) (everything, requests logr.Logger, err error) {
-	options := &slog.HandlerOptions{Level: slog.Level(-128)} // levels are up to leveled
+	options := &slog.HandlerOptions{Level: slog.Level(-128)} // leveled filters by level
 	var handler slog.Handler
 	switch l.Format {
 	case logJSON:
@@ -84,7 +84,7 @@ func (l *Logging) loggers(to io.Writer) (everything, requests logr.Logger, err e
 	return logr.FromSlogHandler(leveled{handler, l.Level}), logr.FromSlogHandler(leveled{handler, l.SlurmLevel}), nil
 }
 
-// followLevels reads the files of levels again and again. A level that cannot be read stays what it is.
+// followLevels polls the level files. A level that cannot be read stays unchanged.
 func (l *Logging) followLevels(ctx context.Context, logger logr.Logger) {
 	failed := ""
 	for ticker := time.NewTicker(levelInterval); ; {
@@ -105,7 +105,7 @@ func (l *Logging) followLevels(ctx context.Context, logger logr.Logger) {
 	}
 }
 
-// readLevels takes up the levels that the files have.
+// readLevels sets the levels from the files.
 func (l *Logging) readLevels(logger logr.Logger) error {
 	var failures []error
 	for file, level := range map[string]*slog.LevelVar{levelFile: l.Level, slurmLevelFile: l.SlurmLevel} {
@@ -129,7 +129,7 @@ func (l *Logging) readLevels(logger logr.Logger) error {
 	return errors.Join(failures...)
 }
 
-// leveled is a handler with a level of its own.
+// leveled is a handler with its own level.
 type leveled struct {
 	slog.Handler
 	level slog.Leveler
@@ -138,12 +138,12 @@ type leveled struct {
 // Enabled reports whether a record of a level is logged.
 func (l leveled) Enabled(_ context.Context, level slog.Level) bool { return level >= l.level.Level() }
 
-// WithAttrs returns a handler with more attributes, and the same level.
+// WithAttrs returns a handler with more attributes and the same level.
 func (l leveled) WithAttrs(attributes []slog.Attr) slog.Handler {
 	return leveled{l.Handler.WithAttrs(attributes), l.level}
 }
 
-// WithGroup returns a handler with a group, and the same level.
+// WithGroup returns a handler with a group and the same level.
 func (l leveled) WithGroup(name string) slog.Handler {
 	return leveled{l.Handler.WithGroup(name), l.level}
 }

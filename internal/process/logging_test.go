@@ -52,7 +52,7 @@ func TestSlurmRequestsHaveALevelOfTheirOwn(t *testing.T) {
 	logger.V(4).Info("applied Service")
 	requests.V(4).Info("Slurm request")
 	if text := log.String(); strings.Contains(text, "applied Service") || !strings.Contains(text, "Slurm request") {
-		t.Errorf("the log is %q", text)
+		t.Errorf("got log %q", text)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package process has what the operator and its webhook have in common as programs: where they serve metrics and tell their health,
-// and which namespaces they look at.
+// Package process holds the settings that the operator and its webhook have in common: logging, metrics, health probes
+// and the namespaces they watch.
 package process
 
 import (
@@ -9,16 +9,16 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Settings are what an administrator can choose about either.
+// Settings are the common settings of operator and webhook.
 type Settings struct {
 	Logging
-	// MetricsAddress is where metrics are served; "0" serves none.
+	// MetricsAddress is where metrics are served; "0" disables them.
 	MetricsAddress string
-	// MetricsInsecure serves metrics over plain HTTP to everybody, instead of over HTTPS to whoever may read them.
+	// MetricsInsecure serves metrics over plain HTTP without authorization, instead of over HTTPS with authorization.
 	MetricsInsecure bool
 	// HealthAddress is where /healthz and /readyz are served.
 	HealthAddress string
-	// Namespaces are those whose objects are looked at; none means all.
+	// Namespaces are the watched namespaces; all if empty.
 	Namespaces []string
 }
 
@@ -31,7 +31,7 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&s.Namespaces, "namespaces", nil, "namespaces to watch, separated by commas; all by default")
 }
 
-// Metrics says how metrics are served.
+// Metrics returns the options of the metrics server.
 func (s Settings) Metrics() metricsserver.Options {
 	options := metricsserver.Options{BindAddress: s.MetricsAddress}
 	if !s.MetricsInsecure {
@@ -40,7 +40,7 @@ func (s Settings) Metrics() metricsserver.Options {
 	return options
 }
 
-// Cache keeps out of memory what nobody reads.
+// Cache returns cache options that keep unused data out of memory.
 func (s Settings) Cache() cache.Options {
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
 	if len(s.Namespaces) > 0 {

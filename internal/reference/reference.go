@@ -1,4 +1,4 @@
-// Package reference reads what specs refer to. What does not exist is not an error but an answer: nil.
+// Package reference reads objects that specs reference. A missing object is not an error: the result is nil.
 package reference
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// Object reads the object of a name into object. It returns nil when there is none, or when it is being deleted.
+// Object reads the object with a name into object. It returns nil if it does not exist or is being deleted.
 func Object[T client.Object](ctx context.Context, reader client.Reader, namespace, name string, object T) (found T, err error) {
 	var none T
 	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); {
@@ -27,14 +27,14 @@ func Object[T client.Object](ctx context.Context, reader client.Reader, namespac
 	return object, nil
 }
 
-// Pods are the pods of the daemon of an object.
+// Pods returns the pods of a custom resource's daemon.
 func Pods(ctx context.Context, reader client.Reader, daemon naming.Daemon, owner client.Object) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := reader.List(ctx, pods, client.InNamespace(owner.GetNamespace()), client.MatchingLabels(naming.Selector(daemon, owner.GetName())))
 	return pods.Items, err
 }
 
-// SecretValue is one value of a Secret; nil when there is none.
+// SecretValue returns one value of a Secret; nil if it does not exist.
 func SecretValue(ctx context.Context, reader client.Reader, namespace string, key slinkyv1beta1.SecretKeyReference) ([]byte, error) {
 	secret, err := Object(ctx, reader, namespace, key.Name, &corev1.Secret{})
 	if secret == nil || len(secret.Data[key.Key]) == 0 {
@@ -43,7 +43,7 @@ func SecretValue(ctx context.Context, reader client.Reader, namespace string, ke
 	return secret.Data[key.Key], nil
 }
 
-// ConfigMapValue is one value of a ConfigMap; empty when there is none.
+// ConfigMapValue returns one value of a ConfigMap; empty if it does not exist.
 func ConfigMapValue(ctx context.Context, reader client.Reader, namespace string, key slinkyv1beta1.ConfigMapKeyReference) (string, error) {
 	configMap, err := Object(ctx, reader, namespace, key.Name, &corev1.ConfigMap{})
 	if configMap == nil {
@@ -52,7 +52,7 @@ func ConfigMapValue(ctx context.Context, reader client.Reader, namespace string,
 	return configMap.Data[key.Key], nil
 }
 
-// Missing says that a value that the field of a spec names does not exist.
+// Missing returns the message that a value referenced by a field of the spec does not exist.
 func Missing(field, kind, name, key string) string {
 	return fmt.Sprintf("%s %s, which %s names, does not exist or has no value under %s; create it", kind, name, field, key)
 }

@@ -1,4 +1,4 @@
-// Package retry says how soon a controller tries again what has failed, and how it logs.
+// Package retry configures the backoff and the logging of the controllers.
 package retry
 
 import (
@@ -11,16 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// longest is the longest pause between two attempts. controller-runtime's own is a quarter of an hour, so that an object which failed
-// all through an outage of the API server would stay as it is for as long again.
-const longest = 30 * time.Second
+// maxBackoff is the longest pause between two attempts. controller-runtime's default is a quarter of an hour, so after
+// an outage of the API server an object could stay unreconciled for that long.
+const maxBackoff = 30 * time.Second
 
-// Options make a controller of a resource type try again after a pause that doubles with each failure, up to longest. Its lines in the log
-// name it and the object that it reconciles, and nothing else: the line says what was done to which other object.
+// Options returns the options of a controller for a resource type: the backoff doubles with each failure, up to
+// maxBackoff, and log lines contain only the controller and the reconciled object as context, because each line itself
+// says what was done to which other object.
 func Options(name, kind string) controller.Options {
 	logger := ctrl.Log.WithValues("controller", name)
 	return controller.Options{
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longest),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, maxBackoff),
 		LogConstructor: func(request *reconcile.Request) logr.Logger {
 			if request == nil {
 				return logger
@@ -30,7 +31,8 @@ func Options(name, kind string) controller.Options {
 	}
 }
 
-// After makes a controller try again after a pause, zero for never, or when there was an error, as soon as Options say.
+// After returns a result that requeues after a pause, or never if it is zero. After an error, the backoff of Options
+// applies.
 func After(pause time.Duration, err error) (reconcile.Result, error) {
 	if err != nil {
 		return reconcile.Result{}, err

@@ -11,12 +11,12 @@ func TestPausesDoubleUpToTheLongest(t *testing.T) {
 	last := limiter.When(object)
 	for range 100 {
 		pause := limiter.When(object)
-		if want := min(2*last, longest); pause != want {
-			t.Fatalf("after a pause of %s comes one of %s, want %s", last, pause, want)
+		if want := min(2*last, maxBackoff); pause != want {
+			t.Fatalf("after a backoff of %s got %s, want %s", last, pause, want)
 		}
 		last = pause
 	}
-	if last != longest {
-		t.Errorf("the longest pause is %s, want %s", last, longest)
+	if last != maxBackoff {
+		t.Errorf("the last backoff is %s, want %s", last, maxBackoff)
 	}
 }

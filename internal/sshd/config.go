@@ -1,7 +1,7 @@
-// Package sshd makes what every sshd of ours needs: host keys, and a configuration in which the user's lines win.
+// Package sshd generates host keys and configurations for the operator's sshds. The user's settings take precedence.
 //
-// Of two lines for one keyword sshd takes the first, so the user's lines stand before ours. But from the first Match on, lines
-// hold for some logins only: that part of the user's lines stands behind ours.
+// sshd uses the first value of a setting, so the user's lines come before the operator's. But lines after a Match apply
+// only to some logins, so the user's lines from the first Match on come after the operator's.
 package sshd
 
 import (
@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// A Config is an sshd_config in the making.
+// A Config builds an sshd_config.
 type Config struct {
 	text    strings.Builder
 	field   string
 	matches string
 }
 
-// NewConfig begins with what the user has in a field of the spec.
+// NewConfig returns a Config that starts with the user's lines from a field of the spec.
 func NewConfig(field, extra string) *Config {
 	global, matches := splitAtMatch(extra)
 	config := &Config{field: field, matches: matches}
@@ -25,7 +25,7 @@ func NewConfig(field, extra string) *Config {
 	return config
 }
 
-// Section adds lines under a comment; none when there are no lines.
+// Section adds lines under a comment, or nothing if there are no lines.
 func (c *Config) Section(comment string, lines ...string) {
 	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	if len(lines) > 0 {
@@ -33,13 +33,13 @@ func (c *Config) Section(comment string, lines ...string) {
 	}
 }
 
-// Common adds what holds for every sshd. From here on only Match sections may follow.
+// Common adds the lines that all sshds have in common. Only Match sections may follow.
 func (c *Config) Common() {
 	c.Section("As Debian has it.", "UsePAM yes", "KbdInteractiveAuthentication no", "PrintMotd no", "AcceptEnv LANG LC_*", "Subsystem sftp internal-sftp")
 	c.Section("From "+c.field+", from its first Match on.", c.matches)
 }
 
-// String is the file.
+// String returns the file.
 func (c *Config) String() string { return c.text.String() }
 
 // splitAtMatch splits a configuration before its first Match line.

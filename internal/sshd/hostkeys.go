@@ -20,11 +20,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// rsaBits is the size of the RSA key, as ssh-keygen makes it.
+// rsaBits is the size of the RSA key, as with ssh-keygen.
 const rsaBits = 3072
 
-// NewHostKeys is a Secret with new host keys of the kinds that ssh-keygen -A makes, under the names that sshd's directory
-// would have. The public ones are in it for whoever keeps a known_hosts file.
+// NewHostKeys returns a Secret with new host keys of the types that ssh-keygen -A generates, under the same file names.
+// It includes the public keys for known_hosts files.
 func NewHostKeys(namespace, name string) (*corev1.Secret, error) {
 	_, ed25519Key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -61,8 +61,8 @@ func NewHostKeys(namespace, name string) (*corev1.Secret, error) {
 	}, nil
 }
 
-// PrivateKeys names the private keys in a Secret of host keys. It may be one that an administrator has made of the keys
-// that users know already.
+// PrivateKeys returns the names of the private keys in a Secret of host keys. An administrator may have created it with
+// existing keys.
 func PrivateKeys(hostKeys *corev1.Secret) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(hostKeys.Data)), func(name string) bool {
 		return !strings.HasPrefix(name, "ssh_host_") || !strings.HasSuffix(name, "_key")

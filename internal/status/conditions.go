@@ -1,8 +1,9 @@
-// Package status tells users how an object does: conditions that are always present, one status patch, and an event for
-// each condition that changes.
+// Package status reports the state of an object to users: conditions that are always present, one status patch, and an
+// event for each condition that changes.
 //
-// A controller comes to one Verdict, from which the three standard conditions follow, and adds those of its kind. All of
-// them are applied on the server's side, so that two controllers may each own some of an object's conditions.
+// A controller determines one Verdict, from which the three standard conditions follow, and adds those of its resource
+// type. All of them are written with server-side apply, so that two controllers may each own some conditions of an
+// object.
 package status
 
 import (
@@ -18,7 +19,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// A Verdict is how an object does, all in all.
+// A Verdict summarizes the state of an object.
 type Verdict struct {
 	outcome         outcome
 	Reason, Message string
@@ -27,41 +28,43 @@ type Verdict struct {
 type outcome uint8
 
 const (
-	working outcome = iota
-	well
-	broken
+	progressing outcome = iota
+	ready
+	degraded
 )
 
-// Well says that all is as the spec says.
+// Well returns the verdict that the object matches its spec.
 func Well(format string, arguments ...any) Verdict {
-	return Verdict{well, slinkyv1beta1.ReasonAsExpected, fmt.Sprintf(format, arguments...)}
+	return Verdict{ready, slinkyv1beta1.ReasonAsExpected, fmt.Sprintf(format, arguments...)}
 }
 
-// Working says that the operator is at work, or waits for something that is expected to come by itself.
+// Working returns the verdict that the operator is working towards the spec, or waits for something that needs no user
+// action.
 func Working(reason, format string, arguments ...any) Verdict {
-	return Verdict{working, reason, fmt.Sprintf(format, arguments...)}
+	return Verdict{progressing, reason, fmt.Sprintf(format, arguments...)}
 }
 
-// Broken says that something is wrong that does not mend by itself; the message names the next human action.
+// Broken returns the verdict that there is a problem that does not resolve itself; the message says what the user must
+// do.
 func Broken(reason, format string, arguments ...any) Verdict {
-	return Verdict{broken, reason, fmt.Sprintf(format, arguments...)}
+	return Verdict{degraded, reason, fmt.Sprintf(format, arguments...)}
 }
 
-// Problem is a verdict that something is wrong that does not mend by itself; nil stands for none.
+// Problem returns Broken as a pointer, for functions that return nil if there is no problem.
 func Problem(reason, format string, arguments ...any) *Verdict {
 	return new(Broken(reason, format, arguments...))
 }
 
-// A Fact is what one condition says.
-type Fact struct {
-	Is              metav1.ConditionStatus
+// A State is the content of one condition.
+type State struct {
+	Status          metav1.ConditionStatus
 	Reason, Message string
 }
 
-// Ready tells whether the verdict is that all is well.
-func (v Verdict) Ready() bool { return v.outcome == well }
+// Ready reports whether the object matches its spec.
+func (v Verdict) Ready() bool { return v.outcome == ready }
 
-// Conditions are what one controller has to say about an object.
+// Conditions are the conditions of an object that one controller writes.
 type Conditions struct {
 	generation int64
 	now        metav1.Time
@@ -69,12 +72,12 @@ type Conditions struct {
 	after      []metav1.Condition
 }
 
-// NewConditions begins the conditions of a generation of an object, of which before are those that it has.
+// NewConditions returns the conditions for a generation of an object; before are its current ones.
 func NewConditions(generation int64, before []metav1.Condition, now metav1.Time) *Conditions {
 	return &Conditions{generation: generation, now: now, before: before}
 }
 
-// Set says one condition. The time of its last transition is kept while its status is.
+// Set sets one condition. Its last transition time is kept if its status is unchanged.
 func (c *Conditions) Set(kind string, is metav1.ConditionStatus, reason, format string, arguments ...any) {
 	condition := metav1.Condition{
 		Type: kind, Status: is, Reason: reason, Message: shorten(fmt.Sprintf(format, arguments...)),
@@ -86,35 +89,35 @@ func (c *Conditions) Set(kind string, is metav1.ConditionStatus, reason, format 
 	c.after = append(c.after, condition)
 }
 
-// Say sets one condition.
-func (c *Conditions) Say(kind string, fact Fact) {
-	c.Set(kind, fact.Is, fact.Reason, "%s", fact.Message)
+// SetState sets one condition.
+func (c *Conditions) SetState(kind string, state State) {
+	c.Set(kind, state.Status, state.Reason, "%s", state.Message)
 }
 
-// Summarize sets the three conditions that follow from a verdict. The message is said once, by Ready.
+// Summarize sets the three conditions that follow from a verdict. Only Ready has the message.
 func (c *Conditions) Summarize(verdict Verdict) {
-	c.Set(slinkyv1beta1.ConditionReady, truth(verdict.outcome == well), verdict.Reason, "%s", verdict.Message)
-	c.Set(slinkyv1beta1.ConditionProgressing, truth(verdict.outcome == working), verdict.Reason, "")
-	c.Set(slinkyv1beta1.ConditionDegraded, truth(verdict.outcome == broken), verdict.Reason, "")
+	c.Set(slinkyv1beta1.ConditionReady, conditionStatus(verdict.outcome == ready), verdict.Reason, "%s", verdict.Message)
+	c.Set(slinkyv1beta1.ConditionProgressing, conditionStatus(verdict.outcome == progressing), verdict.Reason, "")
+	c.Set(slinkyv1beta1.ConditionDegraded, conditionStatus(verdict.outcome == degraded), verdict.Reason, "")
 }
 
-// Available says whether the object serves its users now, whether or not it is as the spec says.
+// Available sets whether the object serves its users now, whether or not it matches its spec.
 func (c *Conditions) Available(is bool, format string, arguments ...any) {
 	reason := slinkyv1beta1.ReasonNotServing
 	if is {
 		reason = slinkyv1beta1.ReasonServing
 	}
-	c.Set(slinkyv1beta1.ConditionAvailable, truth(is), reason, format, arguments...)
+	c.Set(slinkyv1beta1.ConditionAvailable, conditionStatus(is), reason, format, arguments...)
 }
 
-func truth(is bool) metav1.ConditionStatus {
+func conditionStatus(is bool) metav1.ConditionStatus {
 	if is {
 		return metav1.ConditionTrue
 	}
 	return metav1.ConditionFalse
 }
 
-// Configuration is the conditions in the form that server-side apply takes, sorted by type.
+// Configuration returns the conditions as apply configurations, sorted by type.
 func (c *Conditions) Configuration() []applymetav1.ConditionApplyConfiguration {
 	slices.SortFunc(c.after, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
 	configuration := make([]applymetav1.ConditionApplyConfiguration, len(c.after))
@@ -126,7 +129,8 @@ func (c *Conditions) Configuration() []applymetav1.ConditionApplyConfiguration {
 	return configuration
 }
 
-// changed are the conditions that say something else than before. The three that follow from one verdict count as one.
+// changed returns the conditions whose status or reason has changed. The three that follow from one verdict count as
+// one.
 func (c *Conditions) changed() []metav1.Condition {
 	var changed []metav1.Condition
 	for _, condition := range c.sorted() {
@@ -140,22 +144,23 @@ func (c *Conditions) changed() []metav1.Condition {
 	return changed
 }
 
-// news are the changed conditions without those that repeat a sentence of another one, which may be another controller's.
-func (c *Conditions) news() []metav1.Condition {
-	told := map[string]bool{}
+// unreported returns the changed conditions without those that repeat the message of another one, possibly of another
+// controller.
+func (c *Conditions) unreported() []metav1.Condition {
+	reported := map[string]bool{}
 	for _, condition := range c.before {
 		if find(c.after, condition.Type) == nil {
-			told[condition.Message] = true
+			reported[condition.Message] = true
 		}
 	}
 	return slices.DeleteFunc(c.changed(), func(condition metav1.Condition) bool {
-		repeated := told[condition.Message]
-		told[condition.Message] = true
+		repeated := reported[condition.Message]
+		reported[condition.Message] = true
 		return repeated
 	})
 }
 
-// sorted are the conditions in the order in which people read them: Ready first.
+// sorted returns the conditions sorted by type, with Ready first.
 func (c *Conditions) sorted() []metav1.Condition {
 	return slices.SortedStableFunc(slices.Values(c.after), func(a, b metav1.Condition) int {
 		switch slinkyv1beta1.ConditionReady {
@@ -168,7 +173,7 @@ func (c *Conditions) sorted() []metav1.Condition {
 	})
 }
 
-// degraded tells whether the verdict was that something is broken.
+// degraded reports whether the condition Degraded is True.
 func (c *Conditions) degraded() bool {
 	condition := find(c.after, slinkyv1beta1.ConditionDegraded)
 	return condition != nil && condition.Status == metav1.ConditionTrue
@@ -182,7 +187,7 @@ func find(conditions []metav1.Condition, kind string) *metav1.Condition {
 	return &conditions[index]
 }
 
-// maxMessage bounds a message; the API server takes up to 32,768 bytes, but nobody reads that.
+// maxMessage is the maximum length of a message. The API server accepts up to 32,768 bytes, which is too long to read.
 const maxMessage = 2048
 
 func shorten(message string) string {

@@ -17,7 +17,7 @@ func TestVerdictsBecomeThreeConditions(t *testing.T) {
 	}{
 		"well":    {Well("fine"), metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionFalse},
 		"working": {Working("Because", "soon"), metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse},
-		"broken":  {Broken("Because", "mend it"), metav1.ConditionFalse, metav1.ConditionFalse, metav1.ConditionTrue},
+		"broken":  {Broken("Because", "fix it"), metav1.ConditionFalse, metav1.ConditionFalse, metav1.ConditionTrue},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -31,11 +31,11 @@ func TestVerdictsBecomeThreeConditions(t *testing.T) {
 					message = test.verdict.Message
 				}
 				if *condition.Reason != test.verdict.Reason || *condition.Message != message || *condition.ObservedGeneration != 7 {
-					t.Errorf("%s says %s, %q, for generation %d", *condition.Type, *condition.Reason, *condition.Message, *condition.ObservedGeneration)
+					t.Errorf("%s has reason %s, message %q, generation %d", *condition.Type, *condition.Reason, *condition.Message, *condition.ObservedGeneration)
 				}
 			}
 			if got[slinkyv1beta1.ConditionReady] != test.ready || got[slinkyv1beta1.ConditionProgressing] != test.progressing || got[slinkyv1beta1.ConditionDegraded] != test.degraded {
-				t.Errorf("conditions are %v", got)
+				t.Errorf("got conditions %v", got)
 			}
 		})
 	}
@@ -57,7 +57,7 @@ func TestTransitionTimeIsOfTheStatusAlone(t *testing.T) {
 			want = metav1.NewTime(time.Unix(2_000, 0))
 		}
 		if !condition.LastTransitionTime.Equal(&want) {
-			t.Errorf("%s has changed at %s", *condition.Type, condition.LastTransitionTime)
+			t.Errorf("%s has the transition time %s", *condition.Type, condition.LastTransitionTime)
 		}
 		if len(*condition.Message) > 2048 {
 			t.Errorf("the message has %d bytes", len(*condition.Message))
@@ -65,7 +65,7 @@ func TestTransitionTimeIsOfTheStatusAlone(t *testing.T) {
 	}
 }
 
-// Events are recorded for changed conditions, and the same sentence is said once.
+// Events are recorded for changed conditions, once per message.
 func TestOneSentenceIsOneEvent(t *testing.T) {
 	before := []metav1.Condition{
 		{Type: slinkyv1beta1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonServing, Message: "3 of 3"},
@@ -77,13 +77,13 @@ func TestOneSentenceIsOneEvent(t *testing.T) {
 	conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining, "waiting for gpu-1")
 	conditions.Summarize(Working(slinkyv1beta1.ReasonDraining, "waiting for gpu-1"))
 	conditions.Available(true, "2 of 3")
-	changed := conditions.news()
+	changed := conditions.unreported()
 	if len(changed) != 1 || changed[0].Type != slinkyv1beta1.ConditionReady {
-		t.Errorf("changed are %+v", changed)
+		t.Errorf("got changed conditions %+v", changed)
 	}
 	repeated := NewConditions(1, before, metav1.Now())
 	repeated.Summarize(Working(slinkyv1beta1.ReasonConnecting, "another controller says this"))
-	if changed := repeated.news(); len(changed) > 0 {
-		t.Errorf("repeated are %+v", changed)
+	if changed := repeated.unreported(); len(changed) > 0 {
+		t.Errorf("got repeated conditions %+v", changed)
 	}
 }

@@ -7,14 +7,15 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// Deployment is the verdict on a Deployment that is to have so many pods; well is the verdict when it has them.
-func Deployment(deployment *appsv1.Deployment, pods []corev1.Pod, wanted int32, well Verdict) Verdict {
+// Deployment returns the verdict for a Deployment with the wanted number of pods; whenReady is the verdict if all of them
+// are ready.
+func Deployment(deployment *appsv1.Deployment, pods []corev1.Pod, wanted int32, whenReady Verdict) Verdict {
 	is := deployment.Status
 	if is.ObservedGeneration < deployment.Generation {
 		return Working(slinkyv1beta1.ReasonReconciling, "pods are being created")
 	}
 	if is.ReadyReplicas == wanted && is.UpdatedReplicas == wanted && is.Replicas == wanted {
-		return well
+		return whenReady
 	}
 	for _, condition := range is.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {

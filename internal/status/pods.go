@@ -9,46 +9,46 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodTrouble says what keeps pods from running: for each kind of failure the pod that shows it, how many others fail in
-// the same way, and what Kubernetes says about it. It is empty when no pod fails; a pod that is merely starting does not.
+// PodTrouble describes why pods do not run: for each type of failure an example pod, the number of other pods with the
+// same failure, and Kubernetes' message. It is empty if no pod fails; a starting pod does not count as failing.
 func PodTrouble(pods []corev1.Pod) string {
-	type kind struct {
+	type failure struct {
 		pod, trouble, message string
 		others                int
 	}
-	var kinds []*kind
+	var failures []*failure
 	for i := range pods {
 		trouble, message := podTrouble(&pods[i])
 		if trouble == "" {
 			continue
 		}
-		// Messages name the pod, so that they cannot tell whether two pods fail in the same way.
-		same := slices.IndexFunc(kinds, func(known *kind) bool { return known.trouble == trouble })
+		// Messages contain the pod's name, so they do not show whether two pods fail in the same way.
+		same := slices.IndexFunc(failures, func(known *failure) bool { return known.trouble == trouble })
 		if same < 0 {
-			kinds = append(kinds, &kind{pods[i].Name, trouble, message, 0})
+			failures = append(failures, &failure{pods[i].Name, trouble, message, 0})
 			continue
 		}
-		kinds[same].others++
-		if pods[i].Name < kinds[same].pod { // whatever the order, the words are the same
-			kinds[same].pod, kinds[same].message = pods[i].Name, message
+		failures[same].others++
+		if pods[i].Name < failures[same].pod { // the result must not depend on the order of the pods
+			failures[same].pod, failures[same].message = pods[i].Name, message
 		}
 	}
-	slices.SortFunc(kinds, func(a, b *kind) int { return cmp.Compare(a.pod, b.pod) })
-	texts := make([]string, len(kinds))
-	for i, kind := range kinds {
-		who := "pod " + kind.pod
-		if kind.others > 0 {
-			who += fmt.Sprintf(" and %d more", kind.others)
+	slices.SortFunc(failures, func(a, b *failure) int { return cmp.Compare(a.pod, b.pod) })
+	texts := make([]string, len(failures))
+	for i, failure := range failures {
+		subject := "pod " + failure.pod
+		if failure.others > 0 {
+			subject += fmt.Sprintf(" and %d more", failure.others)
 		}
-		texts[i] = who + ": " + kind.trouble
-		if kind.message != "" {
-			texts[i] += " (" + kind.message + ")"
+		texts[i] = subject + ": " + failure.trouble
+		if failure.message != "" {
+			texts[i] += " (" + failure.message + ")"
 		}
 	}
 	return strings.Join(texts, "; ")
 }
 
-// podTrouble says what is wrong with one pod, and what Kubernetes says about it. Both are empty when nothing is.
+// podTrouble returns why one pod fails, with Kubernetes' message. Both are empty if it does not.
 func podTrouble(pod *corev1.Pod) (trouble, message string) {
 	if pod.DeletionTimestamp != nil {
 		return "", ""
@@ -71,26 +71,26 @@ func podTrouble(pod *corev1.Pod) (trouble, message string) {
 	return "", ""
 }
 
-// passing are the reasons for which a container waits while nothing is wrong. All others but that of a crash are errors of
-// the kubelet's.
-var passing = []string{"", "ContainerCreating", "PodInitializing"}
+// transientReasons are the reasons of a waiting container that has no problem. All others except crashLoop are errors
+// of the kubelet.
+var transientReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
-// crashing is the kubelet's word for the pause before it starts a crashed container again.
-const crashing = "CrashLoopBackOff"
+// crashLoop is the kubelet's reason for the backoff before it restarts a crashed container.
+const crashLoop = "CrashLoopBackOff"
 
-// containerTrouble says what is wrong with a container. One that crashes again and again has ended, waits and runs by turns;
-// that is one trouble, and how it ended tells more about it than the turn that it is in.
+// containerTrouble returns why a container fails. A container that crashes repeatedly alternates between terminated,
+// waiting and running. All three are reported as one failure, with the exit code and message of the last termination.
 func containerTrouble(status *corev1.ContainerStatus) (trouble, message string) {
 	waiting, running := status.State.Waiting, status.State.Running
 	ended := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated)
 	switch {
-	case waiting != nil && slices.Contains(passing, waiting.Reason):
+	case waiting != nil && slices.Contains(transientReasons, waiting.Reason):
 		return "", ""
-	case waiting != nil && (waiting.Reason != crashing || ended == nil):
+	case waiting != nil && (waiting.Reason != crashLoop || ended == nil):
 		return waiting.Reason, waiting.Message
 	case ended == nil || ended.ExitCode == 0 && waiting == nil:
 		return "", ""
-	// A first crash is forgiven as soon as the container runs again, any other when it is ready.
+	// A first crash is ignored as soon as the container runs again, any other when it is ready.
 	case waiting == nil && (status.RestartCount == 0 || running != nil && (status.Ready || status.RestartCount == 1)):
 		return "", ""
 	}
@@ -98,5 +98,5 @@ func containerTrouble(status *corev1.ContainerStatus) (trouble, message string) 
 	if ended.Message != "" {
 		message += ": " + strings.TrimSpace(ended.Message)
 	}
-	return crashing, message
+	return crashLoop, message
 }

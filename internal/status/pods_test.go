@@ -41,42 +41,42 @@ func TestPodTrouble(t *testing.T) {
 		pods []corev1.Pod
 		want string
 	}{
-		"finds nothing in no pods":          {},
-		"finds nothing in a pod that runs":  {pods: []corev1.Pod{pod("a", corev1.PodStatus{Phase: corev1.PodRunning})}},
-		"finds nothing in a starting pod":   {pods: []corev1.Pod{pod("a", waiting("ContainerCreating", ""))}},
-		"does not care about a leaving pod": {pods: []corev1.Pod{leaving}},
-		"says why a pod is not scheduled": {
+		"no pods":                    {},
+		"running pod":                {pods: []corev1.Pod{pod("a", corev1.PodStatus{Phase: corev1.PodRunning})}},
+		"starting pod":               {pods: []corev1.Pod{pod("a", waiting("ContainerCreating", ""))}},
+		"terminating pod is ignored": {pods: []corev1.Pod{leaving}},
+		"unschedulable pod": {
 			pods: []corev1.Pod{pod("a", unschedulable)},
 			want: "pod a: Unschedulable (0/3 nodes are available: 3 Insufficient cpu.)",
 		},
-		"says which image cannot be pulled": {
+		"image that cannot be pulled": {
 			pods: []corev1.Pod{pod("a", waiting("ImagePullBackOff", `Back-off pulling image "x"`))},
 			want: `pod a: container login has ImagePullBackOff (Back-off pulling image "x")`,
 		},
-		"says how a crashing container ended": {
+		"exit code of a crashing container": {
 			pods: []corev1.Pod{pod("a", crashed)},
 			want: "pod a: container login has CrashLoopBackOff (exit code 1, Error)",
 		},
-		"says what a container said before it ended": {
+		"termination message of a container": {
 			pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: ended, RestartCount: 1}))},
 			want: "pod a: container login has CrashLoopBackOff (exit code 1, Error: no such host)",
 		},
-		"does not take a restart for a recovery": {
+		"restart is not a recovery": {
 			pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: running, LastTerminationState: ended, RestartCount: 2}))},
 			want: "pod a: container login has CrashLoopBackOff (exit code 1, Error: no such host)",
 		},
-		"forgives a single crash":            {pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: running, LastTerminationState: ended, RestartCount: 1}))}},
-		"forgives crashes once it is ready":  {pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: running, LastTerminationState: ended, RestartCount: 9, Ready: true}))}},
-		"finds nothing in what is completed": {pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: completed}))}},
-		"looks at init containers first": {
+		"single crash is ignored":                  {pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: running, LastTerminationState: ended, RestartCount: 1}))}},
+		"crashes of a ready container are ignored": {pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: running, LastTerminationState: ended, RestartCount: 9, Ready: true}))}},
+		"completed container":                      {pods: []corev1.Pod{pod("a", state(corev1.ContainerStatus{State: completed}))}},
+		"init containers come first": {
 			pods: []corev1.Pod{pod("a", initializing)},
 			want: `pod a: container initconf has CreateContainerConfigError (secret "x" not found)`,
 		},
-		"says why a pod was thrown out": {
+		"evicted pod": {
 			pods: []corev1.Pod{pod("a", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on memory."})},
 			want: "pod a: Evicted (The node was low on memory.)",
 		},
-		"tells each kind of failure once, in the order of names": {
+		"each type of failure once, sorted by pod name": {
 			pods: []corev1.Pod{pod("c", crashed), pod("b", unschedulable), pod("a", crashed)},
 			want: "pod a and 1 more: container login has CrashLoopBackOff (exit code 1, Error); pod b: Unschedulable (0/3 nodes are available: 3 Insufficient cpu.)",
 		},

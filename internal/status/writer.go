@@ -27,13 +27,13 @@ type Writer struct {
 	memory   applied.Memory[types.UID]
 }
 
-// NewWriter makes a writer. Each controller has one of its own, under its own name.
+// NewWriter returns a writer. Each controller has its own, with its own field owner.
 func NewWriter(client client.Client, recorder events.EventRecorder, owner client.FieldOwner) *Writer {
 	return &Writer{client: client, recorder: recorder, owner: owner}
 }
 
 // Write applies a status to an object, unless nothing has changed since the last time, and records an event for each
-// condition that did. The status is what the controller owns of it, in the form that server-side apply takes.
+// changed condition. The status is an apply configuration of the fields that the controller owns.
 func (w *Writer) Write(ctx context.Context, object client.Object, conditions *Conditions, status any) error {
 	configuration, err := w.configuration(object, status)
 	if err != nil {
@@ -44,17 +44,17 @@ func (w *Writer) Write(ctx context.Context, object client.Object, conditions *Co
 		return err
 	}
 	asked := runtime.DeepCopyJSONValue(configuration.Object["status"])
-	if w.memory.Settled(object.GetUID(), asked, live["status"]) {
+	if w.memory.Unchanged(object.GetUID(), asked, live["status"]) {
 		return nil
 	}
 	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), w.owner, client.ForceOwnership)
 	if apierrors.IsNotFound(err) {
-		return nil // deleted meanwhile
+		return nil // deleted in the meantime
 	}
 	if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
-	// In the form of the typed object, in which it will be compared.
+	// Later calls compare the status of the typed object, so convert it to that form.
 	now := object.DeepCopyObject()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(configuration.Object, now); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (w *Writer) Write(ctx context.Context, object client.Object, conditions *Co
 	return nil
 }
 
-// log logs the conditions that changed. What else is in a status follows jobs, and is bookkeeping.
+// log logs the changed conditions. The other fields of a status change with every job and are bookkeeping.
 func (w *Writer) log(ctx context.Context, kind, name string, conditions *Conditions) {
 	changed := conditions.changed()
 	if len(changed) == 0 {
@@ -82,18 +82,18 @@ func (w *Writer) log(ctx context.Context, kind, name string, conditions *Conditi
 	log.FromContext(ctx).Info("updated status of "+kind, "name", name, "conditions", texts)
 }
 
-// Record records an event about a decision. The note of a second event with the same reason, action and related object is lost if it follows
-// within six minutes: Kubernetes takes it for the same.
+// Record records an event about a decision. The note of a second event with the same reason, action and related object
+// is lost if it follows within six minutes, because Kubernetes merges the two.
 func (w *Writer) Record(object, related client.Object, reason, action, note string) {
 	if related == nil {
-		w.recorder.Eventf(object, nil, corev1.EventTypeNormal, reason, action, "%s", note) // a nil client.Object is no nil runtime.Object
+		w.recorder.Eventf(object, nil, corev1.EventTypeNormal, reason, action, "%s", note) // a nil client.Object is not a nil runtime.Object
 		return
 	}
 	w.recorder.Eventf(object, related, corev1.EventTypeNormal, reason, action, "%s", note)
 }
 
 func (w *Writer) recordEvents(object client.Object, conditions *Conditions) {
-	for _, condition := range conditions.news() {
+	for _, condition := range conditions.unreported() {
 		kind := corev1.EventTypeNormal
 		if condition.Status != metav1.ConditionTrue && conditions.degraded() {
 			kind = corev1.EventTypeWarning
@@ -102,7 +102,8 @@ func (w *Writer) recordEvents(object client.Object, conditions *Conditions) {
 	}
 }
 
-// configuration is the apply configuration of the status. The UID keeps it from an object that was made anew meanwhile.
+// configuration returns the apply configuration of the status. With the UID, it does not apply to an object that was
+// re-created in the meantime.
 func (w *Writer) configuration(object client.Object, status any) (*unstructured.Unstructured, error) {
 	kind, err := w.client.GroupVersionKindFor(object)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Kubernetes returns a client that logs what it changes. It does not log what it applies: only the caller of Apply knows what the
-// object was before. See Applied.
+// Kubernetes returns a client that logs its changes, except for Apply: only its caller knows the previous state of the
+// object. See Applied.
 func Kubernetes(next client.Client) client.Client { return kubernetes{next} }
 
 type kubernetes struct{ client.Client }
@@ -51,7 +51,7 @@ func (k kubernetes) Delete(ctx context.Context, object client.Object, options ..
 	return err
 }
 
-// Status returns a client of the status subresource that logs what it changes.
+// Status returns a client of the status subresource that logs its changes.
 func (k kubernetes) Status() client.SubResourceWriter {
 	return status{k.Client.Status(), k}
 }
@@ -78,8 +78,8 @@ func (k kubernetes) log(ctx context.Context, did string, object client.Object) {
 	log.FromContext(ctx).Info(did+" "+kind, "name", object.GetName())
 }
 
-// Applied logs that an object was applied, with the fields that changed. After a restart, the operator applies everything once, and
-// nothing changes: that is logged at level debug.
+// Applied logs that an object was applied, with the changed fields. If nothing changed, as after a restart of the
+// operator, which applies everything once, it logs at level debug.
 func Applied(ctx context.Context, kind, name string, created bool, changed []string) {
 	switch {
 	case created:
@@ -91,16 +91,16 @@ func Applied(ctx context.Context, kind, name string, created bool, changed []str
 	}
 }
 
-// The fields that Fields names: so many, and none that is nested deeper.
-const mostFields, deepest = 10, 6
+// The maximum number and nesting depth of the fields that Fields returns.
+const maxFields, maxDepth = 10, 6
 
-// Fields are the paths of the fields that differ between two objects, never their values: some of them are secret.
+// Fields returns the paths of the fields that differ between two objects, never their values, because some are secret.
 func Fields(before, after map[string]any) []string {
 	var fields []string
 	differences(before, after, "", 1, &fields)
 	slices.Sort(fields)
-	if len(fields) > mostFields {
-		fields = append(fields[:mostFields], "…")
+	if len(fields) > maxFields {
+		fields = append(fields[:maxFields], "…")
 	}
 	return fields
 }
@@ -118,7 +118,7 @@ func differences(before, after map[string]any, path string, depth int, fields *[
 		}
 		inner, wasMap := was.(map[string]any)
 		outer, isMap := now.(map[string]any)
-		if wasMap && isMap && depth < deepest {
+		if wasMap && isMap && depth < maxDepth {
 			differences(inner, outer, path+key+".", depth+1, fields)
 			continue
 		}

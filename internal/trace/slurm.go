@@ -12,7 +12,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// Slurm returns a client that logs what it changes in Slurm.
+// Slurm returns a client that logs its changes in Slurm.
 func Slurm(next slurm.Client) slurm.Client { return slurmClient{next} }
 
 type slurmClient struct{ slurm.Client }
@@ -24,7 +24,7 @@ func (s slurmClient) Close() {
 	}
 }
 
-// UpdateNodes changes Slurm nodes, and logs it, also if Slurm refused the change for some of them.
+// UpdateNodes changes Slurm nodes, and logs it even if Slurm refused the change for some of them.
 func (s slurmClient) UpdateNodes(ctx context.Context, names []string, update slurm.NodeUpdate) error {
 	err := s.Client.UpdateNodes(ctx, names, update)
 	values := append([]any{"nodes", Hosts(names)}, changes(update)...)
@@ -37,7 +37,7 @@ func (s slurmClient) UpdateNodes(ctx context.Context, names []string, update slu
 	return err
 }
 
-// verb says what an update does to nodes.
+// verb describes what an update does to Slurm nodes.
 func verb(update slurm.NodeUpdate) string {
 	switch update.State {
 	case slurm.Drain:
@@ -51,7 +51,7 @@ func verb(update slurm.NodeUpdate) string {
 	}
 }
 
-// changes are the fields that an update sets.
+// changes returns the fields that an update sets.
 func changes(update slurm.NodeUpdate) []any {
 	var values []any
 	if update.Reason != "" {
@@ -69,7 +69,7 @@ func changes(update slurm.NodeUpdate) []any {
 	return values
 }
 
-// DeleteNodes removes the records of Slurm nodes, and logs it.
+// DeleteNodes deletes the records of Slurm nodes, and logs it.
 func (s slurmClient) DeleteNodes(ctx context.Context, names []string) error {
 	err := s.Client.DeleteNodes(ctx, names)
 	if err == nil {
@@ -96,7 +96,7 @@ func (s slurmClient) DeleteReservation(ctx context.Context, name string) error {
 	return err
 }
 
-// Hosts are names of Slurm nodes as Slurm writes them, such as gpu-[0-3].
+// Hosts returns the names of Slurm nodes as a hostlist, such as gpu-[0-3].
 func Hosts(names []string) string {
 	list, err := hostlist.Compress(names)
 	if err != nil {
@@ -105,7 +105,7 @@ func Hosts(names []string) string {
 	return list
 }
 
-// Requests returns an observer that logs each request to a cluster at level debug, before it passes it on.
+// Requests returns an observer that logs each request to a cluster at level debug and passes it to the next observer.
 func Requests(logger logr.Logger, cluster slurm.Key, next slurm.Observer) slurm.Observer {
 	return requests{logger.WithValues("cluster", cluster.String()).V(debug), next}
 }

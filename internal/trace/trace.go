@@ -1,8 +1,9 @@
-// Package trace logs every change that the operator makes, in Kubernetes and in Slurm, with one line each.
+// Package trace logs every change that the operator makes in Kubernetes and in Slurm, with one line per change.
 //
-// The lines come from the clients through which all changes go, so that no change can be forgotten. Why a change is made is known
-// only by the caller, which puts it into the context: see Because. Changes that follow from decisions are logged at level info.
-// Bookkeeping, which follows jobs and would drown the decisions of a busy cluster, is logged at level debug: see Quietly.
+// The lines are logged by the clients through which all changes go, so that no change is missed. Only the caller knows
+// the reason of a change and puts it into the context: see Because. Changes that follow from decisions are logged at
+// level info. Bookkeeping, which changes with every job and would hide the decisions in a busy cluster, is logged at
+// level debug: see Quietly.
 package trace
 
 import (
@@ -12,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Because returns a context whose changes are logged with a cause, in one word, and with what a person should know about it.
+// Because returns a context whose changes are logged with a cause, in one word, and an explanation.
 func Because[C ~string](ctx context.Context, cause C, why string) context.Context {
 	return With(ctx, "cause", string(cause), "why", why)
 }
 
-// With returns a context whose changes are logged with more values, such as the Slurm node of a pod.
+// With returns a context whose changes are logged with additional values, such as the Slurm node of a pod.
 func With(ctx context.Context, keysAndValues ...any) context.Context {
 	return log.IntoContext(ctx, log.FromContext(ctx).WithValues(keysAndValues...))
 }
@@ -25,10 +26,10 @@ func With(ctx context.Context, keysAndValues ...any) context.Context {
 // debug is the verbosity of slog's level debug.
 const debug = 4
 
-// Quietly returns a context whose changes are bookkeeping: they are logged at level debug.
+// Quietly returns a context whose changes are logged at level debug, because they are bookkeeping.
 func Quietly(ctx context.Context) context.Context {
 	return log.IntoContext(ctx, log.FromContext(ctx).V(debug))
 }
 
-// Debug returns the logger for what is of interest only while debugging.
+// Debug returns the logger for level debug.
 func Debug(ctx context.Context) logr.Logger { return log.FromContext(ctx).V(debug) }

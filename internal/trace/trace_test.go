@@ -20,7 +20,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
-// logTo is a context that logs to a buffer, without times.
+// logTo returns a context that logs to a buffer, without times.
 func logTo(t *testing.T, level slog.Level) (context.Context, *bytes.Buffer) {
 	t.Helper()
 	text := &bytes.Buffer{}
@@ -58,11 +58,11 @@ func TestEveryChangeInKubernetesIsLogged(t *testing.T) {
 		want.WriteString(`level=INFO msg="` + did + ` Pod" cause=ScaleIn why="two pods too many" name=gpu-1` + "\n")
 	}
 	if text.String() != want.String() {
-		t.Errorf("the log is\n%swant\n%s", text, &want)
+		t.Errorf("got log\n%swant\n%s", text, &want)
 	}
 }
 
-// A recorder is a Slurm that accepts or refuses every change.
+// A recorder is a fake Slurm client that accepts or rejects every change.
 type recorder struct {
 	slurm.Client
 	err    error
@@ -101,19 +101,19 @@ func TestEveryChangeInSlurmIsLogged(t *testing.T) {
 		`msg="deleted Slurm reservation" name=update`,
 	} {
 		if !strings.Contains(text.String(), want) {
-			t.Errorf("the log has no %s:\n%s", want, text)
+			t.Errorf("the log does not contain %s:\n%s", want, text)
 		}
 	}
 	if lines := strings.Count(text.String(), "\n"); lines != 6 {
 		t.Errorf("the log has %d lines:\n%s", lines, text)
 	}
 	if traced.(interface{ Close() }).Close(); !accepts.closed {
-		t.Error("the client is not closed")
+		t.Error("the client was not closed")
 	}
 
 	ctx, text = logTo(t, slog.LevelInfo)
 	if err := changes(ctx, trace.Slurm(&recorder{err: slurm.Rejected})); err == nil || text.Len() > 0 {
-		t.Errorf("after refused changes, the error is %v and the log is %q", err, text)
+		t.Errorf("after rejected changes, the error is %v and the log is %q", err, text)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestAppliedFields(t *testing.T) {
 		"metadata": map[string]any{"labels": map[string]any{"x": "1"}},
 	}
 	if fields := trace.Fields(before, after); !slices.Equal(fields, []string{"data.cgroup.conf", "data.gres.conf", "data.slurm.conf"}) {
-		t.Errorf("the fields are %q", fields)
+		t.Errorf("got fields %q", fields)
 	}
 	ctx, text := logTo(t, slog.LevelDebug)
 	trace.Applied(ctx, "ConfigMap", "slurm", true, nil)
@@ -146,6 +146,6 @@ func TestAppliedFields(t *testing.T) {
 		"level=DEBUG msg=\"applied ConfigMap\" name=slurm\n" +
 		"level=INFO msg=\"changed ConfigMap\" name=slurm fields=\"[data.cgroup.conf data.gres.conf data.slurm.conf]\"\n"
 	if text.String() != want {
-		t.Errorf("the log is\n%swant\n%s", text, want)
+		t.Errorf("got log\n%swant\n%s", text, want)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failure error) error {
 	accounting, verdict := scope.accounting, plan.verdict
 	database := judgeDatabase(scope)
-	database.since = since(accounting, database.Is, scope.now)
+	database.since = since(accounting, database.Status, scope.now)
 	switch {
 	case failure != nil:
 		verdict = status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
@@ -35,7 +35,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	default:
 		conditions.Available(false, "slurmdbd is not ready")
 	}
-	conditions.Say(slinkyv1beta1.ConditionDatabaseReachable, database.Fact)
+	conditions.SetState(slinkyv1beta1.ConditionDatabaseReachable, database.State)
 	newStatus := applyv1beta1.AccountingStatus().WithObservedGeneration(accounting.Generation)
 	newStatus.Conditions = conditions.Configuration()
 	return r.Status.Write(ctx, accounting, conditions, newStatus)
@@ -43,7 +43,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 
 // A finding is the content of the condition DatabaseReachable.
 type finding struct {
-	status.Fact
+	status.State
 	// since is the condition's last transition.
 	since time.Time
 }
@@ -64,20 +64,20 @@ var refusals = []int{1044, 1045, 1130, 1698, 1049}
 // judgeDatabase determines whether slurmdbd reaches its database.
 func judgeDatabase(scope *scope) finding {
 	if scope.accounting.Spec.External {
-		return finding{Fact: status.Fact{Is: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere; the operator does not query it"}}
+		return finding{State: status.State{Status: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere; the operator does not query it"}}
 	}
 	if slices.ContainsFunc(scope.pods, isReady) {
-		return finding{Fact: status.Fact{Is: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected, Message: "slurmdbd answers from its database"}}
+		return finding{State: status.State{Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected, Message: "slurmdbd answers from its database"}}
 	}
 	storage, report := scope.accounting.Spec.StorageConfig, scope.database
 	switch {
 	case report == nil || report.Code == 0:
-		return finding{Fact: status.Fact{Is: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonReconciling, Message: "slurmdbd has not said yet whether it reaches its database"}}
+		return finding{State: status.State{Status: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonReconciling, Message: "slurmdbd has not said yet whether it reaches its database"}}
 	case slices.Contains(refusals, report.Code):
-		return finding{Fact: status.Fact{Is: metav1.ConditionFalse, Reason: slinkyv1beta1.ReasonDatabaseAccessDenied, Message: "the database server " + storage.Host + " refuses slurmdbd: " +
+		return finding{State: status.State{Status: metav1.ConditionFalse, Reason: slinkyv1beta1.ReasonDatabaseAccessDenied, Message: "the database server " + storage.Host + " refuses slurmdbd: " +
 			report.Text + "; check spec.storageConfig, the password in Secret " + storage.PasswordKeyRef.Name + " and the user's privileges"}}
 	default:
-		return finding{Fact: status.Fact{Is: metav1.ConditionFalse, Reason: slinkyv1beta1.ReasonDatabaseUnreachable, Message: "slurmdbd does not reach its database: " +
+		return finding{State: status.State{Status: metav1.ConditionFalse, Reason: slinkyv1beta1.ReasonDatabaseUnreachable, Message: "slurmdbd does not reach its database: " +
 			report.Text + "; check that the server runs, and spec.storageConfig.host and port"}}
 	}
 }
@@ -97,13 +97,13 @@ func judge(scope *scope, database finding) status.Verdict {
 	if trouble := status.PodTrouble(scope.pods); trouble != "" {
 		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	}
-	if database.Is == metav1.ConditionTrue {
+	if database.Status == metav1.ConditionTrue {
 		return status.Well("slurmdbd answers on port %d of the Service %s", scope.accounting.Spec.Service.Port, naming.Accounting(scope.accounting.Name))
 	}
 	if database.Reason == slinkyv1beta1.ReasonDatabaseUnreachable && scope.now.Sub(database.since) < databaseStartGrace {
 		return status.Working(database.Reason, "%s", database.Message)
 	}
-	if database.Is == metav1.ConditionFalse {
+	if database.Status == metav1.ConditionFalse {
 		return status.Broken(database.Reason, "%s", database.Message)
 	}
 	return status.Working(slinkyv1beta1.ReasonPodsNotReady, "slurmdbd is starting")

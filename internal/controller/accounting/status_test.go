@@ -70,7 +70,7 @@ func TestJudge(t *testing.T) {
 			database := judgeDatabase(scope)
 			database.since = scope.now.Add(-test.since)
 			verdict := judge(scope, database)
-			if database.Is != test.reachable || verdict.Reason != test.reason || !strings.Contains(verdict.Message, test.message) {
+			if database.Status != test.reachable || verdict.Reason != test.reason || !strings.Contains(verdict.Message, test.message) {
 				t.Errorf("database %+v, verdict %+v", database, verdict)
 			}
 			conditions := status.NewConditions(1, nil, metav1.NewTime(scope.now))

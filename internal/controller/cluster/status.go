@@ -23,7 +23,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	controller := scope.controller
 	conditions := status.NewConditions(controller.Generation, controller.Status.Conditions, metav1.NewTime(scope.now))
 	configuration := configurationCondition(scope, plan)
-	conditions.Say(slinkyv1beta1.ConditionConfigurationApplied, configuration)
+	conditions.SetState(slinkyv1beta1.ConditionConfigurationApplied, configuration)
 	conditions.Summarize(verdict(scope, plan, configuration, failure))
 	reportAvailability(scope, conditions)
 	newStatus := applyv1beta1.ControllerStatus().
@@ -48,9 +48,9 @@ func runningHash(scope *scope) string {
 }
 
 // configurationCondition reports the progress of the configuration.
-func configurationCondition(scope *scope, plan plan) status.Fact {
-	no := func(reason, format string, arguments ...any) status.Fact {
-		return status.Fact{Is: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
+func configurationCondition(scope *scope, plan plan) status.State {
+	no := func(reason, format string, arguments ...any) status.State {
+		return status.State{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
 	}
 	last := "; the cluster keeps running on the last good configuration"
 	switch {
@@ -64,7 +64,7 @@ func configurationCondition(scope *scope, plan plan) status.Fact {
 	case plan.problem != nil:
 		return no(plan.problem.Reason, "%s%s", plan.problem.Message, last)
 	case scope.controller.Spec.External:
-		return status.Fact{Is: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmctld runs elsewhere, with a configuration of its own"}
+		return status.State{Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmctld runs elsewhere, with a configuration of its own"}
 	}
 	switch plan.stage {
 	case notBuilt:
@@ -88,7 +88,7 @@ func configurationCondition(scope *scope, plan plan) status.Fact {
 	if len(plan.candidate.leftOut) > 0 {
 		return no(slinkyv1beta1.ReasonNodeSetLeftOut, "slurmctld runs with configuration %s %s", hash, leftOutMessage(plan.candidate.leftOut))
 	}
-	return status.Fact{Is: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonApplied, Message: message}
+	return status.State{Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonApplied, Message: message}
 }
 
 // refusedLine matches the line of slurm.conf that slurmctld refuses, as a validation run reports it.
@@ -107,7 +107,7 @@ func inExtraConf(detail, extraConf string) string {
 }
 
 // verdict summarizes the state of the cluster: the first problem, or the first thing that is still in progress.
-func verdict(scope *scope, plan plan, configuration status.Fact, failure error) status.Verdict {
+func verdict(scope *scope, plan plan, configuration status.State, failure error) status.Verdict {
 	reachable := meta.FindStatusCondition(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 	switch trouble := status.PodTrouble(scope.pods); {
 	case failure != nil:
@@ -120,7 +120,7 @@ func verdict(scope *scope, plan plan, configuration status.Fact, failure error) 
 		return status.Working(configuration.Reason, "%s", configuration.Message)
 	case !scope.controller.Spec.External && readyPods(scope) == 0:
 		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "no slurmctld is ready yet%s", waitsForAccounting(scope))
-	case configuration.Is != metav1.ConditionTrue && configuration.Reason != slinkyv1beta1.ReasonNodeSetLeftOut:
+	case configuration.Status != metav1.ConditionTrue && configuration.Reason != slinkyv1beta1.ReasonNodeSetLeftOut:
 		return status.Working(configuration.Reason, "%s", configuration.Message)
 	case reachable == nil:
 		return status.Working(slinkyv1beta1.ReasonConnecting, "the operator has not yet connected to Slurm")

@@ -66,11 +66,11 @@ func judge(scope *scope, failure error) status.Verdict {
 		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	}
 	set, wanted := scope.set, *scope.set.Spec.Replicas
-	well := status.Well("users log in through port %d of the Service %s", set.Spec.Service.Port, naming.LoginSet(set.Name))
+	ready := status.Well("users log in through port %d of the Service %s", set.Spec.Service.Port, naming.LoginSet(set.Name))
 	if wanted == 0 {
-		well = status.Well("the LoginSet is scaled to zero, so users cannot log in")
+		ready = status.Well("the LoginSet is scaled to zero, so users cannot log in")
 	}
-	return status.Deployment(scope.deployment, scope.pods, wanted, well)
+	return status.Deployment(scope.deployment, scope.pods, wanted, ready)
 }
 
 func (r *Reconciler) report(ctx context.Context, scope *scope, verdict status.Verdict) error {
