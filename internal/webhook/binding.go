@@ -15,12 +15,12 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// bindingTimeout is how long a pod may be held up on its way to a node.
+// bindingTimeout is the maximum delay of a pod's binding to a Kubernetes node.
 const bindingTimeout = time.Second
 
-// A binder gives each slurmd pod the topology annotation of its Kubernetes node when the pod is bound to that node: it adds it
-// to the Binding, whose annotations the API server copies to the pod. A Binding does not carry the pod's labels, so no selector
-// can tell which ones are ours; in a namespace without NodeSets none is.
+// A binder gives each slurmd pod the topology annotation of its Kubernetes node when the pod is bound: it adds the
+// annotation to the Binding, and the API server copies it to the pod. A Binding does not have the pod's labels, so no
+// selector can match only slurmd pods; namespaces without NodeSets are skipped.
 type binder struct {
 	reader client.Reader
 	// nodeSets is a cache of the metadata of NodeSets.
@@ -28,7 +28,7 @@ type binder struct {
 	search   searcher
 }
 
-// bind serves the mutation of Bindings.
+// bind registers the mutating webhook for Bindings.
 func bind(manager ctrl.Manager, reader client.Reader, search searcher) error {
 	binder := &binder{reader: reader, nodeSets: manager.GetCache(), search: search}
 	if err := ctrl.NewWebhookManagedBy(manager, &corev1.Binding{}).WithDefaulter(binder).RecoverPanic(recoverPanics).Complete(); err != nil {
@@ -37,7 +37,7 @@ func bind(manager ctrl.Manager, reader client.Reader, search searcher) error {
 	return nil
 }
 
-// Default adds the annotation. It never fails: a pod without it is better than a pod without a node.
+// Default adds the annotation. It never fails, because a pod without the annotation is better than an unscheduled pod.
 func (b *binder) Default(ctx context.Context, binding *corev1.Binding) error {
 	ctx, cancel := context.WithTimeout(ctx, bindingTimeout)
 	defer cancel()
@@ -52,9 +52,9 @@ func (b *binder) Default(ctx context.Context, binding *corev1.Binding) error {
 	return nil
 }
 
-// topology is the annotation of the node, if the pod is ours.
+// topology returns the annotation of the Kubernetes node, if the pod is a slurmd pod.
 func (b *binder) topology(ctx context.Context, pod client.ObjectKey, node string) (string, error) {
-	if !b.search.sees(pod.Namespace) {
+	if !b.search.covers(pod.Namespace) {
 		return "", nil
 	}
 	sets := &metav1.PartialObjectMetadataList{}

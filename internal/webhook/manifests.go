@@ -1,7 +1,7 @@
 package webhook
 
-// What the API server is told. A webhook that cannot be reached is passed over, and none is asked about deletions. Whoever
-// changes nothing of a spec, as the operator does when it removes a finalizer, is not held up by a review either.
+// The webhook configurations. The API server ignores an unreachable webhook and does not call it for deletions. Updates
+// that do not change the spec, such as the removal of a finalizer by the operator, are not reviewed.
 //
 // +kubebuilder:webhookconfiguration:mutating=false,name=slurm-operator
 // +kubebuilder:webhookconfiguration:mutating=true,name=slurm-operator
@@ -13,18 +13,18 @@ package webhook
 // +kubebuilder:webhook:path=/validate-slinky-slurm-net-v1beta1-restapi,name=restapis.slinky.slurm.net,groups=slinky.slurm.net,versions=v1beta1,resources=restapis,verbs=create;update,mutating=false,failurePolicy=ignore,timeoutSeconds=5,sideEffects=None,admissionReviewVersions=v1,serviceName=slurm-operator-webhook,serviceNamespace=slurm-operator,patch=`{"matchConditions":[{"name":"spec-changes","expression":"oldObject == null || object.spec != oldObject.spec"}]}`
 // +kubebuilder:webhook:path=/validate-slinky-slurm-net-v1beta1-token,name=tokens.slinky.slurm.net,groups=slinky.slurm.net,versions=v1beta1,resources=tokens,verbs=create;update,mutating=false,failurePolicy=ignore,timeoutSeconds=5,sideEffects=None,admissionReviewVersions=v1,serviceName=slurm-operator-webhook,serviceNamespace=slurm-operator,patch=`{"matchConditions":[{"name":"spec-changes","expression":"oldObject == null || object.spec != oldObject.spec"}]}`
 //
-// Pods that Kubernetes itself cannot do without are never bound with our help.
+// Pods in kube-system must not depend on this webhook.
 // +kubebuilder:webhook:path=/mutate--v1-binding,name=bindings.slinky.slurm.net,groups=core,versions=v1,resources=pods/binding,verbs=create,mutating=true,failurePolicy=ignore,timeoutSeconds=2,sideEffects=None,admissionReviewVersions=v1,serviceName=slurm-operator-webhook,serviceNamespace=slurm-operator,patch=`{"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["kube-system"]}]}}`
 
-// What the webhook may do where objects are reviewed, in all namespaces or in those that are given. Secrets stand apart: without
-// the right to read them, nothing is said about those that are missing.
+// Permissions of the webhook in the namespaces whose objects it reviews: all, or the configured ones. Secrets have a
+// separate role: without permission to read them, the webhook does not warn about missing ones.
 //
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings;controllers,verbs=get;list
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=list;watch
 // +kubebuilder:rbac:groups=core,resources=configmaps;persistentvolumeclaims;pods,verbs=get
 // +kubebuilder:rbac:roleName=slurm-operator-webhook-secrets,groups=core,resources=secrets,verbs=get
 //
-// What it may do in the cluster, and in its own namespace.
+// Permissions at cluster scope and in the webhook's own namespace.
 //
 // +kubebuilder:rbac:roleName=slurm-operator-webhook-cluster,groups=core,resources=nodes,verbs=get
 // +kubebuilder:rbac:roleName=slurm-operator-webhook-cluster,groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=slurm-operator,verbs=get;update

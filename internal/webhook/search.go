@@ -17,26 +17,26 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/webhook/review"
 )
 
-// searchTimeout is how long looking around may take. The API server waits longer than that, so an answer that could not be
-// completed still arrives.
+// searchTimeout is the deadline for looking up related objects. The API server waits longer, so that an incomplete
+// answer still arrives.
 const searchTimeout = 3 * time.Second
 
-// A searcher looks up what is around an object. What cannot be looked up is not in what it finds.
+// A searcher looks up the objects related to a reviewed object. Objects that cannot be read are left out of the result.
 type searcher struct {
 	reader     client.Reader
-	namespaces []string // all when empty
+	namespaces []string // all if empty
 	clock      clock.PassiveClock
 }
 
-// sees tells whether anything may be looked up in a namespace.
-func (s searcher) sees(namespace string) bool {
+// covers reports whether the webhook looks up objects in a namespace.
+func (s searcher) covers(namespace string) bool {
 	return len(s.namespaces) == 0 || slices.Contains(s.namespaces, namespace)
 }
 
-// search looks up all references, and the NodeSets of a cluster unless that is empty.
+// search looks up all references, and the NodeSets of a cluster unless its name is empty.
 func (s searcher) search(ctx context.Context, namespace string, references []review.Reference, cluster string) review.Found {
 	found := review.Found{Now: s.clock.Now(), Objects: map[review.Target]review.Result{}}
-	if !s.sees(namespace) {
+	if !s.covers(namespace) {
 		return found
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
@@ -75,10 +75,10 @@ func (s searcher) find(ctx context.Context, namespace string, reference review.R
 	if reference.Until == "" {
 		return review.Result{}, nil
 	}
-	return review.Result{Kind: s.otherKind(ctx, namespace, reference), Elsewhere: s.elsewhere(ctx, reference)}, nil
+	return review.Result{Kind: s.otherKind(ctx, namespace, reference), InOtherNamespace: s.inOtherNamespace(ctx, reference)}, nil
 }
 
-// newObject is what an object of a kind is read into: no more of it than a review looks at.
+// newObject returns an object to read into: only the metadata if a review needs no more.
 func newObject(kind string) client.Object {
 	switch kind {
 	case review.ControllerKind:
@@ -94,14 +94,14 @@ func newObject(kind string) client.Object {
 	}
 }
 
-// partial is the metadata of an object.
+// partial returns an object of a kind with only its metadata.
 func partial(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
 	return object
 }
 
-// otherKind is the kind that was mistaken for the right one; empty when that is not so, or not known.
+// otherKind returns the kind that the user may have meant, if an object of that kind has the name; empty otherwise.
 func (s searcher) otherKind(ctx context.Context, namespace string, reference review.Reference) string {
 	other, ok := review.MistakenFor[reference.Kind]
 	if !ok || s.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, newObject(other)) != nil {
@@ -110,9 +110,9 @@ func (s searcher) otherKind(ctx context.Context, namespace string, reference rev
 	return other
 }
 
-// elsewhere tells whether another namespace is known to have an object of ours of the name. Which one that is, is not for
-// everybody to know.
-func (s searcher) elsewhere(ctx context.Context, reference review.Reference) bool {
+// inOtherNamespace reports whether a Controller or Accounting with the name exists in another namespace. It does not
+// reveal which one, because the user may not have access to it.
+func (s searcher) inOtherNamespace(ctx context.Context, reference review.Reference) bool {
 	if reference.Kind != review.ControllerKind && reference.Kind != review.AccountingKind {
 		return false
 	}

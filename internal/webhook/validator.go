@@ -16,15 +16,15 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/webhook/review"
 )
 
-// A validator answers for objects of one kind. It reads what is around the object and leaves the judgment to a review.
+// A validator validates objects of one resource type. It looks up the related objects and calls the reviewer.
 type validator[T client.Object] struct {
 	kind   schema.GroupKind
-	review review.Kind[T]
+	review review.Reviewer[T]
 	search searcher
 }
 
-// validate serves the reviews of a kind.
-func validate[T client.Object](manager ctrl.Manager, object T, kind review.Kind[T], search searcher) error {
+// validate registers the validating webhook for a resource type.
+func validate[T client.Object](manager ctrl.Manager, object T, kind review.Reviewer[T], search searcher) error {
 	gvk, err := apiutil.GVKForObject(object, manager.GetScheme())
 	if err != nil {
 		return err
@@ -41,7 +41,8 @@ func (v *validator[T]) ValidateCreate(ctx context.Context, object T) (admission.
 	return v.answer(object, v.review.Create(object, v.found(ctx, object, v.review.References(object))))
 }
 
-// ValidateUpdate reviews a changed object. What is being deleted may change in any way: its finalizers must go.
+// ValidateUpdate reviews a changed object. An object that is being deleted is not reviewed, because its finalizers must
+// be removable.
 func (v *validator[T]) ValidateUpdate(ctx context.Context, before, after T) (admission.Warnings, error) {
 	if after.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(v.review.Spec(before), v.review.Spec(after)) {
 		return nil, nil
@@ -50,12 +51,12 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, before, after T) (adm
 	return v.answer(after, v.review.Update(before, after, v.found(ctx, after, references)))
 }
 
-// ValidateDelete has no say: the API server does not ask about deletions.
+// ValidateDelete does nothing: the API server does not call the webhook for deletions.
 func (v *validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
 	return nil, nil
 }
 
-// found is what is around an object.
+// found looks up the objects related to an object.
 func (v *validator[T]) found(ctx context.Context, object T, references []review.Reference) review.Found {
 	cluster := ""
 	if v.review.Cluster != nil {
@@ -64,7 +65,7 @@ func (v *validator[T]) found(ctx context.Context, object T, references []review.
 	return v.search.search(ctx, object.GetNamespace(), references, cluster)
 }
 
-// answer puts a review into the words of the API server.
+// answer converts a review to the API server's types.
 func (v *validator[T]) answer(object T, result review.Review) (admission.Warnings, error) {
 	var warnings admission.Warnings
 	for _, warning := range result.Warnings {

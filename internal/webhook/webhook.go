@@ -1,13 +1,13 @@
-// Package webhook serves admission: it reviews objects of ours before they are stored, and tells slurmd pods where in the network
-// they are.
+// Package webhook serves the admission webhooks: they review custom resources before they are stored, and add the
+// topology to slurmd pods.
 //
-// The API server calls it for objects of the six kinds that are created or updated, never for deletions, and for pods that are
-// bound to a node. Nothing depends on it: the CRDs carry what they can, the operator finds every mistake again, and an API server
-// that cannot reach the webhook goes on without it. So there is no reason to fail here either: whatever cannot be looked up is left
-// out.
+// The API server calls them when a custom resource is created or updated, never for deletions, and when a pod is bound
+// to a Kubernetes node. Nothing depends on them: the CRDs validate what they can, the operator detects every mistake
+// again, and an API server that cannot reach the webhook continues without it. So the webhook does not fail either: a
+// check that needs an unreadable object is skipped.
 //
-// Objects are read one by one when they are needed, of Secrets and pods only the metadata. The only cache holds the names of
-// NodeSets, so that pods in other namespaces, which may be thousands, cost no request.
+// Objects are read individually when they are needed; of Secrets and pods only the metadata. The only cache holds the
+// metadata of NodeSets, so that pods in other namespaces, which may be thousands, cost no requests.
 package webhook
 
 import (
@@ -36,17 +36,18 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/webhook/review"
 )
 
-// Options are what an administrator can choose about the webhook.
+// Options are the settings of the webhook.
 type Options struct {
-	// Port is where API servers call.
+	// Port is the port for API servers.
 	Port int
 	process.Settings
-	// CertificateDirectory holds tls.crt and tls.key that somebody else keeps. Without it, Certificate says what is kept where.
+	// CertificateDirectory holds tls.crt and tls.key that are managed externally. If it is empty, the webhook manages
+	// its own certificate according to Certificate.
 	CertificateDirectory string
 	Certificate          certificate.Options
 }
 
-// check tells what is missing.
+// check returns an error if a required option is missing.
 func (o Options) check() error {
 	switch own := o.Certificate; {
 	case o.CertificateDirectory != "":
@@ -61,7 +62,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// Run serves the webhook until the context ends.
+// Run serves the webhook until the context is cancelled.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err := options.check(); err != nil {
 		return err
@@ -99,7 +100,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	return manager.Start(ctx)
 }
 
-// newScheme knows every kind that is reviewed or looked up.
+// newScheme returns a scheme with every type that is reviewed or looked up.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
@@ -107,7 +108,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// addHealth makes the replica ready when it serves and knows the names of NodeSets.
+// addHealth makes the replica ready when it serves and its cache of NodeSets is synced.
 func addHealth(ctx context.Context, manager ctrl.Manager, serving healthz.Checker) error {
 	informer, err := manager.GetCache().GetInformer(ctx, nodeSetMetadata(), cache.BlockUntilSynced(false))
 	if err != nil {
@@ -125,7 +126,7 @@ func addHealth(ctx context.Context, manager ctrl.Manager, serving healthz.Checke
 	)
 }
 
-// both checks one thing and then another, which would fail noisily before the first is so.
+// both runs a second check only if the first succeeds, because it would log errors until then.
 func both(first, second healthz.Checker) healthz.Checker {
 	return func(request *http.Request) error {
 		if err := first(request); err != nil {
@@ -135,8 +136,8 @@ func both(first, second healthz.Checker) healthz.Checker {
 	}
 }
 
-// recoverPanics leaves panics to the HTTP server, which breaks off the request, and the API server goes on without an answer. The
-// framework would answer that the object is refused.
+// recoverPanics is false, so that the HTTP server aborts the request after a panic and the API server continues without
+// an answer. The framework would reject the object.
 const recoverPanics = false
 
 func addWebhooks(manager ctrl.Manager, reader client.Reader, namespaces []string) error {
@@ -152,7 +153,7 @@ func addWebhooks(manager ctrl.Manager, reader client.Reader, namespaces []string
 	)
 }
 
-// nodeSetMetadata is the kind of which the cache holds the metadata.
+// nodeSetMetadata returns the type of which the cache holds the metadata.
 func nodeSetMetadata() *metav1.PartialObjectMetadata {
 	return partial(slinkyv1beta1.SchemeGroupVersion.WithKind("NodeSet"))
 }

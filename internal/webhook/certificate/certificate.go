@@ -1,12 +1,14 @@
-// Package certificate keeps the certificate that the webhook is served with, without help from anything else in the cluster.
+// Package certificate manages the serving certificate of the webhook, without depending on anything else in the
+// cluster.
 //
-// A certificate vouches for itself: nobody has to keep the key of an authority. One Secret holds the certificate that is served,
-// its successor before it is served, and its predecessor after that; the webhook configurations trust all of them. Each replica
-// goes through the same round again and again: read the Secret; if it is time, take the step that is due and write the Secret,
-// which fails for all replicas but one; make the configurations trust what the Secret holds; serve what it says.
+// Certificates are self-signed, so there is no CA key to manage. One Secret holds the current certificate, its
+// successor before it is served, and its predecessor afterwards; the webhook configurations trust all of them. Each
+// replica repeats the same loop: read the Secret; if a rotation step is due, take it and write the Secret, which
+// succeeds for only one replica; update the configurations to trust the certificates in the Secret; serve the current
+// one.
 //
-// A successor is made when a third of the lifetime is left and served when a sixth is, so that every API server has long trusted
-// it by then. What was served stays trusted until it expires, so that a replica that is late is believed.
+// A successor is generated when a third of the lifetime is left and served when a sixth is left, so that every API
+// server trusts it by then. The predecessor stays trusted until it expires, so that a late replica is trusted too.
 package certificate
 
 import (
@@ -24,13 +26,13 @@ import (
 	"time"
 )
 
-// skew is how far a clock may be behind for a new certificate to be valid already.
+// skew is the clock skew that a new certificate tolerates.
 const skew = 5 * time.Minute
 
 // A pair is a certificate and its key, as PEM.
 type pair struct{ certificate, key []byte }
 
-// newPair makes a certificate for a name, which is its own authority.
+// newPair generates a self-signed certificate for a name.
 func newPair(name string, now time.Time, lifetime time.Duration) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -63,14 +65,14 @@ func newPair(name string, now time.Time, lifetime time.Duration) (pair, error) {
 	}, nil
 }
 
-// load reads a pair, as a server needs it.
+// load returns a pair as a TLS certificate.
 func (p pair) load() (*tls.Certificate, error) {
 	loaded, err := tls.X509KeyPair(p.certificate, p.key)
 	return &loaded, err
 }
 
-// left is for how long the pair can be served under a name; 0 when it cannot.
-func (p pair) left(name string, now time.Time) time.Duration {
+// remaining returns how long the pair can be served under a name; 0 if it cannot.
+func (p pair) remaining(name string, now time.Time) time.Duration {
 	loaded, err := p.load()
 	if err != nil || loaded.Leaf.VerifyHostname(name) != nil {
 		return 0
@@ -78,7 +80,7 @@ func (p pair) left(name string, now time.Time) time.Duration {
 	return max(loaded.Leaf.NotAfter.Sub(now), 0)
 }
 
-// parse reads one certificate.
+// parse parses one certificate.
 func parse(certificate []byte) (*x509.Certificate, error) {
 	block, rest := pem.Decode(certificate)
 	if block == nil || block.Type != "CERTIFICATE" || len(bytes.TrimSpace(rest)) > 0 {

@@ -25,23 +25,23 @@ func TestSchedule(t *testing.T) {
 	tests := map[string]struct {
 		is  set
 		now time.Time
-		// current, next and previous are whether there is one that was there before, a new one, or none.
+		// current, next and previous name the expected certificate: an existing one, a new one, or none.
 		current, next, previous string
 		changed                 bool
 	}{
-		"makes the first certificate":                           {set{}, start, "new", "none", "none", true},
-		"leaves a young certificate alone":                      {set{current: good}, start.Add(239 * day), "good", "none", "none", false},
-		"makes a successor when a third is left":                {set{current: good}, start.Add(241 * day), "good", "new", "none", true},
-		"does not serve the successor yet":                      {set{current: good, next: next}, start.Add(299 * day), "good", "next", "none", false},
-		"serves the successor when a sixth is left":             {set{current: good, next: next}, start.Add(301 * day), "next", "none", "good", true},
-		"trusts the predecessor while it is valid":              {set{current: next, previous: good.certificate}, start.Add(359 * day), "next", "none", "good", false},
-		"forgets the predecessor when it has expired":           {set{current: next, previous: good.certificate}, start.Add(361 * day), "next", "none", "none", true},
-		"makes a new one when nobody was there in time":         {set{current: good}, start.Add(361 * day), "new", "none", "good", true},
-		"takes the successor when nobody was there in time":     {set{current: good, next: next}, start.Add(361 * day), "next", "none", "good", true},
-		"makes a new one for another name":                      {set{current: makePair(t, "other", start)}, start, "new", "none", "other", true},
-		"makes a new one when the certificate is damaged":       {set{current: pair{[]byte("x"), good.key}}, start, "new", "none", "other", true},
-		"makes a new one when the key is not the certificate's": {set{current: pair{good.certificate, next.key}}, start, "new", "none", "good", true},
-		"makes another successor when it is damaged":            {set{current: good, next: pair{[]byte("x"), nil}}, start.Add(241 * day), "good", "new", "none", true},
+		"generates the first certificate":                     {set{}, start, "new", "none", "none", true},
+		"keeps a fresh certificate":                           {set{current: good}, start.Add(239 * day), "good", "none", "none", false},
+		"generates a successor when a third is left":          {set{current: good}, start.Add(241 * day), "good", "new", "none", true},
+		"does not serve the successor yet":                    {set{current: good, next: next}, start.Add(299 * day), "good", "next", "none", false},
+		"serves the successor when a sixth is left":           {set{current: good, next: next}, start.Add(301 * day), "next", "none", "good", true},
+		"trusts the predecessor while it is valid":            {set{current: next, previous: good.certificate}, start.Add(359 * day), "next", "none", "good", false},
+		"drops the predecessor when it has expired":           {set{current: next, previous: good.certificate}, start.Add(361 * day), "next", "none", "none", true},
+		"generates a new one after a missed rotation":         {set{current: good}, start.Add(361 * day), "new", "none", "good", true},
+		"serves the successor after a missed rotation":        {set{current: good, next: next}, start.Add(361 * day), "next", "none", "good", true},
+		"generates a new one for another name":                {set{current: makePair(t, "other", start)}, start, "new", "none", "other", true},
+		"generates a new one when the certificate is damaged": {set{current: pair{[]byte("x"), good.key}}, start, "new", "none", "other", true},
+		"generates a new one when the key does not match":     {set{current: pair{good.certificate, next.key}}, start, "new", "none", "good", true},
+		"generates another successor when it is damaged":      {set{current: good, next: pair{[]byte("x"), nil}}, start.Add(241 * day), "good", "new", "none", true},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
@@ -68,14 +68,14 @@ func TestSchedule(t *testing.T) {
 					current, next, previous, changed, test.current, test.next, test.previous, test.changed)
 			}
 			if again := readSet(got.data()); !bytes.Equal(again.bundle(test.now), got.bundle(test.now)) {
-				t.Error("the Secret does not hold all of it")
+				t.Error("the Secret does not hold all certificates")
 			}
 		})
 	}
 }
 
-// Replicas look at the Secret now and then, and API servers hear late of what to trust. With any delay of less than a twelfth of
-// the lifetime, whatever a replica serves is trusted by every API server.
+// Replicas read the Secret with a delay, and API servers get the trusted certificates with a delay. With any delay of
+// less than a twelfth of the lifetime, every API server trusts the certificate that any replica serves.
 func TestWhoeverIsLateIsTrusted(t *testing.T) {
 	const late = 29 * day
 	random := rand.New(rand.NewPCG(1, 2))

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Options say whose certificate it is and where it is kept.
+// Options are the settings of a Keeper.
 type Options struct {
-	// Service is the name of the Service under which API servers call the webhook.
+	// Service is the name of the webhook's Service, which API servers call.
 	Service string
 	// Namespace is that of the Service and of the Secret.
 	Namespace string
@@ -29,17 +29,18 @@ type Options struct {
 	Secret string
 	// Configuration is the name of the ValidatingWebhookConfiguration and of the MutatingWebhookConfiguration.
 	Configuration string
-	// Lifetime is how long a certificate is good.
+	// Lifetime of a certificate.
 	Lifetime time.Duration
 }
 
-// longestInterval bounds the time between two rounds: it is how long a configuration that somebody has overwritten stays so.
-const longestInterval = 10 * time.Second
+// maxInterval is the maximum time between two reconciles, and so how long an overwritten configuration stays
+// unrepaired.
+const maxInterval = 10 * time.Second
 
-// roundTimeout bounds a round, whatever the API server does.
-const roundTimeout = 10 * time.Second
+// reconcileTimeout is the deadline of a reconcile, in case the API server does not answer.
+const reconcileTimeout = 10 * time.Second
 
-// A Keeper keeps the certificate of one replica.
+// A Keeper manages the certificate of one replica.
 type Keeper struct {
 	client   client.Client
 	clock    clock.Clock
@@ -48,7 +49,7 @@ type Keeper struct {
 	served   atomic.Pointer[tls.Certificate]
 }
 
-// NewKeeper makes a keeper. The client must read from the API server itself: what a cache shows may be overwritten already.
+// NewKeeper returns a Keeper. The client must read from the API server, because a cache may be stale.
 func NewKeeper(client client.Client, clock clock.Clock, options Options) *Keeper {
 	return &Keeper{
 		client: client, clock: clock, options: options,
@@ -56,15 +57,15 @@ func NewKeeper(client client.Client, clock clock.Clock, options Options) *Keeper
 	}
 }
 
-// Start goes through one round after another until the context ends. What goes wrong is logged and tried again: the
-// certificate that is served stays good for months.
+// Start reconciles periodically until the context is cancelled. Errors are logged and retried: the current certificate
+// stays valid for months.
 func (k *Keeper) Start(ctx context.Context) error {
 	logger := log.FromContext(ctx).WithName("certificate")
-	interval := min(longestInterval, k.options.Lifetime/50)
+	interval := min(maxInterval, k.options.Lifetime/50)
 	for {
-		err := k.round(ctx)
+		err := k.reconcile(ctx)
 		if apierrors.IsConflict(err) {
-			continue // another replica was faster; look at what it did
+			continue // another replica was faster; read its result
 		}
 		if err != nil && ctx.Err() == nil {
 			logger.Error(err, "keeping the certificate")
@@ -77,10 +78,10 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection says that every replica keeps the certificate.
+// NeedLeaderElection returns false, because every replica runs a Keeper.
 func (*Keeper) NeedLeaderElection() bool { return false }
 
-// GetCertificate is what a TLS server asks.
+// GetCertificate returns the current certificate, for a tls.Config.
 func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	certificate := k.served.Load()
 	if certificate == nil {
@@ -89,19 +90,19 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return certificate, nil
 }
 
-// Ready tells whether there is a certificate to serve with that API servers trust.
+// Ready returns an error until there is a certificate that API servers trust.
 func (k *Keeper) Ready(*http.Request) error {
 	_, err := k.GetCertificate(nil)
 	return err
 }
 
-// round brings Secret, configurations and this replica into step, in this order: a certificate is served only when it is
-// trusted.
-func (k *Keeper) round(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+// reconcile updates the Secret, the configurations and this replica, in this order, so that a certificate is served
+// only when it is trusted.
+func (k *Keeper) reconcile(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reconcileTimeout)
 	defer cancel()
 	now := k.clock.Now()
-	set, err := k.keep(ctx, now)
+	set, err := k.rotate(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -119,8 +120,8 @@ func (k *Keeper) round(ctx context.Context) error {
 	return nil
 }
 
-// keep reads the Secret and takes the step that is due.
-func (k *Keeper) keep(ctx context.Context, now time.Time) (set, error) {
+// rotate reads the Secret and takes the rotation step that is due, if any.
+func (k *Keeper) rotate(ctx context.Context, now time.Time) (set, error) {
 	secret := &corev1.Secret{}
 	if err := k.client.Get(ctx, client.ObjectKey{Namespace: k.options.Namespace, Name: k.options.Secret}, secret); err != nil {
 		return set{}, fmt.Errorf("reading Secret %s, which has to exist, if only empty: %w", k.options.Secret, err)
@@ -136,8 +137,8 @@ func (k *Keeper) keep(ctx context.Context, now time.Time) (set, error) {
 	return next, nil
 }
 
-// trust makes all webhooks of a configuration trust a bundle. The object is not decoded, so that fields survive that this
-// program is too old to know.
+// trust makes all webhooks of a configuration trust a bundle. The object is unstructured, so that fields of newer API
+// versions are kept.
 func (k *Keeper) trust(ctx context.Context, kind, bundle string) error {
 	configuration := &unstructured.Unstructured{}
 	configuration.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})

@@ -14,13 +14,13 @@ const (
 	previousCertificateKey = "previous.crt"
 )
 
-// A set is what the Secret holds. What is damaged or missing is empty.
+// A set is the content of the Secret. Missing parts are empty.
 type set struct {
-	// current is served.
+	// current is the pair that is served.
 	current pair
-	// next will be; it is trusted already.
+	// next is the pair that is served next; it is trusted already.
 	next pair
-	// previous is the certificate that was served before. A replica may still do so.
+	// previous is the certificate that was served before. A late replica may still serve it.
 	previous []byte
 }
 
@@ -46,15 +46,15 @@ func (s set) data() map[string][]byte {
 	return data
 }
 
-// A schedule says what the certificates are for, and for how long each is good.
+// A schedule holds the name and the lifetime of the certificates.
 type schedule struct {
 	name     string
 	lifetime time.Duration
 }
 
-// advance takes the step that is due, if one is.
+// advance takes the rotation step that is due, if any.
 func (c schedule) advance(s set, now time.Time) (next set, changed bool, err error) {
-	left, nextLeft := s.current.left(c.name, now), s.next.left(c.name, now)
+	left, nextLeft := s.current.remaining(c.name, now), s.next.remaining(c.name, now)
 	switch {
 	case left == 0 && nextLeft == 0:
 		s.previous = s.current.certificate
@@ -66,26 +66,26 @@ func (c schedule) advance(s set, now time.Time) (next set, changed bool, err err
 	case left < c.lifetime/3 && nextLeft == 0:
 		s.next, err = newPair(c.name, now, c.lifetime)
 		return s, true, err
-	case len(s.previous) > 0 && !trustworthy(s.previous, now):
+	case len(s.previous) > 0 && !isValid(s.previous, now):
 		s.previous = nil
 		return s, true, nil
 	}
 	return s, false, nil
 }
 
-// bundle is every certificate that is to be trusted.
+// bundle returns all certificates that must be trusted.
 func (s set) bundle(now time.Time) []byte {
 	var trusted [][]byte
 	for _, certificate := range [][]byte{s.previous, s.current.certificate, s.next.certificate} {
-		if trustworthy(certificate, now) {
+		if isValid(certificate, now) {
 			trusted = append(trusted, certificate)
 		}
 	}
 	return bytes.Join(trusted, nil)
 }
 
-// trustworthy tells whether a certificate can be read and has not expired.
-func trustworthy(certificate []byte, now time.Time) bool {
+// isValid reports whether a certificate can be parsed and has not expired.
+func isValid(certificate []byte, now time.Time) bool {
 	parsed, err := parse(certificate)
 	return err == nil && now.Before(parsed.NotAfter)
 }

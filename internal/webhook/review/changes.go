@@ -13,13 +13,13 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podshape"
 )
 
-// A difference is a field, before and after.
+// A difference is the value of a field before and after a change.
 type difference struct {
 	field         string
 	before, after any
 }
 
-// changed are the fields that differ, as one text; empty when none does.
+// changed returns the fields that differ, as one text; empty if none does.
 func changed(differences ...difference) string {
 	var fields []string
 	for _, each := range differences {
@@ -68,7 +68,8 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 	return findings
 }
 
-// clusterChanges are about what every node of a cluster knows: the key, and where slurmctld is.
+// clusterChanges returns warnings about changes that affect every node of a cluster: the key, and the hosts of
+// slurmctld.
 func clusterChanges(before, after *slinkyv1beta1.Controller, found Found) []Finding {
 	var findings []Finding
 	was, is := slurmKey(before, found), slurmKey(after, found)
@@ -100,7 +101,7 @@ func clusterChanges(before, after *slinkyv1beta1.Controller, found Found) []Find
 	return findings
 }
 
-// slurmKey selects the key that all daemons of a cluster share; nil when it comes from an Accounting that was not found.
+// slurmKey returns the auth/slurm key of a cluster; nil if it comes from an Accounting that was not found.
 func slurmKey(controller *slinkyv1beta1.Controller, found Found) *slinkyv1beta1.SecretKeyReference {
 	var accounting *slinkyv1beta1.Accounting
 	if reference := controller.Spec.AccountingRef; reference != nil && controller.Spec.SlurmKeyRef == nil {
@@ -123,7 +124,7 @@ func nodeSetChanges(before, after *slinkyv1beta1.NodeSet, found Found) []Finding
 			"pods and their Slurm nodes get other names when they are re-created, and do not find the PVCs of the old ones; existing pods keep their names until then; create another NodeSet to avoid a mix"))
 	}
 	if fields := strings.Join(podshape.Changed(podshape.OfNodeSet(was), podshape.OfNodeSet(is)), ", "); fields != "" && pods > 0 {
-		findings = append(findings, find(fields, "", "%d pods are of an older revision: %s", pods, rollOut(is, found.Now)))
+		findings = append(findings, find(fields, "", "%d pods are of an older revision: %s", pods, rollout(is, found.Now)))
 	}
 	if len(is.VolumeClaimTemplates) == 0 {
 		return findings
@@ -141,8 +142,8 @@ func nodeSetChanges(before, after *slinkyv1beta1.NodeSet, found Found) []Finding
 	return findings
 }
 
-// rollOut says how pods get a changed template.
-func rollOut(spec *slinkyv1beta1.NodeSetSpec, now time.Time) string {
+// rollout describes how a changed template is rolled out.
+func rollout(spec *slinkyv1beta1.NodeSetSpec, now time.Time) string {
 	strategy := spec.UpdateStrategy
 	switch strategy.Type {
 	case slinkyv1beta1.OnDelete:

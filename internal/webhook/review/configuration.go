@@ -13,7 +13,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// filesOf are the files of a group of ConfigMaps, as far as these were found.
+// filesOf returns the files of a group of ConfigMaps that were found.
 func filesOf(group clusterconf.Group, found Found) []clusterconf.File {
 	var files []clusterconf.File
 	for _, reference := range group.References {
@@ -24,7 +24,7 @@ func filesOf(group clusterconf.Group, found Found) []clusterconf.File {
 	return files
 }
 
-// extraConfFaults are the lines that no slurm.conf of this Controller could have.
+// extraConfFaults returns the lines that are invalid in any slurm.conf of this Controller.
 func extraConfFaults(controller *slinkyv1beta1.Controller, found Found) []Finding {
 	if controller.Spec.External {
 		return nil
@@ -33,17 +33,17 @@ func extraConfFaults(controller *slinkyv1beta1.Controller, found Found) []Findin
 	return lines("spec.extraConf", err)
 }
 
-// configurationCautions are about what does not go together with other objects.
+// configurationCautions returns warnings about conflicts with other objects.
 func configurationCautions(controller *slinkyv1beta1.Controller, found Found) []Finding {
-	whole := cluster(controller, found)
+	full := cluster(controller, found)
 	for i := range found.NodeSets {
-		set, _, _ := clusterconf.NodeSet(&found.NodeSets[i]) // what is wrong with a NodeSet is said about that
-		whole.NodeSets = append(whole.NodeSets, set)
+		set, _, _ := clusterconf.NodeSet(&found.NodeSets[i]) // the review of the NodeSet reports its own mistakes
+		full.NodeSets = append(full.NodeSets, set)
 	}
 	for _, group := range clusterconf.Groups(controller) {
-		clusterconf.AddScripts(&whole, group.Use, filesOf(group, found))
+		clusterconf.AddScripts(&full, group.Use, filesOf(group, found))
 	}
-	_, err := slurmconf.Build(whole)
+	_, err := slurmconf.Build(full)
 	alone := extraConfFaults(controller, found)
 	var findings []Finding
 	for _, finding := range lines("spec.extraConf", err) {
@@ -54,7 +54,7 @@ func configurationCautions(controller *slinkyv1beta1.Controller, found Found) []
 	return append(findings, fileCautions(controller, found)...)
 }
 
-// cluster is what slurm.conf is made from, as far as it follows from the Controller.
+// cluster returns the input of slurm.conf that follows from the Controller.
 func cluster(controller *slinkyv1beta1.Controller, found Found) slurmconf.Cluster {
 	var accounting *slinkyv1beta1.Accounting
 	if reference := controller.Spec.AccountingRef; reference != nil {
@@ -65,7 +65,7 @@ func cluster(controller *slinkyv1beta1.Controller, found Found) slurmconf.Cluste
 	return cluster
 }
 
-// lines are the findings about lines of a field, in their order.
+// lines returns the findings about lines of a field, sorted by line.
 func lines(field string, err error) []Finding {
 	faults := slurmconf.Errors(err)
 	slices.SortStableFunc(faults, func(a, b *slurmconf.Error) int { return cmp.Compare(a.Line, b.Line) })
@@ -80,7 +80,7 @@ func lines(field string, err error) []Finding {
 	return findings
 }
 
-// fileCautions are about files that slurmctld will not get.
+// fileCautions returns warnings about files that cannot be applied.
 func fileCautions(controller *slinkyv1beta1.Controller, found Found) []Finding {
 	var findings []Finding
 	files := clusterconf.NewFiles(false)
@@ -102,7 +102,7 @@ func fileCautions(controller *slinkyv1beta1.Controller, found Found) []Finding {
 	return findings
 }
 
-// cgroupCautions are the lines of a cgroup.conf that slurmd would end at.
+// cgroupCautions returns warnings about lines of a cgroup.conf with which slurmd would exit.
 func cgroupCautions(field, name, text string) []Finding {
 	_, err := slurmconf.BuildCgroup(text)
 	var findings []Finding

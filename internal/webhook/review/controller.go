@@ -13,8 +13,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// Controllers are reviewed so.
-var Controllers = Kind[*slinkyv1beta1.Controller]{
+// Controllers reviews Controllers.
+var Controllers = Reviewer[*slinkyv1beta1.Controller]{
 	Spec:       func(controller *slinkyv1beta1.Controller) any { return controller.Spec },
 	References: controllerReferences,
 	Cluster:    func(controller *slinkyv1beta1.Controller) string { return controller.Name },
@@ -23,7 +23,7 @@ var Controllers = Kind[*slinkyv1beta1.Controller]{
 	Changes:    controllerChanges,
 }
 
-// noConfiguration is what comes of a reference of a Controller that leads nowhere.
+// noConfiguration is the effect of a missing object that a Controller references.
 const noConfiguration = "slurmctld keeps the configuration that it has, or does not start"
 
 func controllerReferences(controller *slinkyv1beta1.Controller) []Reference {
@@ -90,7 +90,7 @@ func controllerCautions(controller *slinkyv1beta1.Controller, found Found) []Fin
 	return findings
 }
 
-// externalCautions are about what is set to no effect.
+// externalCautions returns warnings about fields that have no effect.
 func externalCautions(controller *slinkyv1beta1.Controller) []Finding {
 	const message = "it has no effect while spec.external is true, because slurmctld has a configuration of its own; put it there, and remove it here"
 	var findings []Finding
@@ -105,7 +105,7 @@ func externalCautions(controller *slinkyv1beta1.Controller) []Finding {
 	return findings
 }
 
-// hostNetwork tells whether pods of a template have the network of their machines.
+// hostNetwork reports whether the pods of a template use the host network.
 func hostNetwork(template slinkyv1beta1.PodTemplate) bool {
 	var spec struct {
 		HostNetwork bool `json:"hostNetwork"`

@@ -43,7 +43,7 @@ var controllerTests = map[string]test{
 	"whose Accounting is in another namespace": {
 		is: "spec: {accountingRef: {name: db}}",
 		found: review.Found{Objects: map[review.Target]review.Result{
-			{Kind: review.AccountingKind, Name: "db"}: {Elsewhere: true},
+			{Kind: review.AccountingKind, Name: "db"}: {InOtherNamespace: true},
 		}},
 	},
 	"whose name is too long with its namespace": {is: "metadata: {name: " + strings.Repeat("x", 37) + "}", refused: true},

@@ -11,8 +11,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// NodeSets are reviewed so.
-var NodeSets = Kind[*slinkyv1beta1.NodeSet]{
+// NodeSets reviews NodeSets.
+var NodeSets = Reviewer[*slinkyv1beta1.NodeSet]{
 	Spec: func(set *slinkyv1beta1.NodeSet) any { return set.Spec },
 	References: func(set *slinkyv1beta1.NodeSet) []Reference {
 		return []Reference{named("spec.controllerRef.name", ControllerKind, set.Spec.ControllerRef.Name, "no pod is created")}
@@ -39,7 +39,7 @@ func nodeSetFaults(set *slinkyv1beta1.NodeSet, _ Found) []Finding {
 
 func nodeSetCautions(set *slinkyv1beta1.NodeSet, found Found) []Finding {
 	var findings []Finding
-	if end, over := windowOver(set, found.Now); over {
+	if end, ended := windowEnded(set, found.Now); ended {
 		findings = append(findings, find("spec.updateStrategy.scheduledUpdate.startTime", set.Spec.UpdateStrategy.ScheduledUpdate.StartTime.UTC().Format(time.RFC3339),
 			"this window was over at %s, so that no pod is updated; set the time of the next one", end.UTC().Format(time.RFC3339)))
 	}
@@ -57,8 +57,8 @@ func nodeSetCautions(set *slinkyv1beta1.NodeSet, found Found) []Finding {
 	return findings
 }
 
-// windowOver tells whether, and since when, a scheduled update is a thing of the past.
-func windowOver(set *slinkyv1beta1.NodeSet, now time.Time) (end time.Time, over bool) {
+// windowEnded reports whether, and since when, the window of a scheduled update has ended.
+func windowEnded(set *slinkyv1beta1.NodeSet, now time.Time) (end time.Time, ended bool) {
 	strategy := set.Spec.UpdateStrategy
 	if strategy.Type != slinkyv1beta1.ScheduledUpdate || strategy.ScheduledUpdate == nil || strategy.ScheduledUpdate.StartTime == nil {
 		return time.Time{}, false
@@ -67,9 +67,9 @@ func windowOver(set *slinkyv1beta1.NodeSet, now time.Time) (end time.Time, over 
 	return end, !now.Before(end)
 }
 
-// hasPartition tells whether a configuration defines a partition.
+// hasPartition reports whether a configuration defines a partition.
 func hasPartition(conf, name string) bool {
-	document, _ := slurmconf.Parse(conf) // its mistakes are told where they are made
+	document, _ := slurmconf.Parse(conf) // the review of the Controller reports errors
 	for entry := range document.All() {
 		if entry.Is("PartitionName") && entry.Value() == name {
 			return true
@@ -78,7 +78,7 @@ func hasPartition(conf, name string) bool {
 	return false
 }
 
-// sameHosts tells whether pods of two sets would have the same host names.
+// sameHosts reports whether pods of two NodeSets would have the same hostnames.
 func sameHosts(a, b *slinkyv1beta1.NodeSet) bool {
 	numbered := func(set *slinkyv1beta1.NodeSet) bool {
 		return set.Spec.ScalingMode != slinkyv1beta1.ScalingModeDaemonSet

@@ -12,8 +12,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// LoginSets are reviewed so.
-var LoginSets = Kind[*slinkyv1beta1.LoginSet]{
+// LoginSets reviews LoginSets.
+var LoginSets = Reviewer[*slinkyv1beta1.LoginSet]{
 	Spec: func(set *slinkyv1beta1.LoginSet) any { return set.Spec },
 	References: func(set *slinkyv1beta1.LoginSet) []Reference {
 		return append(secretKey("spec.sssdConfRef", set.Spec.SSSDConfRef, "no pod is created"),
@@ -23,7 +23,7 @@ var LoginSets = Kind[*slinkyv1beta1.LoginSet]{
 	Changes:  loginSetChanges,
 }
 
-// loginSetCautions are about keys that sshd would ignore without a word.
+// loginSetCautions returns warnings about keys that sshd would silently ignore.
 func loginSetCautions(set *slinkyv1beta1.LoginSet, _ Found) []Finding {
 	var findings []Finding
 	number := 0
@@ -40,8 +40,8 @@ func loginSetCautions(set *slinkyv1beta1.LoginSet, _ Found) []Finding {
 	return findings
 }
 
-// RestAPIs are reviewed so.
-var RestAPIs = Kind[*slinkyv1beta1.RestApi]{
+// RestAPIs reviews RestApis.
+var RestAPIs = Reviewer[*slinkyv1beta1.RestApi]{
 	Spec: func(api *slinkyv1beta1.RestApi) any { return api.Spec },
 	References: func(api *slinkyv1beta1.RestApi) []Reference {
 		return []Reference{named("spec.controllerRef.name", ControllerKind, api.Spec.ControllerRef.Name, "no pod is created")}
@@ -55,8 +55,8 @@ var RestAPIs = Kind[*slinkyv1beta1.RestApi]{
 	},
 }
 
-// Accountings are reviewed so.
-var Accountings = Kind[*slinkyv1beta1.Accounting]{
+// Accountings reviews Accountings.
+var Accountings = Reviewer[*slinkyv1beta1.Accounting]{
 	Spec:       func(accounting *slinkyv1beta1.Accounting) any { return accounting.Spec },
 	References: accountingReferences,
 	Faults:     accountingFaults,
@@ -75,7 +75,7 @@ func accountingReferences(accounting *slinkyv1beta1.Accounting) []Reference {
 	return references
 }
 
-// accountingFaults are the lines that no slurmdbd.conf could have.
+// accountingFaults returns the lines that are invalid in any slurmdbd.conf.
 func accountingFaults(accounting *slinkyv1beta1.Accounting, _ Found) []Finding {
 	spec := &accounting.Spec
 	if spec.External || spec.StorageConfig == nil {
@@ -85,8 +85,8 @@ func accountingFaults(accounting *slinkyv1beta1.Accounting, _ Found) []Finding {
 	return lines("spec.extraConf", err)
 }
 
-// Tokens are reviewed so.
-var Tokens = Kind[*slinkyv1beta1.Token]{
+// Tokens reviews Tokens.
+var Tokens = Reviewer[*slinkyv1beta1.Token]{
 	Spec: func(token *slinkyv1beta1.Token) any { return token.Spec },
 	References: func(token *slinkyv1beta1.Token) []Reference {
 		return append(secretKey("spec.jwtKeyRef", token.Spec.JWTKey(), "no token is signed"), lookUp(SecretKind, naming.TokenSecret(token).Name))

@@ -7,7 +7,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/webhook/review"
 )
 
-// noController says that there is no Controller c.
+// noController is the result if Controller c does not exist.
 var noController = missing(review.Target{Kind: review.ControllerKind, Name: "c"})
 
 var nodeSetTests = map[string]test{
@@ -17,7 +17,7 @@ var nodeSetTests = map[string]test{
 		{Kind: review.ControllerKind, Name: "c"}: {Kind: review.AccountingKind},
 	}}},
 	"of another namespace's Controller": {is: "spec: {controllerRef: {name: c}}", found: review.Found{Objects: map[review.Target]review.Result{
-		{Kind: review.ControllerKind, Name: "c"}: {Elsewhere: true},
+		{Kind: review.ControllerKind, Name: "c"}: {InOtherNamespace: true},
 	}}},
 	"with a mistake in extraConf":     {is: "spec: {extraConf: \"Weight=10 Gres\"}", refused: true},
 	"with a node name in extraConf":   {is: "spec: {extraConf: \"NodeName=a Weight=10\"}", refused: true},

@@ -7,7 +7,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// The kinds of objects that are looked up.
+// Kinds of objects that are looked up.
 const (
 	ControllerKind = "Controller"
 	AccountingKind = "Accounting"
@@ -16,34 +16,35 @@ const (
 	ClaimKind      = "PersistentVolumeClaim"
 )
 
-// MistakenFor are the kinds that people name by mistake in place of another.
+// MistakenFor maps kinds to those that users confuse them with.
 var MistakenFor = map[string]string{
 	ControllerKind: AccountingKind, AccountingKind: ControllerKind, SecretKind: ConfigMapKind, ConfigMapKind: SecretKind,
 }
 
-// A Target is an object in the namespace of the one that is reviewed.
+// A Target is an object in the namespace of the reviewed object.
 type Target struct{ Kind, Name string }
 
-// A Reference is an object that a spec names.
+// A Reference is an object that a spec references.
 type Reference struct {
 	Target
-	// Field is where it is named.
+	// Field is the referring field.
 	Field string
-	// Until says what happens as long as it does not exist; nothing is said about it when this is empty.
+	// Until describes the effect while the object does not exist; if it is empty, there is no warning.
 	Until string
-	// Makers are objects of which each would make the target soon.
-	Makers []Target
+	// Generators are objects for which the operator generates the target.
+	Generators []Target
 }
 
-// lookUp is a target about which there is something to know, whether or not it exists.
+// lookUp returns a reference to a target that need not exist.
 func lookUp(kind, name string) Reference { return Reference{Target: Target{kind, name}} }
 
-// named is an object that a field names.
+// named returns a reference to an object that a field names.
 func named(field, kind, name, until string) Reference {
 	return Reference{Target: Target{kind, name}, Field: field, Until: until}
 }
 
-// secretKey is a Secret with a value that a field selects. That one may be generated for a Controller or an Accounting.
+// secretKey returns the references for a field that selects a key of a Secret, which may be generated for a Controller
+// or an Accounting.
 func secretKey(field string, key *slinkyv1beta1.SecretKeyReference, until string) []Reference {
 	if key == nil {
 		return nil
@@ -57,13 +58,13 @@ func secretKey(field string, key *slinkyv1beta1.SecretKeyReference, until string
 		}
 		for _, kind := range []string{ControllerKind, AccountingKind} {
 			references = append(references, lookUp(kind, owner))
-			secret.Makers = append(secret.Makers, Target{kind, owner})
+			secret.Generators = append(secret.Generators, Target{kind, owner})
 		}
 	}
 	return append(references, secret)
 }
 
-// configMapKey is a ConfigMap with a value that a field selects.
+// configMapKey returns the reference for a field that selects a key of a ConfigMap.
 func configMapKey(field string, key *slinkyv1beta1.ConfigMapKeyReference, until string) []Reference {
 	if key == nil {
 		return nil
@@ -71,14 +72,14 @@ func configMapKey(field string, key *slinkyv1beta1.ConfigMapKeyReference, until 
 	return []Reference{named(field+".name", ConfigMapKind, key.Name, until)}
 }
 
-// check warns about a reference to nothing.
+// check warns about a reference to a missing object.
 func (r Reference) check(found Found) []Finding {
 	result, known := found.Objects[r.Target]
 	if !known || result.Object != nil || r.Until == "" {
 		return nil
 	}
-	for _, maker := range r.Makers {
-		if found.Objects[maker].Object != nil {
+	for _, generator := range r.Generators {
+		if found.Objects[generator].Object != nil {
 			return nil
 		}
 	}
@@ -86,7 +87,7 @@ func (r Reference) check(found Found) []Finding {
 	case result.Kind != "":
 		return []Finding{find(r.Field, r.Name, "there is no such %s, only an object of kind %s; until there is, %s; create it, or correct the name",
 			r.Kind, result.Kind, r.Until)}
-	case result.Elsewhere:
+	case result.InOtherNamespace:
 		return []Finding{find(r.Field, r.Name, "there is no such %s here, only in another namespace, and nothing refers across namespaces; until there is, %s; create it here, or move this object",
 			r.Kind, r.Until)}
 	}

@@ -17,23 +17,23 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/golden"
 )
 
-// longest is what API servers let through of a warning when there are many.
-const longest = 256
+// maxWarning is the length to which API servers truncate warnings if there are many.
+const maxWarning = 256
 
 var now = time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// A test is an object, as a user would write it, and what is around it.
+// A test is an object, as a user would write it, with the related objects.
 type test struct {
-	// was is the object before a change; empty when it is created.
+	// was is the object before a change; empty if it is created.
 	was, is string
-	// status is what the operator wrote into it, before and after.
+	// status is the object's status, before and after the change.
 	status string
 	found  review.Found
-	// refused says that it is refused, and silent that nothing is said.
+	// refused is true if the object is refused, silent if there are no messages.
 	refused, silent bool
 }
 
-// TestMessages shows every message in one file, which is to be read by whoever changes one.
+// TestMessages writes all messages to one golden file, so that changes of messages are easy to review.
 func TestMessages(t *testing.T) {
 	var text strings.Builder
 	for _, kind := range []struct {
@@ -64,8 +64,8 @@ func TestMessages(t *testing.T) {
 				}
 				for _, warning := range result.Warnings {
 					fmt.Fprintf(&text, "    warning: %s\n", warning)
-					if length := len(warning.String()); length > longest {
-						t.Errorf("the warning has %d characters, and %d are let through: %s", length, longest, warning)
+					if length := len(warning.String()); length > maxWarning {
+						t.Errorf("the warning has %d characters, want at most %d: %s", length, maxWarning, warning)
 					}
 				}
 			})
@@ -74,8 +74,8 @@ func TestMessages(t *testing.T) {
 	golden.Compare(t, "messages.txt", text.String())
 }
 
-// run reviews objects of a kind.
-func run[T any](kind review.Kind[*T]) func(*testing.T, test) review.Review {
+// run returns a function that reviews objects of a resource type.
+func run[T any](kind review.Reviewer[*T]) func(*testing.T, test) review.Review {
 	return func(t *testing.T, test test) review.Review {
 		t.Helper()
 		test.found.Now = now
@@ -98,7 +98,7 @@ func decode[T any](t *testing.T, parts ...string) *T {
 	return object
 }
 
-// missing says that objects do not exist.
+// missing returns a result in which the targets do not exist.
 func missing(targets ...review.Target) review.Found {
 	found := review.Found{Objects: map[review.Target]review.Result{}}
 	for _, target := range targets {
@@ -107,7 +107,7 @@ func missing(targets ...review.Target) review.Found {
 	return found
 }
 
-// existing says that objects exist.
+// existing returns a result in which the objects exist.
 func existing(objects map[review.Target]metav1.Object) review.Found {
 	found := review.Found{Objects: map[review.Target]review.Result{}}
 	for target, object := range objects {
@@ -116,7 +116,7 @@ func existing(objects map[review.Target]metav1.Object) review.Found {
 	return found
 }
 
-// nodeSets are those of the cluster.
+// nodeSets returns a result with the NodeSets of the cluster.
 func nodeSets(sets ...slinkyv1beta1.NodeSet) review.Found { return review.Found{NodeSets: sets} }
 
 func nodeSet(name string, replicas int32) slinkyv1beta1.NodeSet {
