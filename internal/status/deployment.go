@@ -7,8 +7,8 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// Deployment returns the verdict for a Deployment with the wanted number of pods; whenReady is the verdict if all of them
-// are ready.
+// Deployment returns the verdict for a Deployment with the wanted number of pods; whenReady is the verdict if all are
+// ready.
 func Deployment(deployment *appsv1.Deployment, pods []corev1.Pod, wanted int32, whenReady Verdict) Verdict {
 	is := deployment.Status
 	if is.ObservedGeneration < deployment.Generation {
