@@ -1,7 +1,9 @@
 // Package daemon runs one of Slurm's daemons and ensures that it terminates on request.
 //
 // A slurmctld that is reconfigured re-executes itself, and loses a SIGTERM that arrives meanwhile. It would run until
-// Kubernetes kills it, and lose the state of the most recent jobs. So SIGTERM is repeated until it has exited.
+// Kubernetes kills it, and lose the state of the most recent jobs. So SIGTERM is repeated until it has exited. Rarely,
+// slurmctld 24.11 deadlocks when both arrive at once: it is killed before Kubernetes would do so, because each second
+// without slurmctld is one in which no job starts.
 package daemon
 
 import (
@@ -15,12 +17,23 @@ import (
 	"time"
 )
 
-// termInterval is the interval at which SIGTERM is repeated. A daemon that is already terminating ignores it.
-const termInterval = 2 * time.Second
+// timing is how a daemon is terminated.
+type timing struct {
+	// repeat is the interval at which SIGTERM is repeated. A daemon that is already terminating ignores it.
+	repeat time.Duration
+	// kill is how long after the first SIGTERM a daemon is killed. slurmctld saves the state of 100,000 jobs in seconds.
+	kill time.Duration
+}
+
+var defaultTiming = timing{repeat: 2 * time.Second, kill: 90 * time.Second}
 
 // Run runs a daemon until it exits; when the context is done, the daemon is terminated. Other signals are forwarded to
 // it.
 func Run(ctx context.Context, command []string, log io.Writer) error {
+	return run(ctx, command, log, defaultTiming)
+}
+
+func run(ctx context.Context, command []string, log io.Writer, timing timing) error {
 	daemon := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
 	daemon.Stdout, daemon.Stderr = log, log
 	forwarded := make(chan os.Signal, 1)
@@ -32,8 +45,9 @@ func Run(ctx context.Context, command []string, log io.Writer) error {
 	exited := make(chan error, 1)
 	go func() { exited <- daemon.Wait() }()
 	done := ctx.Done()
-	ticker := time.NewTicker(termInterval)
+	ticker := time.NewTicker(timing.repeat)
 	defer ticker.Stop()
+	var kill <-chan time.Time
 	for {
 		var send os.Signal
 		select {
@@ -42,7 +56,11 @@ func Run(ctx context.Context, command []string, log io.Writer) error {
 		case send = <-forwarded:
 		case <-done:
 			done, send = nil, syscall.SIGTERM
-			ticker.Reset(termInterval)
+			ticker.Reset(timing.repeat)
+			kill = time.After(timing.kill)
+		case <-kill:
+			fmt.Fprintf(log, "%s has not exited within %s of SIGTERM and is killed\n", command[0], timing.kill)
+			send = syscall.SIGKILL
 		case <-ticker.C:
 			if done == nil {
 				send = syscall.SIGTERM
