@@ -1,0 +1,94 @@
+package accounting
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
+)
+
+// A scope is the state that one reconcile observes.
+type scope struct {
+	accounting *slinkyv1beta1.Accounting
+	images     naming.Images
+	keys       naming.Keys
+	// slurmKey and jwtKey are the Secrets of the keys; nil if they do not exist.
+	slurmKey, jwtKey *corev1.Secret
+	// password and jwks are empty if they do not exist.
+	password, jwks string
+	// statefulSet is nil if there is none yet.
+	statefulSet *appsv1.StatefulSet
+	pods        []corev1.Pod
+	// database is slurmdbd's report about its database while it is not ready; nil if it cannot be queried.
+	database *slurmdbd.Report
+	now      time.Time
+}
+
+func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
+	accounting, err := reference.Object(ctx, r.Client, request.Namespace, request.Name, &slinkyv1beta1.Accounting{})
+	if err != nil || accounting == nil {
+		return nil, err // objects that it owns are garbage-collected
+	}
+	scope := &scope{accounting: accounting, images: r.Images, keys: naming.AccountingKeys(accounting), now: r.Clock.Now()}
+	if err := r.observeReferences(ctx, scope); err != nil {
+		return nil, err
+	}
+	scope.statefulSet, err = reference.Object(ctx, r.Client, accounting.Namespace, naming.Accounting(accounting.Name), &appsv1.StatefulSet{})
+	if err != nil {
+		return nil, err
+	}
+	if scope.pods, err = reference.Pods(ctx, r.Client, naming.Slurmdbd, accounting); err != nil {
+		return nil, err
+	}
+	scope.database = queryDatabase(ctx, scope.pods)
+	return scope, nil
+}
+
+// observeReferences reads the objects that the spec references.
+func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) (err error) {
+	namespace, spec := scope.accounting.Namespace, scope.accounting.Spec
+	if scope.slurmKey, err = reference.Object(ctx, r.Client, namespace, scope.keys.Slurm.Name, &corev1.Secret{}); err != nil {
+		return err
+	}
+	if scope.jwtKey, err = reference.Object(ctx, r.Client, namespace, scope.keys.JWT.Name, &corev1.Secret{}); err != nil {
+		return err
+	}
+	if spec.JWKSKeyRef != nil {
+		if scope.jwks, err = reference.ConfigMapValue(ctx, r.Client, namespace, *spec.JWKSKeyRef); err != nil {
+			return err
+		}
+	}
+	if spec.StorageConfig == nil || spec.StorageConfig.PasswordKeyRef == nil {
+		return nil
+	}
+	password, err := reference.SecretValue(ctx, r.Client, namespace, *spec.StorageConfig.PasswordKeyRef)
+	scope.password = string(password)
+	return err
+}
+
+// queryTimeout is the deadline of a query to the helper in slurmdbd's pod.
+const queryTimeout = 2 * time.Second
+
+// queryDatabase queries the helper in a running pod that is not ready for slurmdbd's report about its database.
+func queryDatabase(ctx context.Context, pods []corev1.Pod) *slurmdbd.Report {
+	pod := unready(pods)
+	if pod == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	report, err := slurmdbd.Ask(ctx, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(naming.PortAgent)))
+	if err != nil {
+		return nil // slurmdbd is starting or terminating, which the pod's status shows better
+	}
+	return &report
+}

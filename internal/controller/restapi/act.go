@@ -1,0 +1,29 @@
+package restapi
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+)
+
+func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
+	if plan.children == nil {
+		return nil
+	}
+	owner, children := scope.restAPI, plan.children
+	if err := r.Children.Apply(ctx, owner, children.configMap, &corev1.ConfigMap{}); err != nil {
+		return err
+	}
+	if err := r.Children.Apply(ctx, owner, children.service, &corev1.Service{}); err != nil {
+		return err
+	}
+	deployment := &appsv1.Deployment{}
+	if err := r.Children.Apply(ctx, owner, children.deployment, deployment); err != nil {
+		return err
+	}
+	scope.deployment = deployment
+	return r.Children.ApplyBudget(ctx, owner, naming.RestAPI(owner.Name), children.budget)
+}

@@ -1,0 +1,51 @@
+package slurmclient
+
+import (
+	"context"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// A scope is the state that one reconcile observes.
+type scope struct {
+	controller *slinkyv1beta1.Controller
+	restAPIs   []slinkyv1beta1.RestApi
+	// jwtKey is nil if it does not exist. awaitsAccounting is true if the Accounting that has it does not exist; the
+	// session is then left unchanged.
+	jwtKey           []byte
+	awaitsAccounting bool
+	session          *slurm.Session // nil if there is none
+	now              time.Time
+}
+
+func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slurm.Key) (*scope, error) {
+	scope := &scope{controller: &slinkyv1beta1.Controller{}, now: r.Clock.Now()}
+	if err := r.Client.Get(ctx, request.NamespacedName, scope.controller); err != nil {
+		return nil, err
+	}
+	restAPIs := &slinkyv1beta1.RestApiList{}
+	if err := index.RestAPIsByController.List(ctx, r.Client, request.NamespacedName, restAPIs); err != nil {
+		return nil, err
+	}
+	scope.restAPIs = restAPIs.Items
+	var accounting *slinkyv1beta1.Accounting
+	var err error
+	if name := scope.controller.Spec.AccountingRef; name != nil {
+		if accounting, err = reference.Object(ctx, r.Client, request.Namespace, name.Name, &slinkyv1beta1.Accounting{}); err != nil {
+			return nil, err
+		}
+		scope.awaitsAccounting = accounting == nil && scope.controller.Spec.JWTKey() == nil
+	}
+	if scope.jwtKey, err = reference.SecretValue(ctx, r.Client, request.Namespace, naming.ControllerKeys(scope.controller, accounting).JWT); err != nil {
+		return nil, err
+	}
+	scope.session, _ = r.Pool.Get(key)
+	return scope, nil
+}
