@@ -3,6 +3,8 @@ package operator
 import (
 	"context"
 	"fmt"
+	"net"
+	"strconv"
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +21,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/slurmclient"
 	"github.com/slurm-operator/slurm-operator/internal/controller/token"
 	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/metrics"
@@ -98,7 +102,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	if o.Agent == nil {
-		o.Agent = cluster.AskAgent
+		o.Agent = queryAgent
 	}
 	if o.Registerer == nil {
 		o.Registerer = crmetrics.Registry
@@ -116,4 +120,9 @@ func (c closer) Start(ctx context.Context) error {
 	<-ctx.Done()
 	c.pool.Close()
 	return nil
+}
+
+// queryAgent queries the agent in the pod with an address.
+func queryAgent(ctx context.Context, address string) (agent.Report, error) {
+	return report.Fetch[agent.Report](ctx, net.JoinHostPort(address, strconv.Itoa(naming.PortAgent)), agent.ReportPath)
 }

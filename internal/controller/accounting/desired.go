@@ -28,8 +28,6 @@ const (
 	portName = "slurmdbd"
 	// mountedDirectory is where Kubernetes mounts the files.
 	mountedDirectory = "/run/configuration"
-	// helper is the path of the operator's helper in the pod.
-	helper = "/opt/slurm-operator/slurm-operator"
 )
 
 // children are the objects that an Accounting owns.
@@ -83,12 +81,12 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 			AutomountServiceAccountToken: new(false),
 			EnableServiceLinks:           new(false),
 			SecurityContext:              security,
-			InitContainers:               []corev1.Container{helperContainer(scope), configurationContainer(scope)},
+			InitContainers:               []corev1.Container{podtemplate.HelperContainer(helperName, scope.images.Operator), configurationContainer(scope)},
 			Containers:                   []corev1.Container{container(scope)},
 			Volumes: []corev1.Volume{
 				filesVolume(scope),
 				{Name: "etc", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
-				{Name: "helper", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				podtemplate.HelperVolume(),
 				{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 			},
@@ -106,15 +104,6 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 		return nil, err
 	}
 	return podtemplate.Configuration(merged)
-}
-
-// helperContainer installs the operator's helper in the pod.
-func helperContainer(scope *scope) corev1.Container {
-	return corev1.Container{
-		Name: helperName, Image: scope.images.Operator, Args: []string{"install", helper},
-		SecurityContext: podtemplate.Locked(),
-		VolumeMounts:    []corev1.VolumeMount{{Name: "helper", MountPath: path.Dir(helper)}},
-	}
 }
 
 // configurationContainer copies the files to slurmdbd's configuration directory. slurmdbd accepts only files that it
@@ -146,7 +135,7 @@ func container(scope *scope) corev1.Container {
 	return corev1.Container{
 		Name:  string(naming.Slurmdbd),
 		Image: scope.images.For(naming.Slurmdbd),
-		Args:  []string{helper, "slurmdbd", "--listen", ":" + strconv.Itoa(naming.PortAgent), "slurmdbd", "-D"},
+		Args:  []string{podtemplate.HelperPath, "slurmdbd", "--listen", ":" + strconv.Itoa(naming.PortAgent), "slurmdbd", "-D"},
 		Ports: []corev1.ContainerPort{
 			{Name: portName, ContainerPort: naming.PortSlurmdbd, Protocol: corev1.ProtocolTCP},
 			{Name: "helper", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
@@ -158,7 +147,7 @@ func container(scope *scope) corev1.Container {
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          podtemplate.Locked(),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: "helper", MountPath: path.Dir(helper), ReadOnly: true},
+			podtemplate.HelperMount(),
 			{Name: "etc", MountPath: slurmconf.Directory},
 			{Name: "run", MountPath: path.Dir(slurmconf.SlurmdbdPidFile)},
 			{Name: "tmp", MountPath: "/tmp"},

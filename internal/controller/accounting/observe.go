@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
@@ -75,20 +76,16 @@ func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) (err e
 	return err
 }
 
-// queryTimeout is the deadline of a query to the helper in slurmdbd's pod.
-const queryTimeout = 2 * time.Second
-
 // queryDatabase queries the helper in a running pod that is not ready for slurmdbd's report about its database.
 func queryDatabase(ctx context.Context, pods []corev1.Pod) *slurmdbd.Report {
 	pod := unready(pods)
 	if pod == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
-	defer cancel()
-	report, err := slurmdbd.Ask(ctx, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(naming.PortAgent)))
+	address := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(naming.PortAgent))
+	database, err := report.Fetch[slurmdbd.Report](ctx, address, slurmdbd.ReportPath)
 	if err != nil {
 		return nil // slurmdbd is starting or terminating, which the pod's status shows better
 	}
-	return &report
+	return &database
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
@@ -40,7 +41,7 @@ type Reconciler struct {
 	Images   naming.Images
 	Pool     *slurm.Pool
 	// Agent queries the agent in the pod with the given address for the configuration that slurmctld runs with.
-	Agent func(ctx context.Context, address string) (AgentState, error)
+	Agent func(ctx context.Context, address string) (agent.Report, error)
 }
 
 // Reconcile reconciles one Slurm cluster with its Controller.

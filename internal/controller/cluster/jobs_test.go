@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -44,7 +45,7 @@ func TestPartitionOfLargeQueueIsCountedBeforeItLeaves(t *testing.T) {
 			withPartitions("cpu")(scope)
 			promoteBuilt(t, scope)
 			scope.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}}
-			scope.agents["slurm-controller-0"] = AgentState{FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash}
+			scope.agents["slurm-controller-0"] = agent.Report{FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash}
 			snapshot := &slurm.Snapshot{Queue: slurm.Queue{Partial: true}}
 			scope.queue = queueOf(t.Context(), &slurm.Session{Client: test.client}, scope, snapshot)
 			if scope.mayRemove("gpu") != test.mayRemove {

@@ -17,6 +17,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/index"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
@@ -51,8 +52,8 @@ type scope struct {
 	state       *corev1.PersistentVolumeClaim
 	statefulSet *appsv1.StatefulSet // nil if there is none
 	pods        []corev1.Pod
-	agents      map[string]AgentState // by pod name
-	nodes       *slurm.Snapshot       // nil if Slurm does not answer
+	agents      map[string]agent.Report // by pod name
+	nodes       *slurm.Snapshot         // nil if Slurm does not answer
 	// queue holds the jobs as queried in this reconcile; nil if nothing waits for jobs, or Slurm does not answer.
 	queue *slurm.Queue
 
@@ -230,7 +231,7 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 		return err
 	}
 	slices.SortFunc(scope.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	scope.agents = map[string]AgentState{}
+	scope.agents = map[string]agent.Report{}
 	for _, pod := range scope.pods {
 		if pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning {
 			continue

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
@@ -68,7 +69,7 @@ func TestPartitionsLeaveAfterTheirJobs(t *testing.T) {
 		t.Error("the partition was removed before slurmctld reported that it is drained")
 	}
 	scope.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}}
-	scope.agents["slurm-controller-0"] = AgentState{FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash}
+	scope.agents["slurm-controller-0"] = agent.Report{FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash}
 	for _, jobs := range []string{"gpu", ""} {
 		scope.queue.Partitions = map[string]int{jobs: 1}
 		if !says("gpu") {

@@ -12,6 +12,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
@@ -25,7 +26,7 @@ func newScope(changes ...func(*scope)) *scope {
 	controller.Spec.Service.Port = naming.PortSlurmctld
 	scope := &scope{
 		controller: controller, keys: naming.ControllerKeys(controller, nil), image: "new", now: start, slurmKey: []byte("s"), jwtKey: []byte("j"),
-		images: naming.Images{Repository: "images", Tag: "26.05", Operator: "operator"}, agents: map[string]AgentState{},
+		images: naming.Images{Repository: "images", Tag: "26.05", Operator: "operator"}, agents: map[string]agent.Report{},
 	}
 	for _, change := range changes {
 		change(scope)
@@ -217,16 +218,16 @@ func TestPodDoesNotFollowTheConfiguration(t *testing.T) {
 func TestAppliedNeedsSlurmctldsOwnWord(t *testing.T) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	tests := map[string]struct {
-		agents map[string]AgentState
+		agents map[string]agent.Report
 		want   bool
 	}{
 		"no agent answers":       {},
-		"the files are old":      {agents: map[string]AgentState{"p": {FilesHash: "old", RunningHash: "old"}}},
-		"only the files are new": {agents: map[string]AgentState{"p": {FilesHash: "h", RunningHash: "old"}}},
+		"the files are old":      {agents: map[string]agent.Report{"p": {FilesHash: "old", RunningHash: "old"}}},
+		"only the files are new": {agents: map[string]agent.Report{"p": {FilesHash: "h", RunningHash: "old"}}},
 		"slurmctld does not answer": {
-			agents: map[string]AgentState{"p": {FilesHash: "h"}},
+			agents: map[string]agent.Report{"p": {FilesHash: "h"}},
 		},
-		"slurmctld runs with it": {agents: map[string]AgentState{"p": {FilesHash: "h", RunningHash: "h"}}, want: true},
+		"slurmctld runs with it": {agents: map[string]agent.Report{"p": {FilesHash: "h", RunningHash: "h"}}, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

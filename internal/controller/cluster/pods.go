@@ -34,8 +34,6 @@ const volumeState = "state"
 
 // Paths in the pods.
 const (
-	helperDirectory     = "/opt/slurm-operator"
-	helper              = helperDirectory + "/slurm-operator"
 	helperRun           = "run"
 	logDirectory        = "/var/log/slurm"
 	validationScratch   = "/trial"
@@ -101,7 +99,7 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 			EnableServiceLinks:            new(false),
 			TerminationGracePeriodSeconds: new(int64(terminationGraceSeconds)),
 			SecurityContext:               podSecurity(controller.Spec.SlurmUser),
-			InitContainers:                []corev1.Container{installContainer(scope.images.Operator)},
+			InitContainers:                []corev1.Container{podtemplate.HelperContainer(containerInstall, scope.images.Operator)},
 			Containers:                    []corev1.Container{slurmctldContainer(image, release), reconfigureContainer(image)},
 			Volumes:                       volumes(scope),
 		},
@@ -139,14 +137,14 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 
 func slurmctldContainer(image, release string) corev1.Container {
 	container := corev1.Container{
-		Name: containerSlurmctld, Image: image, Args: []string{helper, helperRun, "/usr/sbin/slurmctld", "-D"},
+		Name: containerSlurmctld, Image: image, Args: []string{podtemplate.HelperPath, helperRun, "/usr/sbin/slurmctld", "-D"},
 		Ports:                    []corev1.ContainerPort{{Name: portName, ContainerPort: naming.PortSlurmctld, Protocol: corev1.ProtocolTCP}},
 		SecurityContext:          podtemplate.Locked(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: append(commonMounts(),
 			corev1.VolumeMount{Name: volumeState, MountPath: slurmconf.StateSaveLocation},
 			corev1.VolumeMount{Name: "log", MountPath: logDirectory},
-			helperMount(),
+			podtemplate.HelperMount(),
 		),
 	}
 	if hasHTTP(release) {
@@ -163,12 +161,12 @@ func slurmctldContainer(image, release string) corev1.Container {
 func reconfigureContainer(image string) corev1.Container {
 	return corev1.Container{
 		Name: containerReconfigure, Image: image,
-		Args:            []string{helper, "agent", "--config", slurmconf.Directory, "--listen", ":" + strconv.Itoa(naming.PortAgent)},
+		Args:            []string{podtemplate.HelperPath, "agent", "--config", slurmconf.Directory, "--listen", ":" + strconv.Itoa(naming.PortAgent)},
 		Ports:           []corev1.ContainerPort{{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP}},
 		SecurityContext: podtemplate.Locked(),
 		ReadinessProbe:  &corev1.Probe{ProbeHandler: httpGet("/readyz", intstr.FromString("agent")), PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3},
 		LivenessProbe:   &corev1.Probe{ProbeHandler: httpGet("/livez", intstr.FromString("agent")), PeriodSeconds: 30, TimeoutSeconds: 5, FailureThreshold: 3},
-		VolumeMounts:    append(commonMounts(), helperMount()),
+		VolumeMounts:    append(commonMounts(), podtemplate.HelperMount()),
 	}
 }
 
@@ -179,19 +177,6 @@ func logfileContainer(image, file string) corev1.Container {
 		SecurityContext: podtemplate.Locked(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: "log", MountPath: logDirectory}},
 	}
-}
-
-// installContainer copies the operator's helper into the pod.
-func installContainer(image string) corev1.Container {
-	return corev1.Container{
-		Name: containerInstall, Image: image, Args: []string{"install", helper},
-		SecurityContext: podtemplate.Locked(),
-		VolumeMounts:    []corev1.VolumeMount{{Name: "helper", MountPath: helperDirectory}},
-	}
-}
-
-func helperMount() corev1.VolumeMount {
-	return corev1.VolumeMount{Name: "helper", MountPath: helperDirectory, ReadOnly: true}
 }
 
 func commonMounts() []corev1.VolumeMount {
@@ -223,7 +208,7 @@ func volumes(scope *scope) []corev1.Volume {
 		{Name: "run", VolumeSource: emptyDir},
 		{Name: "log", VolumeSource: emptyDir},
 		{Name: "tmp", VolumeSource: emptyDir},
-		{Name: "helper", VolumeSource: emptyDir},
+		podtemplate.HelperVolume(),
 	}
 }
 
@@ -262,10 +247,10 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 		Tolerations:                  template.Spec.Tolerations,
 		RuntimeClassName:             template.Spec.RuntimeClassName,
 		PriorityClassName:            template.Spec.PriorityClassName,
-		InitContainers:               []corev1.Container{installContainer(scope.images.Operator)},
+		InitContainers:               []corev1.Container{podtemplate.HelperContainer(containerInstall, scope.images.Operator)},
 		Containers: []corev1.Container{{
 			Name: containerValidation, Image: scope.image,
-			Args:                     []string{helper, "trial", "--config", validationCandidate, "--scratch", validationScratch},
+			Args:                     []string{podtemplate.HelperPath, "trial", "--config", validationCandidate, "--scratch", validationScratch},
 			SecurityContext:          podtemplate.Locked(),
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			VolumeMounts: []corev1.VolumeMount{
@@ -276,7 +261,7 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 				{Name: "run", MountPath: "/run/slurmctld"},
 				{Name: "log", MountPath: logDirectory},
 				{Name: "tmp", MountPath: "/tmp"},
-				helperMount(),
+				podtemplate.HelperMount(),
 			},
 		}},
 		Volumes: []corev1.Volume{
@@ -284,7 +269,7 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 				LocalObjectReference: corev1.LocalObjectReference{Name: naming.Candidate(controller.Name)}, DefaultMode: new(int32(0o555)),
 			}}},
 			{Name: "trial", VolumeSource: emptyDir}, {Name: "run", VolumeSource: emptyDir}, {Name: "log", VolumeSource: emptyDir},
-			{Name: "tmp", VolumeSource: emptyDir}, {Name: "helper", VolumeSource: emptyDir},
+			{Name: "tmp", VolumeSource: emptyDir}, podtemplate.HelperVolume(),
 		},
 	}
 	sizeValidation(&spec, &template.Spec)

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 )
 
 func TestReplaceable(t *testing.T) {
@@ -73,7 +74,7 @@ func TestReplaceable(t *testing.T) {
 				s.pods = test.pods
 				for i, pod := range test.pods {
 					if !test.silent || i < len(test.pods)-1 {
-						s.agents[pod.Name] = AgentState{}
+						s.agents[pod.Name] = agent.Report{}
 					}
 				}
 			})

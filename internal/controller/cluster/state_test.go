@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -56,7 +57,7 @@ func TestStateIsExpectedOnceThereWasOne(t *testing.T) {
 	runs := func(volume corev1.Volume, running string) func(*scope) {
 		return func(s *scope) {
 			s.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{volume}}}}
-			s.agents["slurm-controller-0"] = AgentState{RunningHash: running}
+			s.agents["slurm-controller-0"] = agent.Report{RunningHash: running}
 		}
 	}
 	tests := map[string]struct {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,15 +10,17 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 )
 
+// ReportPath is where the agent serves its Report.
+const ReportPath = "/state"
+
 // handler serves the agent's state and readiness.
-func handler(report func() Report, ready func(context.Context) error) http.Handler {
+func handler(current func() Report, ready func(context.Context) error) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /state", func(writer http.ResponseWriter, _ *http.Request) {
-		writer.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(writer).Encode(report()) // fails if the client has disconnected
-	})
+	mux.HandleFunc("GET "+ReportPath, report.Handler(current))
 	mux.HandleFunc("GET /livez", func(writer http.ResponseWriter, _ *http.Request) {
 		writer.WriteHeader(http.StatusNoContent)
 	})

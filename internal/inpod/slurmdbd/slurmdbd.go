@@ -7,7 +7,6 @@ package slurmdbd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,10 +16,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 )
 
-// path is the URL path of the report.
-const path = "/database"
+// ReportPath is where the Report is served.
+const ReportPath = "/database"
 
 // A Report is slurmdbd's last database error.
 type Report struct {
@@ -69,30 +70,8 @@ func Run(ctx context.Context, options Options) error {
 	return fmt.Errorf("running %s: %w", options.Command[0], err)
 }
 
-func handler(report func() Report) http.Handler {
+func handler(current func() Report) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+path, func(writer http.ResponseWriter, _ *http.Request) {
-		writer.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(writer).Encode(report()) // fails if the client has disconnected
-	})
+	mux.HandleFunc("GET "+ReportPath, report.Handler(current))
 	return mux
-}
-
-// Ask requests the report from the helper at an address (host:port).
-func Ask(ctx context.Context, address string) (Report, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
-	if err != nil {
-		return Report{}, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return Report{}, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return Report{}, fmt.Errorf("%s answers %s", request.URL, response.Status)
-	}
-	const enough = 4096 // no report is longer
-	var report Report
-	return report, json.NewDecoder(io.LimitReader(response.Body, enough)).Decode(&report)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 )
 
 const (
@@ -65,7 +67,7 @@ func TestRunServesTheReportAndEndsWithItsContext(t *testing.T) {
 		ended <- Run(ctx, Options{Command: []string{"sh", "-c", script, denied}, Listen: address, Log: &log})
 	}()
 	for {
-		report, err := Ask(ctx, address)
+		report, err := report.Fetch[Report](ctx, address, ReportPath)
 		if err == nil && report.Code == 1045 {
 			break
 		}

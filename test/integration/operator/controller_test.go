@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 	"github.com/slurm-operator/slurm-operator/test/golden"
@@ -367,8 +367,8 @@ func (w *world) warns(t *testing.T, reason, text string) {
 	}
 }
 
-func agentWith(live *corev1.ConfigMap) cluster.AgentState {
-	return cluster.AgentState{FilesHash: live.Annotations[hashAnnotation], RunningHash: live.Annotations[hashAnnotation]}
+func agentWith(live *corev1.ConfigMap) agent.Report {
+	return agent.Report{FilesHash: live.Annotations[hashAnnotation], RunningHash: live.Annotations[hashAnnotation]}
 }
 
 func hasFile(live *corev1.ConfigMap, name, content string) error {

@@ -25,7 +25,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slurm-operator/slurm-operator/internal/controller/cluster"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/operator"
 	"github.com/slurm-operator/slurm-operator/internal/process"
@@ -57,7 +57,7 @@ type world struct {
 	mirror slurm.MirrorOptions
 
 	mu     sync.Mutex
-	agents map[string]cluster.AgentState // by the address of the pod
+	agents map[string]agent.Report // by the address of the pod
 	// stopManager stops the manager before the test ends.
 	stopManager func()
 	// metrics are what the manager that runs serves.
@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 	}
 	world := &world{
 		Client: client.NewNamespacedClient(direct, namespace.Name), namespace: namespace.Name,
-		slurm: slurmtest.New(t, slurmtest.Release2605), agents: map[string]cluster.AgentState{},
+		slurm: slurmtest.New(t, slurmtest.Release2605), agents: map[string]agent.Report{},
 		mirror: slurm.MirrorOptions{Fast: 50 * time.Millisecond, Slow: 200 * time.Millisecond},
 	}
 	world.stopManager = sync.OnceFunc(world.run(t, countWrites(server.Config, &world.writes)))
@@ -137,12 +137,12 @@ func (w *world) dial(options rest.Options) (slurm.Client, error) {
 	return rest.New(options)
 }
 
-func (w *world) agent(_ context.Context, address string) (cluster.AgentState, error) {
+func (w *world) agent(_ context.Context, address string) (agent.Report, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	state, ok := w.agents[address]
 	if !ok {
-		return cluster.AgentState{}, errors.New("no such pod")
+		return agent.Report{}, errors.New("no such pod")
 	}
 	return state, nil
 }
@@ -151,10 +151,10 @@ func (w *world) agent(_ context.Context, address string) (cluster.AgentState, er
 const slurmctldAddress = "10.0.0.1"
 
 // setAgent says what that agent tells.
-func (w *world) setAgent(state cluster.AgentState) { w.setAgentAt(slurmctldAddress, state) }
+func (w *world) setAgent(state agent.Report) { w.setAgentAt(slurmctldAddress, state) }
 
 // setAgentAt sets what the agent at an address reports.
-func (w *world) setAgentAt(address string, state cluster.AgentState) {
+func (w *world) setAgentAt(address string, state agent.Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.agents[address] = state

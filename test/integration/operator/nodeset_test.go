@@ -27,6 +27,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 )
 
 // newNodeSet is a NodeSet of the Controller slurm.
