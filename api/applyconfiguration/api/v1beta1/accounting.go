@@ -11,13 +11,13 @@ import (
 // AccountingApplyConfiguration represents a declarative configuration of the Accounting type for use
 // with apply.
 //
-// Accounting is slurmdbd on a database: the record of jobs, users and accounts of one or more Slurm clusters.
+// Accounting is a slurmdbd with its database, which records jobs, users and accounts of one or more Slurm clusters.
 type AccountingApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the accounting service is to be.
+	// spec is the desired state of the accounting service.
 	Spec *AccountingSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the accounting service is, as last seen.
+	// status is the observed state of the accounting service.
 	Status *AccountingStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 // AccountingServiceApplyConfiguration represents a declarative configuration of the AccountingService type for use
 // with apply.
 //
-// AccountingService shapes the Service in front of slurmdbd.
+// AccountingService customizes the Service in front of slurmdbd.
 type AccountingServiceApplyConfiguration struct {
 	ServiceTemplateApplyConfiguration `json:""`
 	// port of the Service, on which slurmctld reaches slurmdbd.

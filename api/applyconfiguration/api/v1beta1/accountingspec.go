@@ -9,31 +9,33 @@ import (
 // AccountingSpecApplyConfiguration represents a declarative configuration of the AccountingSpec type for use
 // with apply.
 //
-// AccountingSpec is what an accounting service is to be.
+// AccountingSpec is the desired state of an accounting service.
 type AccountingSpecApplyConfiguration struct {
-	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Absent: a key that is generated once into the
-	// Secret <name>-auth-slurm, key slurm.key; Controllers that refer to this Accounting and name no key use it too.
+	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Defaults to a key that is generated once in
+	// the Secret <name>-auth-slurm, key slurm.key. Controllers that refer to this Accounting and set no key of their
+	// own use it too.
 	SlurmKeyRef *SecretKeyReferenceApplyConfiguration `json:"slurmKeyRef,omitempty"`
-	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Absent: a key that is generated once into the
-	// Secret <name>-auth-jwt, key jwt_hs256.key; Controllers that refer to this Accounting and name no key use it too.
+	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Defaults to a key that is generated once in the
+	// Secret <name>-auth-jwt, key jwt_hs256.key. Controllers that refer to this Accounting and set no key of their own
+	// use it too.
 	JWTKeyRef *SecretKeyReferenceApplyConfiguration `json:"jwtKeyRef,omitempty"`
-	// jwtHs256KeyRef is the older name of jwtKeyRef and means the same. When both are given they must be equal.
+	// jwtHs256KeyRef is the older name of jwtKeyRef. If both are set, they must be equal.
 	JWTHS256KeyRef *SecretKeyReferenceApplyConfiguration `json:"jwtHs256KeyRef,omitempty"`
-	// jwksKeyRef selects a JSON Web Key Set with further keys that auth/jwt accepts.
+	// jwksKeyRef selects a JSON Web Key Set with additional keys that auth/jwt accepts.
 	JWKSKeyRef *ConfigMapKeyReferenceApplyConfiguration `json:"jwksKeyRef,omitempty"`
-	// external says that slurmdbd runs elsewhere, at externalConfig. The operator then runs none.
+	// external means that slurmdbd runs elsewhere, at externalConfig. The operator then runs no slurmdbd.
 	External *bool `json:"external,omitempty"`
-	// externalConfig says where an external slurmdbd listens.
+	// externalConfig is the address of an external slurmdbd.
 	ExternalConfig *ExternalConfigApplyConfiguration `json:"externalConfig,omitempty"`
-	// slurmdbd is merged onto slurmdbd's container.
+	// slurmdbd is merged onto the slurmdbd container.
 	Slurmdbd *apiv1beta1.ContainerFragment `json:"slurmdbd,omitempty"`
-	// template shapes slurmdbd's pod.
+	// template customizes slurmdbd's pod.
 	Template *PodTemplateApplyConfiguration `json:"template,omitempty"`
-	// storageConfig says where the database is. Required unless external.
+	// storageConfig configures the connection to the database. Required unless external is true.
 	StorageConfig *StorageConfigApplyConfiguration `json:"storageConfig,omitempty"`
-	// extraConf is merged into slurmdbd.conf, line by line. Keys that the operator owns are refused.
+	// extraConf is merged into slurmdbd.conf line by line. Keys that the operator manages are rejected.
 	ExtraConf *string `json:"extraConf,omitempty"`
-	// service shapes the Service in front of slurmdbd.
+	// service customizes the Service in front of slurmdbd.
 	Service *AccountingServiceApplyConfiguration `json:"service,omitempty"`
 	// slurmUser is the user that slurmdbd runs as. Addition.
 	SlurmUser *SlurmUserApplyConfiguration `json:"slurmUser,omitempty"`

@@ -9,11 +9,11 @@ import (
 // AccountingStatusApplyConfiguration represents a declarative configuration of the AccountingStatus type for use
 // with apply.
 //
-// AccountingStatus is what an accounting service is, as last seen.
+// AccountingStatus is the observed state of an accounting service.
 type AccountingStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions tell the service's state: Ready, Progressing, Degraded and DatabaseReachable.
+	// conditions of the accounting service: Ready, Available, Progressing, Degraded and DatabaseReachable.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -9,9 +9,10 @@ package v1beta1
 type ConfigMapKeyReferenceApplyConfiguration struct {
 	// name of the ConfigMap, in the same namespace.
 	Name *string `json:"name,omitempty"`
-	// key of the ConfigMap's data.
+	// key in the ConfigMap's data.
 	Key *string `json:"key,omitempty"`
-	// optional is accepted because core/v1 ConfigMapKeySelector has it, and ignored: what is referenced must exist.
+	// optional is accepted for compatibility with core/v1 ConfigMapKeySelector and ignored: the ConfigMap and the key
+	// must exist.
 	Optional *bool `json:"optional,omitempty"`
 }
 

@@ -5,10 +5,10 @@ package v1beta1
 // ConfigurationTrialApplyConfiguration represents a declarative configuration of the ConfigurationTrial type for use
 // with apply.
 //
-// ConfigurationTrial configures how a changed configuration is tried.
+// ConfigurationTrial configures the validation run of a changed configuration.
 type ConfigurationTrialApplyConfiguration struct {
-	// enabled says whether a changed configuration is first validated on a throwaway slurmctld with scratch state. Without
-	// it, a configuration that slurmctld refuses is noticed only when the running slurmctld dies of it.
+	// enabled validates a changed configuration on a throwaway slurmctld with scratch state first. If false, a
+	// configuration that slurmctld refuses is noticed only when the running slurmctld exits because of it.
 	Enabled *bool `json:"enabled,omitempty"`
 }
 

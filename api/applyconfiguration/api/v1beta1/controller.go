@@ -15,9 +15,9 @@ import (
 type ControllerApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the cluster is to be.
+	// spec is the desired state of the cluster.
 	Spec *ControllerSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the cluster is, as last seen.
+	// status is the observed state of the cluster.
 	Status *ControllerStatusApplyConfiguration `json:"status,omitempty"`
 }
 

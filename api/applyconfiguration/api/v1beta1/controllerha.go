@@ -7,7 +7,7 @@ package v1beta1
 //
 // ControllerHA configures backup slurmctlds, which take over from the saved state on a shared volume.
 type ControllerHAApplyConfiguration struct {
-	// enabled says whether there are backups.
+	// enabled turns backup slurmctlds on.
 	Enabled *bool `json:"enabled,omitempty"`
 	// backups is the number of backup slurmctlds; Slurm allows up to nine.
 	Backups *int32 `json:"backups,omitempty"`

@@ -9,7 +9,7 @@ package v1beta1
 type ControllerMetricsApplyConfiguration struct {
 	// enabled turns slurmctld's metrics endpoints on.
 	Enabled *bool `json:"enabled,omitempty"`
-	// serviceMonitor configures a ServiceMonitor of the Prometheus operator for them.
+	// serviceMonitor configures a Prometheus Operator ServiceMonitor for slurmctld's metrics.
 	ServiceMonitor *ServiceMonitorApplyConfiguration `json:"serviceMonitor,omitempty"`
 }
 

@@ -13,10 +13,10 @@ import (
 //
 // ControllerPersistence configures the volume of slurmctld's saved state.
 type ControllerPersistenceApplyConfiguration struct {
-	// enabled says whether the state is kept on a PersistentVolumeClaim. Without it, a restarted slurmctld knows no job.
+	// enabled keeps the state on a PersistentVolumeClaim. If false, slurmctld loses all jobs when it restarts.
 	Enabled *bool `json:"enabled,omitempty"`
-	// existingClaim names a PersistentVolumeClaim to use; the operator then creates none, and the fields below are
-	// ignored.
+	// existingClaim names an existing PersistentVolumeClaim to use. The operator then creates none, and the fields of
+	// the PersistentVolumeClaim's spec are ignored.
 	ExistingClaim                                  *string `json:"existingClaim,omitempty"`
 	v1.PersistentVolumeClaimSpecApplyConfiguration `json:""`
 }

@@ -9,7 +9,7 @@ import (
 // ControllerServiceApplyConfiguration represents a declarative configuration of the ControllerService type for use
 // with apply.
 //
-// ControllerService shapes the Service in front of slurmctld.
+// ControllerService customizes the Service in front of slurmctld.
 type ControllerServiceApplyConfiguration struct {
 	ServiceTemplateApplyConfiguration `json:""`
 	// port of the Service, on which clients reach slurmctld.

@@ -9,43 +9,44 @@ import (
 // ControllerSpecApplyConfiguration represents a declarative configuration of the ControllerSpec type for use
 // with apply.
 //
-// ControllerSpec is what a Slurm cluster is to be.
+// ControllerSpec is the desired state of a Slurm cluster.
 type ControllerSpecApplyConfiguration struct {
-	// clusterName is Slurm's ClusterName: at most 40 letters, digits, '_' and '-'; immutable. Absent
-	// or empty: <namespace>_<name>, which must fit into 40 characters too. Slurm maps upper case letters to lower case.
+	// clusterName is Slurm's ClusterName: at most 40 letters, digits, '_' and '-'; immutable. Defaults to
+	// <namespace>_<name>, which must not exceed 40 characters either. Slurm converts upper case letters to lower case.
 	ClusterName *string `json:"clusterName,omitempty"`
-	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Absent: the key of the Accounting in
-	// accountingRef if there is one, otherwise a key that is generated once into the Secret <name>-auth-slurm, key
+	// slurmKeyRef selects the shared key of auth/slurm. Addition: optional. Defaults to the key of the Accounting in
+	// accountingRef if there is one, otherwise to a key that is generated once in the Secret <name>-auth-slurm, key
 	// slurm.key.
 	SlurmKeyRef *SecretKeyReferenceApplyConfiguration `json:"slurmKeyRef,omitempty"`
-	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Absent: the key of the Accounting in accountingRef
-	// if there is one, otherwise a key that is generated once into the Secret <name>-auth-jwt, key jwt_hs256.key.
+	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Defaults to the key of the Accounting in
+	// accountingRef if there is one, otherwise to a key that is generated once in the Secret <name>-auth-jwt, key
+	// jwt_hs256.key.
 	JWTKeyRef *SecretKeyReferenceApplyConfiguration `json:"jwtKeyRef,omitempty"`
-	// jwtHs256KeyRef is the older name of jwtKeyRef and means the same. When both are given they must be equal.
+	// jwtHs256KeyRef is the older name of jwtKeyRef. If both are set, they must be equal.
 	JWTHS256KeyRef *SecretKeyReferenceApplyConfiguration `json:"jwtHs256KeyRef,omitempty"`
-	// jwksKeyRef selects a JSON Web Key Set with further keys that auth/jwt accepts.
+	// jwksKeyRef selects a JSON Web Key Set with additional keys that auth/jwt accepts.
 	JWKSKeyRef *ConfigMapKeyReferenceApplyConfiguration `json:"jwksKeyRef,omitempty"`
-	// accountingRef names the Accounting that the cluster reports to. Absent: no accounting.
+	// accountingRef names the Accounting that the cluster uses. If unset, the cluster has no accounting.
 	AccountingRef *ObjectReferenceApplyConfiguration `json:"accountingRef,omitempty"`
-	// external says that slurmctld runs outside Kubernetes, at externalConfig. The operator then connects pods to it and
-	// runs no slurmctld.
+	// external means that slurmctld runs outside Kubernetes, at externalConfig. The operator then runs no slurmctld and
+	// connects the pods to the external one.
 	External *bool `json:"external,omitempty"`
-	// externalConfig says where an external slurmctld listens.
+	// externalConfig is the address of an external slurmctld.
 	ExternalConfig *ExternalConfigApplyConfiguration `json:"externalConfig,omitempty"`
 	// ha configures backup slurmctlds.
 	HA *ControllerHAApplyConfiguration `json:"ha,omitempty"`
-	// slurmctld is merged onto slurmctld's container.
+	// slurmctld is merged onto the slurmctld container.
 	Slurmctld *apiv1beta1.ContainerFragment `json:"slurmctld,omitempty"`
-	// reconfigure is merged onto the sidecar that brings new configuration to slurmctld.
+	// reconfigure is merged onto the sidecar container that makes slurmctld load a new configuration.
 	Reconfigure *apiv1beta1.ContainerFragment `json:"reconfigure,omitempty"`
-	// logfile is merged onto the sidecar that prints slurmctld's log file, where there is one.
+	// logfile is merged onto the sidecar container that prints slurmctld's log file, if there is one.
 	Logfile *apiv1beta1.ContainerFragment `json:"logfile,omitempty"`
-	// inplaceReconfigure asks for configuration changes without a new pod. Every change that slurmctld can take in place
-	// is applied in place whatever is set here; the field is accepted so that existing manifests apply.
+	// inplaceReconfigure has no effect: every change that slurmctld can load without a restart is applied in place. The
+	// field is accepted so that existing manifests apply.
 	InplaceReconfigure *bool `json:"inplaceReconfigure,omitempty"`
-	// template shapes slurmctld's pods.
+	// template customizes slurmctld's pods.
 	Template *PodTemplateApplyConfiguration `json:"template,omitempty"`
-	// extraConf is merged into slurm.conf, line by line. Keys that the operator owns are refused.
+	// extraConf is merged into slurm.conf line by line. Keys that the operator manages are rejected.
 	ExtraConf *string `json:"extraConf,omitempty"`
 	// configFileRefs name ConfigMaps whose keys become files in /etc/slurm.
 	ConfigFileRefs []ObjectReferenceApplyConfiguration `json:"configFileRefs,omitempty"`
@@ -59,16 +60,17 @@ type ControllerSpecApplyConfiguration struct {
 	EpilogSlurmctldScriptRefs []ObjectReferenceApplyConfiguration `json:"epilogSlurmctldScriptRefs,omitempty"`
 	// persistence configures the volume of slurmctld's saved state (StateSaveLocation).
 	Persistence *ControllerPersistenceApplyConfiguration `json:"persistence,omitempty"`
-	// service shapes the Service in front of slurmctld.
+	// service customizes the Service in front of slurmctld.
 	Service *ControllerServiceApplyConfiguration `json:"service,omitempty"`
 	// metrics configures slurmctld's own OpenMetrics endpoints (Slurm 25.11 and later).
 	Metrics *ControllerMetricsApplyConfiguration `json:"metrics,omitempty"`
-	// maxNodeCount is Slurm's MaxNodeCount, the number of nodes that may ever register. Addition. Absent: derived from
-	// the size of the NodeSets with headroom. It is never applied below the number of nodes that are registered.
+	// maxNodeCount is Slurm's MaxNodeCount, the maximum number of Slurm nodes. Addition. Defaults to the size of the
+	// NodeSets plus headroom. A value below the number of registered nodes is raised to that number.
 	MaxNodeCount *int32 `json:"maxNodeCount,omitempty"`
-	// slurmUser is the user that slurmctld, and sackd of the cluster's LoginSets, run as. Addition.
+	// slurmUser is the user that slurmctld, and sackd in the cluster's LoginSets, run as. Addition.
 	SlurmUser *SlurmUserApplyConfiguration `json:"slurmUser,omitempty"`
-	// configurationTrial configures how a changed configuration is tried before the running slurmctld gets it. Addition.
+	// configurationTrial configures the validation run of a changed configuration before the running slurmctld loads
+	// it. Addition.
 	ConfigurationTrial *ConfigurationTrialApplyConfiguration `json:"configurationTrial,omitempty"`
 }
 

@@ -9,21 +9,21 @@ import (
 // ControllerStatusApplyConfiguration represents a declarative configuration of the ControllerStatus type for use
 // with apply.
 //
-// ControllerStatus is what a Slurm cluster is, as last seen.
+// ControllerStatus is the observed state of a Slurm cluster.
 type ControllerStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions tell the cluster's state: Ready, Progressing, Degraded, SlurmReachable and ConfigurationApplied.
+	// conditions of the cluster: Ready, Available, Progressing, Degraded, SlurmReachable and ConfigurationApplied.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// clusterName is Slurm's ClusterName in use.
+	// clusterName is the ClusterName that Slurm uses.
 	ClusterName *string `json:"clusterName,omitempty"`
 	// slurmVersion is the version of the running slurmctld, such as 26.05.5.
 	SlurmVersion *string `json:"slurmVersion,omitempty"`
-	// apiVersion is the version of slurmrestd's API that the operator speaks with this cluster, such as v0.0.45.
+	// apiVersion is the version of slurmrestd's API that the operator uses for this cluster, such as v0.0.45.
 	APIVersion *string `json:"apiVersion,omitempty"`
-	// nodes counts the nodes that Slurm knows, by state.
+	// nodes counts the Slurm nodes by state.
 	Nodes *NodeCountsApplyConfiguration `json:"nodes,omitempty"`
-	// jobs counts the jobs that slurmctld knows, by state.
+	// jobs counts the jobs in slurmctld by state.
 	Jobs *JobCountsApplyConfiguration `json:"jobs,omitempty"`
 	// appliedConfigHash is the hash of the configuration that the running slurmctld uses, as read back from it.
 	AppliedConfigHash *string `json:"appliedConfigHash,omitempty"`

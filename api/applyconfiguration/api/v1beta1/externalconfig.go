@@ -5,11 +5,11 @@ package v1beta1
 // ExternalConfigApplyConfiguration represents a declarative configuration of the ExternalConfig type for use
 // with apply.
 //
-// ExternalConfig says where a daemon listens that runs outside this operator.
+// ExternalConfig is the address of a daemon that this operator does not run.
 type ExternalConfigApplyConfiguration struct {
-	// host is the DNS name or IP address under which the pods of this cluster reach the daemon.
+	// host is the DNS name or IP address at which the cluster's pods reach the daemon.
 	Host *string `json:"host,omitempty"`
-	// port on which the daemon listens. Absent: Slurm's default port of that daemon (slurmctld 6817, slurmdbd 6819).
+	// port on which the daemon listens. Defaults to Slurm's default port of the daemon (slurmctld 6817, slurmdbd 6819).
 	Port *int32 `json:"port,omitempty"`
 }
 

@@ -5,12 +5,13 @@ package v1beta1
 // FeatureRuleApplyConfiguration represents a declarative configuration of the FeatureRule type for use
 // with apply.
 //
-// FeatureRule turns one label into a feature. A node without the label gets no feature from it.
+// FeatureRule maps one label of the Kubernetes node to a feature. Without the label, the Slurm node does not get the
+// feature.
 type FeatureRuleApplyConfiguration struct {
-	// label is the key of the node's label, such as topology.kubernetes.io/zone.
+	// label is the key of the Kubernetes node's label, such as topology.kubernetes.io/zone.
 	Label *string `json:"label,omitempty"`
-	// feature is the name under which the value appears: a node whose label has the value eu1 gets, with the feature
-	// "zone", the Slurm feature k8s/zone-eu1.
+	// feature is the name of the feature, to which the label's value is appended: with the feature "zone" and the label
+	// value eu1, the Slurm node gets the feature k8s/zone-eu1.
 	Feature *string `json:"feature,omitempty"`
 }
 

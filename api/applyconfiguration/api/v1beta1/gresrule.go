@@ -5,11 +5,11 @@ package v1beta1
 // GresRuleApplyConfiguration represents a declarative configuration of the GresRule type for use
 // with apply.
 //
-// GresRule says which GRES a device request stands for.
+// GresRule maps a device request to a GRES.
 type GresRuleApplyConfiguration struct {
-	// resource is the name of the extended resource that slurmd's container requests, such as nvidia.com/mig-1g.10gb.
+	// resource is the name of the extended resource that the slurmd container requests, such as nvidia.com/mig-1g.10gb.
 	Resource *string `json:"resource,omitempty"`
-	// gres is Slurm's name for it, with an optional type, such as gpu or gpu:h100. The count is that of the request.
+	// gres is the name of the GRES with an optional type, such as gpu or gpu:h100. The count is that of the request.
 	Gres *string `json:"gres,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1beta1
 //
 // JobCounts counts Slurm jobs by state.
 type JobCountsApplyConfiguration struct {
-	// running is the number of jobs that run or complete.
+	// running is the number of running and completing jobs.
 	Running *int32 `json:"running,omitempty"`
-	// pending is the number of jobs that wait.
+	// pending is the number of pending jobs.
 	Pending *int32 `json:"pending,omitempty"`
 }
 

@@ -11,13 +11,13 @@ import (
 // LoginSetApplyConfiguration represents a declarative configuration of the LoginSet type for use
 // with apply.
 //
-// LoginSet is a set of login pods: sshd for the users and sackd for Slurm's commands.
+// LoginSet is a set of login pods, which run sshd for the users and sackd for Slurm's commands.
 type LoginSetApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the set is to be.
+	// spec is the desired state of the LoginSet.
 	Spec *LoginSetSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the set is, as last seen.
+	// status is the observed state of the LoginSet.
 	Status *LoginSetStatusApplyConfiguration `json:"status,omitempty"`
 }
 

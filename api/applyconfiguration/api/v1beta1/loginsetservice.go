@@ -9,7 +9,7 @@ import (
 // LoginSetServiceApplyConfiguration represents a declarative configuration of the LoginSetService type for use
 // with apply.
 //
-// LoginSetService shapes the Service in front of sshd.
+// LoginSetService customizes the Service in front of sshd.
 type LoginSetServiceApplyConfiguration struct {
 	ServiceTemplateApplyConfiguration `json:""`
 	// port of the Service, on which users reach sshd.

@@ -10,29 +10,30 @@ import (
 // LoginSetSpecApplyConfiguration represents a declarative configuration of the LoginSetSpec type for use
 // with apply.
 //
-// LoginSetSpec is what a set of login pods is to be. The rule about private keys stands here and not at the field,
-// because a rule at a field repeats the value in its message.
+// LoginSetSpec is the desired state of a LoginSet. The rule about private keys is on the type and not on the field,
+// because the message of a field's rule repeats the value.
 type LoginSetSpecApplyConfiguration struct {
 	// controllerRef names the Controller of the Slurm cluster that users log in to; immutable.
 	ControllerRef *ObjectReferenceApplyConfiguration `json:"controllerRef,omitempty"`
 	// replicas is the number of pods.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// login is merged onto the container that runs sshd and sackd.
+	// login is merged onto the login container, which runs sshd and sackd.
 	Login *apiv1beta1.ContainerFragment `json:"login,omitempty"`
 	// initconf is merged onto the init container that prepares the login container's files.
 	Initconf *apiv1beta1.ContainerFragment `json:"initconf,omitempty"`
-	// template shapes the pods.
+	// template customizes the pods.
 	Template *PodTemplateApplyConfiguration `json:"template,omitempty"`
-	// rootSshAuthorizedKeys holds the public keys that may log in as root, one on a line, as in authorized_keys.
+	// rootSshAuthorizedKeys holds the public keys that may log in as root, one per line, in the format of
+	// authorized_keys.
 	RootSSHAuthorizedKeys *string `json:"rootSshAuthorizedKeys,omitempty"`
-	// extraSshdConfig is added to sshd_config, before the operator's own lines, because sshd takes the first value of a
-	// setting; what begins with a Match stands after them.
+	// extraSshdConfig is added to sshd_config before the operator's own lines, because sshd uses the first value of a
+	// setting. Match blocks are added after them.
 	ExtraSshdConfig *string `json:"extraSshdConfig,omitempty"`
-	// sssdConfRef selects an sssd.conf. Addition: optional. Absent: local accounts only.
+	// sssdConfRef selects an sssd.conf. Addition: optional. If unset, only local accounts exist.
 	SSSDConfRef *SecretKeyReferenceApplyConfiguration `json:"sssdConfRef,omitempty"`
-	// strategy says how the Deployment replaces pods.
+	// strategy determines how the Deployment replaces pods.
 	Strategy *v1.DeploymentStrategyApplyConfiguration `json:"strategy,omitempty"`
-	// service shapes the Service in front of sshd.
+	// service customizes the Service in front of sshd.
 	Service *LoginSetServiceApplyConfiguration `json:"service,omitempty"`
 }
 

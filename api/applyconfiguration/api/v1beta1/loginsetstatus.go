@@ -9,17 +9,17 @@ import (
 // LoginSetStatusApplyConfiguration represents a declarative configuration of the LoginSetStatus type for use
 // with apply.
 //
-// LoginSetStatus is what a set of login pods is, as last seen.
+// LoginSetStatus is the observed state of a LoginSet.
 type LoginSetStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions tell the set's state: Ready, Progressing and Degraded.
+	// conditions of the LoginSet: Ready, Available, Progressing and Degraded.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// replicas is the number of pods that exist.
+	// replicas is the number of existing pods.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// ready is the number of pods that are ready and the number that should be, such as 2/3.
+	// ready is the number of ready pods and of desired pods, such as 2/3.
 	Ready *string `json:"ready,omitempty"`
-	// selector selects the set's pods, in the form that the scale subresource needs.
+	// selector is the pods' label selector in the format of the scale subresource.
 	Selector *string `json:"selector,omitempty"`
 }
 

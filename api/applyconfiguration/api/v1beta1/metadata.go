@@ -9,11 +9,11 @@ import (
 // MetadataApplyConfiguration represents a declarative configuration of the Metadata type for use
 // with apply.
 //
-// Metadata holds the labels and annotations that a child object gets besides the operator's own.
+// Metadata holds labels and annotations that are added to an object created by the operator.
 type MetadataApplyConfiguration struct {
-	// labels are put on the object besides the operator's own, which win where a key is in both: they select pods.
+	// labels are added to the object. The operator's own labels take precedence, because they select pods.
 	Labels map[string]apiv1beta1.LabelValue `json:"labels,omitempty"`
-	// annotations are put on the object besides the operator's own.
+	// annotations are added to the object.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 

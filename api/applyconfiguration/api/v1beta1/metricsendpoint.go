@@ -13,9 +13,9 @@ import (
 type MetricsEndpointApplyConfiguration struct {
 	// path of the endpoint, such as /metrics/jobs.
 	Path *string `json:"path,omitempty"`
-	// interval between two scrapes of this endpoint. Absent: the ServiceMonitor's.
+	// interval between two scrapes of this endpoint. Defaults to that of the ServiceMonitor.
 	Interval *apiv1beta1.PrometheusDuration `json:"interval,omitempty"`
-	// scrapeTimeout of this endpoint. Absent: the ServiceMonitor's.
+	// scrapeTimeout of this endpoint. Defaults to that of the ServiceMonitor.
 	ScrapeTimeout *apiv1beta1.PrometheusDuration `json:"scrapeTimeout,omitempty"`
 }
 

@@ -11,9 +11,9 @@ import (
 //
 // NodeConditionRule is a condition of a Kubernetes node that drains the Slurm nodes on it.
 type NodeConditionRuleApplyConfiguration struct {
-	// type of the node condition, such as DiskPressure or one of a health checker.
+	// type of the node condition, such as DiskPressure or a condition set by a health checker.
 	Type *v1.NodeConditionType `json:"type,omitempty"`
-	// status of the condition that drains.
+	// status of the condition that causes the drain.
 	Status *v1.ConditionStatus `json:"status,omitempty"`
 }
 

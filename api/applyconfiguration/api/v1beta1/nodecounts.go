@@ -5,18 +5,17 @@ package v1beta1
 // NodeCountsApplyConfiguration represents a declarative configuration of the NodeCounts type for use
 // with apply.
 //
-// NodeCounts counts Slurm nodes by state. A node that is drained while jobs still run on it counts as allocated and as
-// drain.
+// NodeCounts counts Slurm nodes by state. A drained node with running jobs counts as both allocated and drain.
 type NodeCountsApplyConfiguration struct {
-	// total is the number of nodes that Slurm knows.
+	// total is the number of Slurm nodes.
 	Total *int32 `json:"total,omitempty"`
-	// idle is the number of nodes in the state IDLE.
+	// idle is the number of Slurm nodes in the state IDLE.
 	Idle *int32 `json:"idle,omitempty"`
-	// allocated is the number of nodes in the states ALLOCATED or MIXED.
+	// allocated is the number of Slurm nodes in the state ALLOCATED or MIXED.
 	Allocated *int32 `json:"allocated,omitempty"`
-	// down is the number of nodes in the state DOWN.
+	// down is the number of Slurm nodes in the state DOWN.
 	Down *int32 `json:"down,omitempty"`
-	// drain is the number of nodes with the flag DRAIN.
+	// drain is the number of Slurm nodes with the flag DRAIN.
 	Drain *int32 `json:"drain,omitempty"`
 }
 

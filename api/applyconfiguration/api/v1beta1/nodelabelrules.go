@@ -5,12 +5,12 @@ package v1beta1
 // NodeLabelRulesApplyConfiguration represents a declarative configuration of the NodeLabelRules type for use
 // with apply.
 //
-// NodeLabelRules turns labels of a Kubernetes node into properties of the Slurm nodes on it.
+// NodeLabelRules maps labels of a Kubernetes node to properties of the Slurm nodes on it.
 type NodeLabelRulesApplyConfiguration struct {
-	// features lists labels that become Slurm features.
+	// features maps labels to Slurm features.
 	Features []FeatureRuleApplyConfiguration `json:"features,omitempty"`
-	// topology lists Slurm topologies whose place for a node is spelt by its labels. The node annotation
-	// topology.slinky.slurm.net/spec wins over it.
+	// topology derives the Slurm node's position in Slurm topologies from labels. The annotation
+	// topology.slinky.slurm.net/spec on the Kubernetes node takes precedence.
 	Topology []TopologyRuleApplyConfiguration `json:"topology,omitempty"`
 }
 

@@ -11,13 +11,13 @@ import (
 // NodeSetApplyConfiguration represents a declarative configuration of the NodeSet type for use
 // with apply.
 //
-// NodeSet is a set of slurmd pods, each of them one Slurm node.
+// NodeSet is a set of slurmd pods. Each pod is one Slurm node.
 type NodeSetApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the set is to be.
+	// spec is the desired state of the NodeSet.
 	Spec *NodeSetSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the set is, as last seen.
+	// status is the observed state of the NodeSet.
 	Status *NodeSetStatusApplyConfiguration `json:"status,omitempty"`
 }
 

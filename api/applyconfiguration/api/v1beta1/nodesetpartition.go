@@ -5,9 +5,9 @@ package v1beta1
 // NodeSetPartitionApplyConfiguration represents a declarative configuration of the NodeSetPartition type for use
 // with apply.
 //
-// NodeSetPartition configures a partition of the NodeSet's name.
+// NodeSetPartition configures a partition with the NodeSet's name.
 type NodeSetPartitionApplyConfiguration struct {
-	// enabled says whether the partition exists.
+	// enabled creates the partition.
 	Enabled *bool `json:"enabled,omitempty"`
 	// config holds the partition's parameters on one line, such as "Default=YES MaxTime=UNLIMITED".
 	Config *string `json:"config,omitempty"`

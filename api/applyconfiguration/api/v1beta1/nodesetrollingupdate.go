@@ -11,7 +11,7 @@ import (
 //
 // NodeSetRollingUpdate configures the strategy RollingUpdate.
 type NodeSetRollingUpdateApplyConfiguration struct {
-	// maxUnavailable is how many pods may be unavailable at a time, whatever the cause: a number, or a percentage of
+	// maxUnavailable is the maximum number of pods that may be unavailable for any reason: a number, or a percentage of
 	// the desired pods, rounded up.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }

@@ -11,11 +11,11 @@ import (
 //
 // NodeSetScheduledUpdate configures the strategy ScheduledUpdate.
 type NodeSetScheduledUpdateApplyConfiguration struct {
-	// startTime is when the reservation begins, in RFC 3339.
+	// startTime of the reservation, in RFC 3339 format.
 	StartTime *v1.Time `json:"startTime,omitempty"`
 	// duration of the reservation.
 	Duration *v1.Duration `json:"duration,omitempty"`
-	// flags of the reservation besides the operator's own, in Slurm's spelling, such as IGNORE_JOBS.
+	// flags of the reservation in addition to the operator's own, as Slurm writes them, such as IGNORE_JOBS.
 	Flags []string `json:"flags,omitempty"`
 }
 

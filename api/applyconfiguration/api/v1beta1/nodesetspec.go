@@ -10,63 +10,64 @@ import (
 // NodeSetSpecApplyConfiguration represents a declarative configuration of the NodeSetSpec type for use
 // with apply.
 //
-// NodeSetSpec is what a set of slurmd pods is to be.
+// NodeSetSpec is the desired state of a NodeSet.
 type NodeSetSpecApplyConfiguration struct {
-	// controllerRef names the Controller of the Slurm cluster that the nodes join; immutable.
+	// controllerRef names the Controller of the Slurm cluster that the pods join; immutable.
 	ControllerRef *ObjectReferenceApplyConfiguration `json:"controllerRef,omitempty"`
 	// replicas is the number of pods. It is ignored when scalingMode is DaemonSet.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// scalingMode says what the number of pods follows: replicas (StatefulSet), or the Kubernetes nodes that match the
-	// pod template, one pod each (DaemonSet).
+	// scalingMode determines the number of pods: replicas (StatefulSet), or one pod on each Kubernetes node that
+	// matches the pod template (DaemonSet).
 	ScalingMode *apiv1beta1.ScalingMode `json:"scalingMode,omitempty"`
-	// slurmd is merged onto slurmd's container. Its limits tell Slurm the node's CPUs and memory, its device requests
-	// the node's GRES. Privileges beyond the operator's small default are granted here, in securityContext.
+	// slurmd is merged onto the slurmd container. Its limits set the Slurm node's CPUs and memory, its device requests
+	// the Slurm node's GRES. To grant privileges beyond the operator's minimal default, set securityContext.
 	Slurmd *apiv1beta1.ContainerFragment `json:"slurmd,omitempty"`
-	// logfile is merged onto the sidecar that prints slurmd's log file, where there is one.
+	// logfile is merged onto the sidecar container that prints slurmd's log file, if there is one.
 	Logfile *apiv1beta1.ContainerFragment `json:"logfile,omitempty"`
-	// ssh configures an sshd beside slurmd, for users who have a job on the node.
+	// ssh configures an sshd next to slurmd, for users with a running job on the Slurm node.
 	SSH *NodeSetSSHApplyConfiguration `json:"ssh,omitempty"`
-	// template shapes the pods. spec.hostname, where given, is a prefix: the pod with ordinal 3 is the Slurm node
+	// template customizes the pods. spec.hostname, if set, is a prefix: the pod with ordinal 3 is the Slurm node
 	// <hostname>3 instead of <name>-3.
 	Template *PodTemplateApplyConfiguration `json:"template,omitempty"`
-	// extraConf holds node parameters for slurmd's --conf option, such as "Gres=gpu:4 Weight=10". Line breaks are read
-	// as blanks. What is set here wins over what the operator derives from the pod.
+	// extraConf holds node parameters for slurmd's --conf option, such as "Gres=gpu:4 Weight=10". Line breaks count as
+	// spaces. Parameters set here take precedence over those that the operator derives from the pod.
 	ExtraConf *string `json:"extraConf,omitempty"`
-	// partition configures a partition of the NodeSet's name.
+	// partition configures a partition with the NodeSet's name.
 	Partition *NodeSetPartitionApplyConfiguration `json:"partition,omitempty"`
-	// volumeClaimTemplates are PVCs, one of each for every ordinal; immutable.
+	// volumeClaimTemplates are templates of PVCs, which are created for every ordinal; immutable.
 	VolumeClaimTemplates []VolumeClaimTemplateApplyConfiguration `json:"volumeClaimTemplates,omitempty"`
-	// updateStrategy says how pods get a changed template. A pod is never replaced before its Slurm node is drained.
+	// updateStrategy determines how a changed template is rolled out. A pod is never replaced before its Slurm node is
+	// drained.
 	UpdateStrategy *NodeSetUpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`
-	// revisionHistoryLimit is the number of old revisions that are kept for a roll-back.
+	// revisionHistoryLimit is the number of old revisions to keep for a rollback.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// persistentVolumeClaimRetentionPolicy says when PVCs made from volumeClaimTemplates are deleted.
+	// persistentVolumeClaimRetentionPolicy determines when the PVCs of volumeClaimTemplates are deleted.
 	PersistentVolumeClaimRetentionPolicy *PVCRetentionPolicyApplyConfiguration `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 	// minReadySeconds is how long a pod must be ready before it counts as available.
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
-	// ordinalPadding is the number of digits that ordinals are padded to with zeros: with 3, pod 7 is <name>-007.
+	// ordinalPadding is the number of digits to which ordinals are zero-padded: with 3, pod 7 is <name>-007.
 	OrdinalPadding *int32 `json:"ordinalPadding,omitempty"`
-	// pinToNode makes an ordinal return to the Kubernetes node that it first ran on.
+	// pinToNode pins each ordinal to the Kubernetes node on which it first ran.
 	PinToNode *bool `json:"pinToNode,omitempty"`
-	// workloadDisruptionProtection covers pods that have jobs or may get some by a PodDisruptionBudget, so that the eviction
-	// API refuses to evict them. A pod can be evicted once its Slurm node is drained and empty.
+	// workloadDisruptionProtection covers pods that have jobs or may get jobs with a PodDisruptionBudget: the eviction
+	// API refuses to evict them. A pod can be evicted once its Slurm node is drained and has no jobs.
 	WorkloadDisruptionProtection *bool `json:"workloadDisruptionProtection,omitempty"`
-	// pruneSlurmNodeRecords says which records of Slurm nodes without a pod are removed: those of nodes that the operator
-	// itself has drained and removed (ScaledIn), none (Never), or all (NodeNotFound). Records that somebody else has drained
-	// or marked as failing, and reserved ones, stay.
+	// pruneSlurmNodeRecords determines which records of Slurm nodes without a pod are deleted: those that the operator
+	// itself drained and removed (ScaledIn), none (Never), or all (NodeNotFound). Records that were drained or marked
+	// as failing by anyone but the operator, and reserved ones, are never deleted.
 	PruneSlurmNodeRecords *apiv1beta1.PrunePolicy `json:"pruneSlurmNodeRecords,omitempty"`
-	// oversubscribeNode allows two slurmd pods on one Kubernetes node.
+	// oversubscribeNode allows several slurmd pods on one Kubernetes node.
 	OversubscribeNode *bool `json:"oversubscribeNode,omitempty"`
-	// registrationTimeout is how long after its container started a slurmd may take to register with Slurm before the
-	// NodeSet is Degraded and a roll-out stops. Addition.
+	// registrationTimeout is how long slurmd may take to register with Slurm after its container started. After that,
+	// the NodeSet is Degraded and a rollout stops. Addition.
 	RegistrationTimeout *v1.Duration `json:"registrationTimeout,omitempty"`
-	// drainOnNodeConditions drains the Slurm node while its Kubernetes node has one of these conditions, and lifts the
-	// drain when it is gone. Addition.
+	// drainOnNodeConditions drains a Slurm node while its Kubernetes node has one of these conditions, and undrains it
+	// afterwards. Addition.
 	DrainOnNodeConditions []NodeConditionRuleApplyConfiguration `json:"drainOnNodeConditions,omitempty"`
-	// nodeLabels turns labels of the Kubernetes node into features and topology of the Slurm node. Addition.
+	// nodeLabels maps labels of the Kubernetes node to features and topology of the Slurm node. Addition.
 	NodeLabels *NodeLabelRulesApplyConfiguration `json:"nodeLabels,omitempty"`
-	// gres says which GRES a device request of the pod stands for, where the operator's own table (GPUs of the usual
-	// vendors) does not fit. Addition.
+	// gres maps device requests of the pod to GRES, in addition to the operator's built-in table (GPUs of the usual
+	// vendors), over which it takes precedence. Addition.
 	Gres []GresRuleApplyConfiguration `json:"gres,omitempty"`
 }
 

@@ -5,13 +5,13 @@ package v1beta1
 // NodeSetSSHApplyConfiguration represents a declarative configuration of the NodeSetSSH type for use
 // with apply.
 //
-// NodeSetSSH configures an sshd beside slurmd.
+// NodeSetSSH configures an sshd next to slurmd.
 type NodeSetSSHApplyConfiguration struct {
-	// enabled says whether sshd runs.
+	// enabled runs sshd.
 	Enabled *bool `json:"enabled,omitempty"`
 	// extraSshdConfig is appended to sshd_config.
 	ExtraSshdConfig *string `json:"extraSshdConfig,omitempty"`
-	// sssdConfRef selects an sssd.conf. Absent: local accounts only.
+	// sssdConfRef selects an sssd.conf. If unset, only local accounts exist.
 	SSSDConfRef *SecretKeyReferenceApplyConfiguration `json:"sssdConfRef,omitempty"`
 }
 

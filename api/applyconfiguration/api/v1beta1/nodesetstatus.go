@@ -9,41 +9,42 @@ import (
 // NodeSetStatusApplyConfiguration represents a declarative configuration of the NodeSetStatus type for use
 // with apply.
 //
-// NodeSetStatus is what a set of slurmd pods is, as last seen.
+// NodeSetStatus is the observed state of a NodeSet.
 type NodeSetStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions tell the set's state: Ready, Progressing, Degraded, SlurmReachable, ScaledIn and UpdateInProgress.
+	// conditions of the NodeSet: Ready, Available, Progressing, Degraded, SlurmReachable, ScaledIn, UpdateInProgress
+	// and TopologyApplied.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// desired is the number of pods that should exist: spec.replicas, or in DaemonSet mode the number of matching
 	// Kubernetes nodes.
 	Desired *int32 `json:"desired,omitempty"`
-	// replicas is the number of pods that exist.
+	// replicas is the number of existing pods.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// updatedReplicas is the number of pods of the current revision.
+	// updatedReplicas is the number of pods at the current revision.
 	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
-	// readyReplicas is the number of pods that are ready.
+	// readyReplicas is the number of ready pods.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 	// availableReplicas is the number of pods that have been ready for minReadySeconds.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 	// unavailableReplicas is the number of desired pods that are not available.
 	UnavailableReplicas *int32 `json:"unavailableReplicas,omitempty"`
-	// slurmIdle is the number of the set's Slurm nodes in the state IDLE.
+	// slurmIdle is the number of the NodeSet's Slurm nodes in the state IDLE.
 	SlurmIdle *int32 `json:"slurmIdle,omitempty"`
-	// slurmAllocated is the number of the set's Slurm nodes in the states ALLOCATED or MIXED.
+	// slurmAllocated is the number of the NodeSet's Slurm nodes in the state ALLOCATED or MIXED.
 	SlurmAllocated *int32 `json:"slurmAllocated,omitempty"`
-	// slurmDown is the number of the set's Slurm nodes in the state DOWN.
+	// slurmDown is the number of the NodeSet's Slurm nodes in the state DOWN.
 	SlurmDown *int32 `json:"slurmDown,omitempty"`
-	// slurmDrain is the number of the set's Slurm nodes with the flag DRAIN.
+	// slurmDrain is the number of the NodeSet's Slurm nodes with the flag DRAIN.
 	SlurmDrain *int32 `json:"slurmDrain,omitempty"`
-	// nodeSetHash is the hash of the current revision, which updated pods carry as a label.
+	// nodeSetHash is the hash of the current revision. Updated pods have it as a label.
 	NodeSetHash *string `json:"nodeSetHash,omitempty"`
-	// collisionCount is mixed into the hash so that two different revisions never share a name.
+	// collisionCount is part of the hash, so that different revisions never have the same name.
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// ordinalToNode is the Kubernetes node that each ordinal is pinned to, present only with pinToNode and only for the
-	// ordinals below 1000. All pins are in ConfigMaps that the NodeSet owns.
+	// ordinalToNode maps ordinals to the Kubernetes nodes that they are pinned to. Set only if pinToNode is true, and
+	// only for ordinals below 1000. All pins are in ConfigMaps that the NodeSet owns.
 	OrdinalToNode map[string]string `json:"ordinalToNode,omitempty"`
-	// selector selects the set's pods, in the form that the scale subresource needs.
+	// selector is the pods' label selector in the format of the scale subresource.
 	Selector *string `json:"selector,omitempty"`
 }
 

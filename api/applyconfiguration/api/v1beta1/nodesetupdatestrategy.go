@@ -9,7 +9,7 @@ import (
 // NodeSetUpdateStrategyApplyConfiguration represents a declarative configuration of the NodeSetUpdateStrategy type for use
 // with apply.
 //
-// NodeSetUpdateStrategy says how pods get a changed template.
+// NodeSetUpdateStrategy determines how a changed template is rolled out.
 type NodeSetUpdateStrategyApplyConfiguration struct {
 	// type of the strategy.
 	Type *apiv1beta1.UpdateStrategyType `json:"type,omitempty"`

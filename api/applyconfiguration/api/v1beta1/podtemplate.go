@@ -9,11 +9,11 @@ import (
 // PodTemplateApplyConfiguration represents a declarative configuration of the PodTemplate type for use
 // with apply.
 //
-// PodTemplate shapes the pods that the operator makes.
+// PodTemplate customizes the pods that the operator creates.
 type PodTemplateApplyConfiguration struct {
-	// metadata holds the pods' labels and annotations.
+	// metadata holds labels and annotations of the pods.
 	Metadata *MetadataApplyConfiguration `json:"metadata,omitempty"`
-	// spec is a part of a PodSpec that is merged onto the operator's own; what is set here wins.
+	// spec is a partial PodSpec that is merged onto the operator's own; fields set here take precedence.
 	Spec *apiv1beta1.PodSpecFragment `json:"spec,omitempty"`
 }
 

@@ -9,11 +9,11 @@ import (
 // PVCRetentionPolicyApplyConfiguration represents a declarative configuration of the PVCRetentionPolicy type for use
 // with apply.
 //
-// PVCRetentionPolicy says when claims made from volumeClaimTemplates are deleted.
+// PVCRetentionPolicy determines when the PVCs of volumeClaimTemplates are deleted.
 type PVCRetentionPolicyApplyConfiguration struct {
-	// whenDeleted says what becomes of the claims when the NodeSet is deleted.
+	// whenDeleted determines what happens to the PVCs when the NodeSet is deleted.
 	WhenDeleted *apiv1beta1.PVCRetentionPolicyType `json:"whenDeleted,omitempty"`
-	// whenScaled says what becomes of an ordinal's claims when it is scaled in.
+	// whenScaled determines what happens to the PVCs of an ordinal when it is scaled in.
 	WhenScaled *apiv1beta1.PVCRetentionPolicyType `json:"whenScaled,omitempty"`
 }
 

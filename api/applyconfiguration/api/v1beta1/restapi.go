@@ -15,9 +15,9 @@ import (
 type RestApiApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what slurmrestd is to be.
+	// spec is the desired state of slurmrestd.
 	Spec *RestApiSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what slurmrestd is, as last seen.
+	// status is the observed state of slurmrestd.
 	Status *RestApiStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 // RestApiServiceApplyConfiguration represents a declarative configuration of the RestApiService type for use
 // with apply.
 //
-// RestApiService shapes the Service in front of slurmrestd.
+// RestApiService customizes the Service in front of slurmrestd.
 type RestApiServiceApplyConfiguration struct {
 	ServiceTemplateApplyConfiguration `json:""`
 	// port of the Service, on which clients reach slurmrestd.

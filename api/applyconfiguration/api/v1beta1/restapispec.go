@@ -9,17 +9,17 @@ import (
 // RestApiSpecApplyConfiguration represents a declarative configuration of the RestApiSpec type for use
 // with apply.
 //
-// RestApiSpec is what slurmrestd is to be.
+// RestApiSpec is the desired state of slurmrestd.
 type RestApiSpecApplyConfiguration struct {
-	// controllerRef names the Controller of the Slurm cluster that is served; immutable.
+	// controllerRef names the Controller of the Slurm cluster that slurmrestd serves; immutable.
 	ControllerRef *ObjectReferenceApplyConfiguration `json:"controllerRef,omitempty"`
 	// replicas is the number of pods.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// slurmrestd is merged onto slurmrestd's container.
+	// slurmrestd is merged onto the slurmrestd container.
 	Slurmrestd *apiv1beta1.ContainerFragment `json:"slurmrestd,omitempty"`
-	// template shapes the pods.
+	// template customizes the pods.
 	Template *PodTemplateApplyConfiguration `json:"template,omitempty"`
-	// service shapes the Service in front of slurmrestd.
+	// service customizes the Service in front of slurmrestd.
 	Service *RestApiServiceApplyConfiguration `json:"service,omitempty"`
 }
 

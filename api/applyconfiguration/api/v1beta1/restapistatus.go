@@ -9,17 +9,17 @@ import (
 // RestApiStatusApplyConfiguration represents a declarative configuration of the RestApiStatus type for use
 // with apply.
 //
-// RestApiStatus is what slurmrestd is, as last seen.
+// RestApiStatus is the observed state of slurmrestd.
 type RestApiStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions tell slurmrestd's state: Ready, Progressing and Degraded.
+	// conditions of slurmrestd: Ready, Available, Progressing and Degraded.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// replicas is the number of pods that exist. Addition.
+	// replicas is the number of existing pods. Addition.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// ready is the number of pods that are ready and the number that should be, such as 2/3. Addition.
+	// ready is the number of ready pods and of desired pods, such as 2/3. Addition.
 	Ready *string `json:"ready,omitempty"`
-	// selector selects the pods, in the form that the scale subresource needs. Addition.
+	// selector is the pods' label selector in the format of the scale subresource. Addition.
 	Selector *string `json:"selector,omitempty"`
 }
 

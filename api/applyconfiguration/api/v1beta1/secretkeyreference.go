@@ -9,9 +9,10 @@ package v1beta1
 type SecretKeyReferenceApplyConfiguration struct {
 	// name of the Secret, in the same namespace.
 	Name *string `json:"name,omitempty"`
-	// key of the Secret's data.
+	// key in the Secret's data.
 	Key *string `json:"key,omitempty"`
-	// optional is accepted because core/v1 SecretKeySelector has it, and ignored: what is referenced must exist.
+	// optional is accepted for compatibility with core/v1 SecretKeySelector and ignored: the Secret and the key must
+	// exist.
 	Optional *bool `json:"optional,omitempty"`
 }
 

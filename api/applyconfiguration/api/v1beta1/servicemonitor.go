@@ -9,17 +9,17 @@ import (
 // ServiceMonitorApplyConfiguration represents a declarative configuration of the ServiceMonitor type for use
 // with apply.
 //
-// ServiceMonitor configures a ServiceMonitor of the Prometheus operator.
+// ServiceMonitor configures a ServiceMonitor of the Prometheus Operator.
 type ServiceMonitorApplyConfiguration struct {
-	// enabled says whether a ServiceMonitor is made. It is made once the Prometheus operator's CRDs are installed.
+	// enabled creates a ServiceMonitor as soon as the CRDs of the Prometheus Operator are installed.
 	Enabled *bool `json:"enabled,omitempty"`
-	// labels are put on the ServiceMonitor; Prometheus usually selects by them.
+	// labels are added to the ServiceMonitor. Prometheus usually selects ServiceMonitors by label.
 	Labels map[string]apiv1beta1.LabelValue `json:"labels,omitempty"`
-	// annotations are put on the ServiceMonitor.
+	// annotations are added to the ServiceMonitor.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// interval between two scrapes, such as 30s. Absent: Prometheus' default.
+	// interval between two scrapes, such as 30s. Defaults to that of Prometheus.
 	Interval *apiv1beta1.PrometheusDuration `json:"interval,omitempty"`
-	// scrapeTimeout after which a scrape fails, such as 10s. Absent: Prometheus' default.
+	// scrapeTimeout after which a scrape fails, such as 10s. Defaults to that of Prometheus.
 	ScrapeTimeout *apiv1beta1.PrometheusDuration `json:"scrapeTimeout,omitempty"`
 	// endpoints that are scraped.
 	Endpoints []MetricsEndpointApplyConfiguration `json:"endpoints,omitempty"`

@@ -9,13 +9,13 @@ import (
 // ServiceTemplateApplyConfiguration represents a declarative configuration of the ServiceTemplate type for use
 // with apply.
 //
-// ServiceTemplate shapes a Service that the operator makes.
+// ServiceTemplate customizes a Service that the operator creates.
 type ServiceTemplateApplyConfiguration struct {
-	// metadata holds the Service's labels and annotations.
+	// metadata holds labels and annotations of the Service.
 	Metadata *MetadataApplyConfiguration `json:"metadata,omitempty"`
-	// spec is a part of a ServiceSpec that is merged onto the operator's own; what is set here wins.
+	// spec is a partial ServiceSpec that is merged onto the operator's own; fields set here take precedence.
 	Spec *apiv1beta1.ServiceSpecFragment `json:"spec,omitempty"`
-	// nodePort is the port on every Kubernetes node when the Service's type is NodePort or LoadBalancer. Absent or 0:
+	// nodePort is the port on every Kubernetes node if the Service's type is NodePort or LoadBalancer. If unset or 0,
 	// Kubernetes chooses one.
 	NodePort *int32 `json:"nodePort,omitempty"`
 }

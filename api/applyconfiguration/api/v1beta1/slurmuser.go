@@ -5,11 +5,11 @@ package v1beta1
 // SlurmUserApplyConfiguration represents a declarative configuration of the SlurmUser type for use
 // with apply.
 //
-// SlurmUser is the user that Slurm's own daemons run as (SlurmUser in slurm.conf), as numbers.
+// SlurmUser is the numeric user and group that Slurm's daemons run as (SlurmUser in slurm.conf).
 type SlurmUserApplyConfiguration struct {
-	// uid of the user slurm in the images.
+	// uid of the slurm user in the images.
 	UID *int64 `json:"uid,omitempty"`
-	// gid of the group slurm in the images.
+	// gid of the slurm group in the images.
 	GID *int64 `json:"gid,omitempty"`
 }
 

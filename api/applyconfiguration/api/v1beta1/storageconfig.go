@@ -5,13 +5,13 @@ package v1beta1
 // StorageConfigApplyConfiguration represents a declarative configuration of the StorageConfig type for use
 // with apply.
 //
-// StorageConfig says where the accounting database is.
+// StorageConfig configures the connection to the accounting database.
 type StorageConfigApplyConfiguration struct {
 	// host is the DNS name or IP address of the MariaDB or MySQL server.
 	Host *string `json:"host,omitempty"`
 	// port of the database server.
 	Port *int32 `json:"port,omitempty"`
-	// database is the name of the database. slurmdbd creates it when it does not exist.
+	// database is the name of the database. slurmdbd creates it if it does not exist.
 	Database *string `json:"database,omitempty"`
 	// username is the database user.
 	Username *string `json:"username,omitempty"`

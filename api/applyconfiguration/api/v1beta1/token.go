@@ -15,9 +15,9 @@ import (
 type TokenApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the token is to be.
+	// spec is the desired state of the token.
 	Spec *TokenSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the token is, as last written.
+	// status is the observed state of the token.
 	Status *TokenStatusApplyConfiguration `json:"status,omitempty"`
 }
 

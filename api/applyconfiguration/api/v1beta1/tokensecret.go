@@ -5,13 +5,13 @@ package v1beta1
 // TokenSecretApplyConfiguration represents a declarative configuration of the TokenSecret type for use
 // with apply.
 //
-// TokenSecret says where a token is kept.
+// TokenSecret selects the Secret that holds a token.
 type TokenSecretApplyConfiguration struct {
-	// name of the Secret, in the same namespace. Absent: <token>-jwt-<username>.
+	// name of the Secret, in the same namespace. Defaults to <token>-jwt-<username>.
 	Name *string `json:"name,omitempty"`
-	// key of the Secret's data.
+	// key in the Secret's data.
 	Key *string `json:"key,omitempty"`
-	// optional is accepted because core/v1 SecretKeySelector has it, and ignored: the Secret is always made.
+	// optional is accepted for compatibility with core/v1 SecretKeySelector and ignored: the Secret is always created.
 	Optional *bool `json:"optional,omitempty"`
 }
 

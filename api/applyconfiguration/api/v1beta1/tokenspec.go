@@ -9,20 +9,20 @@ import (
 // TokenSpecApplyConfiguration represents a declarative configuration of the TokenSpec type for use
 // with apply.
 //
-// TokenSpec is what a token is to be.
+// TokenSpec is the desired state of a token.
 type TokenSpecApplyConfiguration struct {
 	// jwtKeyRef selects the HS256 key of auth/jwt that signs the token; required and immutable.
 	JWTKeyRef *SecretKeyReferenceApplyConfiguration `json:"jwtKeyRef,omitempty"`
-	// jwtHs256KeyRef is the older name of jwtKeyRef and means the same. When both are given they must be equal.
+	// jwtHs256KeyRef is the older name of jwtKeyRef. If both are set, they must be equal.
 	JWTHS256KeyRef *SecretKeyReferenceApplyConfiguration `json:"jwtHs256KeyRef,omitempty"`
-	// username is the Slurm user that the token stands for.
+	// username is the Slurm user that the token authenticates.
 	Username *string `json:"username,omitempty"`
-	// lifetime of the token. It is renewed well before it ends.
+	// lifetime of the token. The token is renewed well before it expires.
 	Lifetime *v1.Duration `json:"lifetime,omitempty"`
-	// refresh says whether the token is renewed. When false, the Secret is immutable and the token ends with its
-	// lifetime.
+	// refresh renews the token before it expires. If false, the Secret is immutable and the token expires at the end of
+	// its lifetime.
 	Refresh *bool `json:"refresh,omitempty"`
-	// secretRef says where the token is kept. Absent: the Secret <token>-jwt-<username>, key SLURM_JWT.
+	// secretRef selects the Secret that holds the token. Defaults to the Secret <token>-jwt-<username>, key SLURM_JWT.
 	SecretRef *TokenSecretApplyConfiguration `json:"secretRef,omitempty"`
 }
 

@@ -10,15 +10,15 @@ import (
 // TokenStatusApplyConfiguration represents a declarative configuration of the TokenStatus type for use
 // with apply.
 //
-// TokenStatus is what a token is, as last written.
+// TokenStatus is the observed state of a token.
 type TokenStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions tell the token's state: Ready, Progressing and Degraded.
+	// conditions of the token: Ready, Available, Progressing and Degraded.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// issuedAt is when the token in the Secret was signed.
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
-	// expiresAt is when the token in the Secret ends. Addition.
+	// expiresAt is when the token in the Secret expires. Addition.
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
 

@@ -5,12 +5,12 @@ package v1beta1
 // TopologyRuleApplyConfiguration represents a declarative configuration of the TopologyRule type for use
 // with apply.
 //
-// TopologyRule spells a node's place in one Slurm topology from its labels.
+// TopologyRule derives a Slurm node's position in one Slurm topology from labels of its Kubernetes node.
 type TopologyRuleApplyConfiguration struct {
 	// name of the topology in topology.yaml, such as topo-block.
 	Name *string `json:"name,omitempty"`
-	// labels are the keys of the node's labels whose values, joined by ':' from the root down, are its place. A node that
-	// lacks one of them gets no place in this topology.
+	// labels are the keys of the Kubernetes node's labels whose values, joined by ':' from the root down, form the
+	// position. A Slurm node whose Kubernetes node lacks one of them gets no position in this topology.
 	Labels []string `json:"labels,omitempty"`
 }
 

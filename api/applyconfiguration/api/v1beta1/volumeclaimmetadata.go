@@ -9,9 +9,9 @@ import (
 // VolumeClaimMetadataApplyConfiguration represents a declarative configuration of the VolumeClaimMetadata type for use
 // with apply.
 //
-// VolumeClaimMetadata is the metadata of claims made from a template.
+// VolumeClaimMetadata is the metadata of the PVCs of a template.
 type VolumeClaimMetadataApplyConfiguration struct {
-	// name of the template. The claim of a pod is named <template>-<pod>.
+	// name of the template. The PVC of a pod is named <template>-<pod>.
 	Name                       *string `json:"name,omitempty"`
 	MetadataApplyConfiguration `json:""`
 }

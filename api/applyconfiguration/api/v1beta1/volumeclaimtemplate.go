@@ -10,13 +10,13 @@ import (
 // VolumeClaimTemplateApplyConfiguration represents a declarative configuration of the VolumeClaimTemplate type for use
 // with apply.
 //
-// VolumeClaimTemplate is a core/v1 PersistentVolumeClaim without status. (A PersistentVolumeClaim itself would gain an
-// empty status with every write from Go, which a rule against changes would take for one.)
+// VolumeClaimTemplate is a core/v1 PersistentVolumeClaim without status. (Go clients add an empty status to a
+// PersistentVolumeClaim on every write, which the immutability rule would take for a change.)
 type VolumeClaimTemplateApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
-	// metadata of the claims.
+	// metadata of the PVCs.
 	Metadata *VolumeClaimMetadataApplyConfiguration `json:"metadata,omitempty"`
-	// spec of the claims.
+	// spec of the PVCs.
 	Spec *corev1.PersistentVolumeClaimSpecApplyConfiguration `json:"spec,omitempty"`
 }
 
