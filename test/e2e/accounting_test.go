@@ -12,35 +12,35 @@ import (
 	"time"
 )
 
-// refusesAWrongPassword proves that slurmdbd with a wrong password says so, where an administrator looks, and recovers when
-// the password is mended.
-func (c *slurmCluster) refusesAWrongPassword(t *testing.T) {
+// reportsWrongPassword checks that a wrong database password shows in the Accounting's conditions, and that slurmdbd
+// recovers when the password is corrected.
+func (c *slurmCluster) reportsWrongPassword(t *testing.T) {
 	c.setPassword(t, "wrong")
 	c.databaseIs(t, "False|DatabaseAccessDenied|", "Access denied for user", "the password in Secret mariadb")
 	c.namespace.Eventually(t, time.Minute, "the Accounting degraded", func(ctx context.Context) error {
 		return conditionIs(ctx, c.namespace, "accounting/slurm", "Degraded", "True|DatabaseAccessDenied")
 	})
 	c.setPassword(t, c.password)
-	mended := time.Now()
+	corrected := time.Now()
 	c.databaseIs(t, "True|AsExpected|")
 	becomesReady(t, c.namespace, time.Minute, "accounting/slurm")
-	t.Logf("%s: slurmdbd has its database %.1f s after its password was mended", c.version, time.Since(mended).Seconds())
+	t.Logf("%s: slurmdbd is connected %.1f s after its password was corrected", c.version, time.Since(corrected).Seconds())
 }
 
-// servesWithoutItsDatabase proves that jobs start and end while the database is away, and that accounting learns of them
-// when it is back.
-func (c *slurmCluster) servesWithoutItsDatabase(t *testing.T) {
+// runsJobsWithoutDatabase checks that jobs start and finish while the database is down, and that accounting records
+// them when it is back.
+func (c *slurmCluster) runsJobsWithoutDatabase(t *testing.T) {
 	c.scaleDatabase(t, "0")
 	gone := time.Now()
 	c.databaseIs(t, "False|DatabaseUnreachable|", "check that the server runs")
-	t.Logf("%s: the loss of the database is told after %.1f s", c.version, time.Since(gone).Seconds())
-	job := c.startsAJob(t)
-	c.endsTheJob(t, job)
+	t.Logf("%s: the loss of the database is reported after %.1f s", c.version, time.Since(gone).Seconds())
+	job := c.startJob(t)
+	c.finishJob(t, job)
 
 	c.scaleDatabase(t, "1")
 	back := time.Now()
 	c.databaseIs(t, "True|AsExpected|")
-	t.Logf("%s: slurmdbd has its database %.1f s after that was started", c.version, time.Since(back).Seconds())
+	t.Logf("%s: slurmdbd is connected %.1f s after the database was started", c.version, time.Since(back).Seconds())
 	c.namespace.Eventually(t, 2*time.Minute, "the job in accounting", func(ctx context.Context) error {
 		out, err := c.login(ctx, "sacct", "--noheader", "--parsable2", "--allocations", "--jobs="+job, "--format=state")
 		if err == nil && strings.TrimSpace(out) != "COMPLETED" {
@@ -58,7 +58,7 @@ func (c *slurmCluster) isRegisteredInAccounting(t *testing.T) {
 	})
 }
 
-// accountingKnows reports that a cluster is not registered, from an address of its own.
+// accountingKnows returns an error unless a cluster is registered with an address.
 func (c *slurmCluster) accountingKnows(ctx context.Context, name string) error {
 	out, err := c.login(ctx, "sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster,controlhost,controlport")
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *slurmCluster) accountingKnows(ctx context.Context, name string) error {
 	return fmt.Errorf("sacctmgr shows %q", out)
 }
 
-// databaseIs waits for the condition DatabaseReachable, with all of some words in it.
+// databaseIs waits for the condition DatabaseReachable, with all words in its message.
 func (c *slurmCluster) databaseIs(t *testing.T, want string, words ...string) {
 	t.Helper()
 	c.namespace.Eventually(t, 2*time.Minute, "DatabaseReachable "+want, func(ctx context.Context) error {
@@ -84,17 +84,17 @@ func (c *slurmCluster) databaseIs(t *testing.T, want string, words ...string) {
 		}
 		for _, word := range words {
 			if !strings.Contains(out, word) {
-				err = errors.Join(err, fmt.Errorf("%q is not in it", word))
+				err = errors.Join(err, fmt.Errorf("%q is missing", word))
 			}
 		}
 		if !strings.HasPrefix(out, want) || err != nil {
-			return errors.Join(fmt.Errorf("it is %q", out), err)
+			return errors.Join(fmt.Errorf("the condition is %q", out), err)
 		}
 		return nil
 	})
 }
 
-// setPassword changes what slurmdbd takes for its password. The database server read it when it started.
+// setPassword changes the password that slurmdbd uses. The database server read its own when it started.
 func (c *slurmCluster) setPassword(t *testing.T, password string) {
 	t.Helper()
 	if _, err := c.namespace.Run(t.Context(), "patch", "secret/mariadb", "--type=merge", "--patch",

@@ -13,88 +13,90 @@ import (
 	"time"
 )
 
-// A fault breaks something, and returns what mends it.
-type fault func(t *testing.T, day *day) (mend func() error)
+// A fault breaks something, and returns a function that repairs it.
+type fault func(t *testing.T, run *chaosRun) (repair func() error)
 
-// mended is for what mends itself, or is mended by the operator.
-func mended() error { return nil }
+// noRepair is for faults that need no repair, or that the operator repairs.
+func noRepair() error { return nil }
 
-// faults are those that cost no job, however long they last; in each, the day's work goes on.
+// faults must not cost a job, however long they last. Each happens while an administrator's change is in progress.
 var faults = map[string]fault{
 	"the API server restarts":         restart("kube-apiserver"),
-	"etcd stands still":               pause("etcd"),
+	"etcd hangs":                      pause("etcd"),
 	"the controller manager restarts": restart("kube-controller-manager"),
-	"a kubelet stands still":          pause("node-2/kubelet"),
-	"a machine's network is slow": func(t *testing.T, day *day) func() error {
+	"a kubelet hangs":                 pause("node-2/kubelet"),
+	"a Kubernetes node's network is slow": func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
-		machine, err := day.machines.Node("node-1")
+		node, err := run.devcluster.Node("node-1")
 		if err == nil {
-			err = day.machines.Delay(t.Context(), machine, 300*time.Millisecond)
+			err = run.devcluster.Delay(t.Context(), node, 300*time.Millisecond)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func() error { return day.machines.Delay(t.Context(), machine, 0) }
+		return func() error { return run.devcluster.Delay(t.Context(), node, 0) }
 	},
-	"a machine's network is cut": func(t *testing.T, day *day) func() error {
+	"a Kubernetes node's network is cut": func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
-		machine, err := day.machines.Node("node-2")
+		node, err := run.devcluster.Node("node-2")
 		if err == nil {
-			err = machine.Wire.Cut(t.Context())
+			err = node.Wire.Cut(t.Context())
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func() error { return machine.Wire.Heal(t.Context()) }
+		return func() error { return node.Wire.Heal(t.Context()) }
 	},
-	"a machine is cordoned again and again": func(t *testing.T, day *day) func() error {
+	"a Kubernetes node is cordoned repeatedly": func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
 		for range 5 {
-			day.namespace.MustRun(t, "cordon", day.spare)
-			day.moment(t, 2*time.Second)
-			day.namespace.MustRun(t, "uncordon", day.spare)
-			day.moment(t, 2*time.Second)
+			run.namespace.MustRun(t, "cordon", run.spare)
+			run.waitRandomly(t, 2*time.Second)
+			run.namespace.MustRun(t, "uncordon", run.spare)
+			run.waitRandomly(t, 2*time.Second)
 		}
-		return mended
+		return noRepair
 	},
-	// Its pods stay when it is back before Kubernetes collects them, which takes it forty seconds.
-	"a machine's Node is deleted": func(t *testing.T, day *day) func() error {
+	// Its pods survive if it registers again before Kubernetes garbage-collects them, which happens after forty
+	// seconds.
+	"a Node object is deleted": func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
-		day.namespace.MustRun(t, "delete", "node", day.spare)
-		return func() error { return day.machines.Restart(t.Context(), day.spare+"/kubelet") }
+		run.namespace.MustRun(t, "delete", "node", run.spare)
+		return func() error { return run.devcluster.Restart(t.Context(), run.spare+"/kubelet") }
 	},
-	"objects change all the time":              everythingIsTouched,
-	"a machine is drained with kubectl":        drainedByKubectl,
-	"an administrator marks a node as failing": markedAsFailing,
-	"slurmctld loses the record of a node":     recordLost,
-	"a quota allows no more pods":              quotaExhausted,
-	"slurmrestd stands still": func(t *testing.T, day *day) func() error {
+	"objects change constantly":                      touchEverything,
+	"a Kubernetes node is drained with kubectl":      drainedByKubectl,
+	"an administrator marks a Slurm node as failing": markedAsFailing,
+	"slurmctld loses a node record":                  recordLost,
+	"a quota allows no more pods":                    quotaExhausted,
+	"slurmrestd hangs": func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
-		day.signal(t, "deployment/slurm-restapi", "slurmrestd", "STOP")
-		return func() error { day.signal(t, "deployment/slurm-restapi", "slurmrestd", "CONT"); return nil }
+		run.signal(t, "deployment/slurm-restapi", "slurmrestd", "STOP")
+		return func() error { run.signal(t, "deployment/slurm-restapi", "slurmrestd", "CONT"); return nil }
 	},
-	"slurmrestd is slow":                   answered(slowly),
-	"slurmrestd fails":                     answered(with(500, "")),
-	"slurmrestd refuses all tokens":        answered(with(511, `{"errors":[{"error_number":1007}]}`)),
-	"slurmrestd talks nonsense in between": answered(withNonsense),
+	"slurmrestd is slow":                   intercepted(delayed),
+	"slurmrestd fails":                     intercepted(respond(500, "")),
+	"slurmrestd refuses all tokens":        intercepted(respond(511, `{"errors":[{"error_number":1007}]}`)),
+	"slurmrestd returns invalid responses": intercepted(alternateWithInvalid),
 	"slurmrestd is deleted":                deleted("pods", "--selector=app.kubernetes.io/name=slurmrestd"),
 	"slurmdbd is deleted":                  deleted("pods", "--selector=app.kubernetes.io/name=slurmdbd"),
 	"the database is deleted":              deleted("pods", "--selector=app=mariadb"),
 	"the ConfigMaps are deleted":           deleted("configmaps", "--selector=app.kubernetes.io/managed-by=slurm-operator"),
 	"the Services are deleted":             deleted("services", "--selector=app.kubernetes.io/managed-by=slurm-operator"),
-	"the budget is deleted":                deleted("poddisruptionbudgets", "--all"),
+	"the PodDisruptionBudget is deleted":   deleted("poddisruptionbudgets", "--all"),
 	"a token is deleted":                   deleted("secrets", "root-jwt-root"),
 	"slurmdbd's configuration is deleted":  deleted("secrets", "slurm-accounting"),
-	"the key of tokens is deleted":         deleted("secrets", "slurm-auth-jwt"),
-	// An administrator puts it back from a pod, as the documentation says; that fails if somebody else has made another meanwhile.
-	"the key of daemons is deleted": func(t *testing.T, day *day) func() error {
+	"the JWT key is deleted":               deleted("secrets", "slurm-auth-jwt"),
+	// An administrator restores it from a pod, as documented; that fails if the operator has generated another key
+	// meanwhile.
+	"the auth/slurm key is deleted": func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
-		day.namespace.MustRun(t, "delete", "secret", "slurm-auth-slurm")
+		run.namespace.MustRun(t, "delete", "secret", "slurm-auth-slurm")
 		return func() error {
-			key, err := day.namespace.Exec(t.Context(), "pod/slurm-controller-0", "cat", "/etc/slurm/slurm.key")
+			key, err := run.namespace.Exec(t.Context(), "pod/slurm-controller-0", "cat", "/etc/slurm/slurm.key")
 			file := filepath.Join(t.TempDir(), "slurm.key")
 			if err = errors.Join(err, os.WriteFile(file, []byte(key), 0o600)); err == nil {
-				_, err = day.namespace.Run(t.Context(), "create", "secret", "generic", "slurm-auth-slurm", "--from-file="+file)
+				_, err = run.namespace.Run(t.Context(), "create", "secret", "generic", "slurm-auth-slurm", "--from-file="+file)
 			}
 			return err
 		}
@@ -102,141 +104,143 @@ var faults = map[string]fault{
 }
 
 func pause(daemon string) fault {
-	return func(t *testing.T, day *day) func() error {
+	return func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
-		if err := day.machines.Pause(daemon); err != nil {
+		if err := run.devcluster.Pause(daemon); err != nil {
 			t.Fatal(err)
 		}
-		return func() error { return day.machines.Continue(daemon) }
+		return func() error { return run.devcluster.Continue(daemon) }
 	}
 }
 
 func restart(daemon string) fault {
-	return func(t *testing.T, day *day) func() error {
+	return func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
-		return func() error { return day.machines.Restart(t.Context(), daemon) }
+		return func() error { return run.devcluster.Restart(t.Context(), daemon) }
 	}
 }
 
 func deleted(what ...string) fault {
-	return func(t *testing.T, day *day) func() error {
+	return func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
-		day.namespace.MustRun(t, append([]string{"delete", "--wait=false"}, what...)...)
-		return mended
+		run.namespace.MustRun(t, append([]string{"delete", "--wait=false"}, what...)...)
+		return noRepair
 	}
 }
 
-// A disaster happens to the pod of a job and to its machine, or to slurmctld while jobs run.
+// A disaster hits a job's pod and its Kubernetes node, or slurmctld while jobs run.
 type disaster struct {
-	// strike returns when it is over. What it returns is done when all is well again.
-	strike func(t *testing.T, day *day, pod string) (afterwards func() error)
-	// costsTheFirst says that it ends the job, as whoever brought it about could know. Slurm puts the job into the queue again.
-	costsTheFirst bool
+	// inject returns when the disaster is over. The function that it returns runs after recovery.
+	inject func(t *testing.T, run *chaosRun, pod string) (afterwards func() error)
+	// losesFirstJob is set if the disaster kills the first job, so that Slurm requeues it.
+	losesFirstJob bool
 }
 
-// disasters are those that cost jobs, or whatever Slurm did in the seconds before, which no operator can help. They cost no others.
+// disasters may cost the job they hit, or what Slurm did in the last seconds, which no operator can prevent. They must
+// not cost any other job.
 var disasters = map[string]disaster{
-	"a kubelet is away":          kubeletAway,
+	"a kubelet is down":          kubeletDown,
 	"slurmctld's clock is wrong": clockSkewed,
-	"slurmctld is killed three times": {strike: func(t *testing.T, day *day, _ string) func() error {
+	"slurmctld is killed three times": {inject: func(t *testing.T, run *chaosRun, _ string) func() error {
 		t.Helper()
 		for range 3 {
-			before := day.slurmctldStart(t)
-			day.signal(t, "pod/slurm-controller-0", "slurmctld", "KILL")
-			// The kubelet waits longer each time.
-			day.namespace.Eventually(t, 6*time.Minute, "slurmctld started anew", func(context.Context) error {
-				if now := day.slurmctldStart(t); now == before || strings.HasSuffix(now, "|") {
-					return fmt.Errorf("it is %s", now)
+			before := run.slurmctldStart(t)
+			run.signal(t, "pod/slurm-controller-0", "slurmctld", "KILL")
+			// The kubelet backs off longer each time.
+			run.namespace.Eventually(t, 6*time.Minute, "slurmctld to restart", func(context.Context) error {
+				if now := run.slurmctldStart(t); now == before || strings.HasSuffix(now, "|") {
+					return fmt.Errorf("its start is %s", now)
 				}
 				return nil
 			})
 		}
-		return mended
+		return noRepair
 	}},
-	"a node's pod is deleted by force": {costsTheFirst: true, strike: func(t *testing.T, day *day, pod string) func() error {
+	"a node's pod is force-deleted": {losesFirstJob: true, inject: func(t *testing.T, run *chaosRun, pod string) func() error {
 		t.Helper()
-		day.namespace.MustRun(t, "delete", "pod", pod, "--force", "--grace-period=0")
-		return mended
+		run.namespace.MustRun(t, "delete", "pod", pod, "--force", "--grace-period=0")
+		return noRepair
 	}},
-	"a machine is taken away": {costsTheFirst: true, strike: func(t *testing.T, day *day, pod string) func() error {
+	"a Kubernetes node is removed": {losesFirstJob: true, inject: func(t *testing.T, run *chaosRun, pod string) func() error {
 		t.Helper()
-		uid := day.uids(t)[pod]
-		day.namespace.MustRun(t, "delete", "node", day.spare)
-		day.namespace.Eventually(t, 3*time.Minute, "Kubernetes to collect its pods", func(context.Context) error {
-			if day.uids(t)[pod] == uid {
-				return errors.New(pod + " is still there")
+		uid := run.uids(t)[pod]
+		run.namespace.MustRun(t, "delete", "node", run.spare)
+		run.namespace.Eventually(t, 3*time.Minute, "Kubernetes to garbage-collect its pods", func(context.Context) error {
+			if run.uids(t)[pod] == uid {
+				return errors.New(pod + " still exists")
 			}
 			return nil
 		})
-		// Nobody needs it to come back, but it does, under its name.
+		// Recovery does not depend on it, but it registers again under the same name.
 		return func() error {
-			if err := day.machines.Restart(t.Context(), day.spare+"/kubelet"); err != nil {
+			if err := run.devcluster.Restart(t.Context(), run.spare+"/kubelet"); err != nil {
 				return err
 			}
-			day.namespace.Eventually(t, time.Minute, "the machine to be back", func(ctx context.Context) error { return day.machineIs(ctx, "True") })
+			run.namespace.Eventually(t, time.Minute, "the Kubernetes node to be ready", func(ctx context.Context) error { return run.spareNodeIs(ctx, "True") })
 			return nil
 		}
 	}},
 }
 
-// theOperatorIsKilled kills the operator again and again, at any moment of its work. It does not elect a leader meanwhile: nearly all of the
-// time between two kills would be spent on waiting for the lease of the dead one.
-func (d *day) theOperatorIsKilled(t *testing.T) {
-	electsALeader := func(enabled bool) {
-		d.operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values",
+// killOperatorRepeatedly kills the operator at random points of its work. Leader election is off meanwhile: the
+// operator would spend nearly all the time between two kills waiting for the old lease to expire.
+func (r *chaosRun) killOperatorRepeatedly(t *testing.T) {
+	setLeaderElection := func(enabled bool) {
+		r.operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values",
 			fmt.Sprintf("--set=operator.leaderElection.enabled=%t", enabled), "--wait", "--timeout=10m")
 	}
-	electsALeader(false)
-	defer electsALeader(true)
+	setLeaderElection(false)
+	defer setLeaderElection(true)
 	var killed time.Time
 	for range *kills {
-		d.works(t)
-		d.moment(t, 4*time.Second)
-		killed = d.killOperator(t, "--selector=app.kubernetes.io/component=operator")
+		r.doChore(t)
+		r.waitRandomly(t, 4*time.Second)
+		killed = r.killOperator(t, "--selector=app.kubernetes.io/component=operator")
 	}
-	d.recovers(t, fmt.Sprintf("the operator is killed %d times", *kills), killed)
+	r.waitForRecovery(t, fmt.Sprintf("the operator is killed %d times", *kills), killed)
 }
 
-// theLeaderIsKilled has another replica take over in the middle of a chore.
-func (d *day) theLeaderIsKilled(t *testing.T) {
+// killLeaderRepeatedly makes another replica take over in the middle of a chore.
+func (r *chaosRun) killLeaderRepeatedly(t *testing.T) {
 	scale := func(replicas string) {
-		d.operator.MustRun(t, "scale", "deployment/slurm-operator", "--replicas="+replicas)
-		d.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator", "--timeout=10m")
+		r.operator.MustRun(t, "scale", "deployment/slurm-operator", "--replicas="+replicas)
+		r.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator", "--timeout=10m")
 	}
 	scale("2")
 	defer scale("1")
 	for range *failovers {
-		d.works(t)
-		d.moment(t, 2*time.Second)
-		before := d.leader(t)
-		killed := d.killOperator(t, before)
-		d.namespace.Eventually(t, time.Minute, "another leader", func(context.Context) error {
-			if d.leader(t) == before {
-				return errors.New(before + " leads still")
+		r.doChore(t)
+		r.waitRandomly(t, 2*time.Second)
+		before := r.leader(t)
+		killed := r.killOperator(t, before)
+		r.namespace.Eventually(t, time.Minute, "another leader", func(context.Context) error {
+			if r.leader(t) == before {
+				return errors.New(before + " is still the leader")
 			}
 			return nil
 		})
-		d.recovers(t, "the leader is killed", killed)
+		r.waitForRecovery(t, "the leader is killed", killed)
 	}
 }
 
-// leader is the pod of the operator that leads.
-func (d *day) leader(t *testing.T) string {
+// leader returns the operator pod that holds the lease.
+func (r *chaosRun) leader(t *testing.T) string {
 	t.Helper()
-	pod, _, _ := strings.Cut(d.operator.MustRun(t, "get", "lease/slurm-operator", "--output=jsonpath={.spec.holderIdentity}"), "_")
+	pod, _, _ := strings.Cut(r.operator.MustRun(t, "get", "lease/slurm-operator", "--output=jsonpath={.spec.holderIdentity}"), "_")
 	return pod
 }
 
-// killOperator kills a pod of the operator where it stands, so that it gives nothing back, and waits until there are as many ready ones as
-// before. Its pod is deleted, for the kubelet would start it later each time. It returns when it was killed.
-func (d *day) killOperator(t *testing.T, which string) time.Time {
+// killOperator kills a pod of the operator without a graceful shutdown, so that it releases nothing, and waits until
+// the Deployment is ready again. It deletes the pod, because the kubelet would back off longer each time. It returns
+// the time of the kill.
+func (r *chaosRun) killOperator(t *testing.T, which string) time.Time {
 	t.Helper()
-	if err := d.machines.Kill(d.operator.MustRun(t, "get", "pods", which, "--output=jsonpath={..metadata.uid}")); err != nil {
+	if err := r.devcluster.Kill(r.operator.MustRun(t, "get", "pods", which, "--output=jsonpath={..metadata.uid}")); err != nil {
 		t.Fatal(err)
 	}
 	killed := time.Now()
-	d.faults++
-	d.operator.MustRun(t, "delete", "pods", which, "--force", "--grace-period=0")
-	d.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator", "--timeout=10m")
+	r.faults++
+	r.operator.MustRun(t, "delete", "pods", which, "--force", "--grace-period=0")
+	r.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator", "--timeout=10m")
 	return killed
 }

@@ -21,203 +21,205 @@ import (
 var (
 	kills     = flag.Int("kills", 6, "how often the operator is killed in TestChaos")
 	failovers = flag.Int("failovers", 2, "how often the operator's leader is killed in TestChaos")
-	chaosSeed = flag.Uint64("chaos-seed", 1, "what TestChaos draws its moments from")
+	chaosSeed = flag.Uint64("chaos-seed", 1, "seed for the random delays and the order of faults in TestChaos")
 )
 
-// TestChaos breaks one thing after another while users submit jobs and an administrator goes on with the day's work, and holds
-// that no job is lost or begun twice, and that all is well again within a minute of the end of each fault.
+// TestChaos injects one fault after another while users submit jobs and an administrator scales and updates. No job may
+// be lost or started twice, and the cluster must recover within a minute of the end of each fault.
 func TestChaos(t *testing.T) {
 	own := ownCluster(t)
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
-			day := &day{
-				nodeSet:  startNodeSet(t, operator, version, allowsSkew),
-				machines: own, replicas: wanted,
+			run := &chaosRun{
+				nodeSet:    startNodeSet(t, operator, version, allowsSkew),
+				devcluster: own, replicas: defaultNodes,
 				random: rand.New(rand.NewPCG(*chaosSeed, 0)),
 			}
-			day.begins(t, ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 6, 1, 4, 5}})
-			day.queues(t, *queued)
-			onHostNetwork := day.startsAJobOnTheHostNetwork(t)
-			t.Run("the operator is killed", day.theOperatorIsKilled)
-			t.Run("the leader is killed", day.theLeaderIsKilled)
-			for _, name := range shuffled(day, faults) {
-				t.Run(name, func(t *testing.T) { day.suffers(t, name, faults[name]) })
+			run.start(t, ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 6, 1, 4, 5}})
+			run.fillQueue(t, *queued)
+			onHostNetwork := run.startJobOnHostNetwork(t)
+			t.Run("the operator is killed", run.killOperatorRepeatedly)
+			t.Run("the leader is killed", run.killLeaderRepeatedly)
+			for _, name := range shuffled(run, faults) {
+				t.Run(name, func(t *testing.T) { run.injectFault(t, name, faults[name]) })
 			}
-			for _, name := range shuffled(day, disasters) {
-				t.Run(name, func(t *testing.T) { day.survives(t, name, disasters[name]) })
+			for _, name := range shuffled(run, disasters) {
+				t.Run(name, func(t *testing.T) { run.injectDisaster(t, name, disasters[name]) })
 			}
 			onHostNetwork(t)
-			day.ends(t)
+			run.finish(t)
 		})
 	}
 }
 
-// shuffled are the names of all faults, in an order that is drawn.
-func shuffled[F any](day *day, faults map[string]F) []string {
+// shuffled returns the names of all faults in random order.
+func shuffled[F any](run *chaosRun, faults map[string]F) []string {
 	names := slices.Sorted(maps.Keys(faults))
-	day.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	run.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	return names
 }
 
-// A day is one of an administrator, with users who submit jobs.
-type day struct {
+// A chaosRun is a NodeSet under load, with the faults injected so far.
+type chaosRun struct {
 	*nodeSet
-	machines *cluster.Cluster
-	random   *rand.Rand
-	books    *books
-	// replicas is how many nodes there are to be, and chores how much of the day's work is done.
+	devcluster *cluster.Cluster
+	random     *rand.Rand
+	jobs       *jobLedger
+	// replicas is the desired number of nodes; chores counts the administrator's changes so far.
 	replicas, chores int
-	// faults counts what was broken.
+	// faults counts the injected faults.
 	faults int
-	// recoveries are how long it took after each fault until all was well.
+	// recoveries are the recovery times after each fault.
 	recoveries []time.Duration
-	// foreign counts the states that others gave nodes, and foreignChanged those that were not what they were in the end.
+	// foreign counts the states that others set on nodes, and foreignChanged those that were changed afterwards.
 	foreign, foreignChanged int
 }
 
-// begins lets users submit jobs.
-func (d *day) begins(t *testing.T, jobs ledger.Stream) {
+// start starts the stream of jobs.
+func (r *chaosRun) start(t *testing.T, stream ledger.Stream) {
 	t.Helper()
-	d.books = d.opensBooks(t, jobs)
-	d.isWell(t, time.Minute)
+	r.jobs = r.startLedger(t, stream)
+	r.waitUntilHealthy(t, time.Minute)
 }
 
-// ends stops the stream of jobs, reads the ledger and returns what it says.
-func (d *day) ends(t *testing.T) string {
+// finish stops the stream of jobs, checks the ledger and returns a summary.
+func (r *chaosRun) finish(t *testing.T) string {
 	t.Helper()
-	d.books.close(t)
-	verdict := d.books.balance(t)
-	text := fmt.Sprintf("%s; %d faults, %s; %d of %d foreign states changed", verdict, d.faults, recovery(d.recoveries), d.foreignChanged, d.foreign)
-	totals.faults += d.faults
-	totals.recoveries = append(totals.recoveries, d.recoveries...)
-	t.Logf("%s: %s", d.version, text)
+	r.jobs.stop(t)
+	verdict := r.jobs.checkAllCompleted(t)
+	text := fmt.Sprintf("%s; %d faults, %s; %d of %d foreign states changed", verdict, r.faults, recovery(r.recoveries), r.foreignChanged, r.foreign)
+	totals.faults += r.faults
+	totals.recoveries = append(totals.recoveries, r.recoveries...)
+	t.Logf("%s: %s", r.version, text)
 	return text
 }
 
-// works does one more of the administrator's chores.
-func (d *day) works(t *testing.T) {
+// doChore does the next of the administrator's changes.
+func (r *chaosRun) doChore(t *testing.T) {
 	t.Helper()
 	chores := []func(){
-		func() { d.replicas = wanted + 2; d.scale(t, d.replicas) },
-		func() { d.patch(t, "nodeset/gpu", map[string]any{"extraConf": "Weight=" + strconv.Itoa(d.chores+1)}) },
-		func() { d.replicas = wanted - 2; d.scale(t, d.replicas) },
-		func() { d.replicas = wanted; d.scale(t, d.replicas) },
+		func() { r.replicas = defaultNodes + 2; r.scale(t, r.replicas) },
+		func() { r.patch(t, "nodeset/gpu", map[string]any{"extraConf": "Weight=" + strconv.Itoa(r.chores+1)}) },
+		func() { r.replicas = defaultNodes - 2; r.scale(t, r.replicas) },
+		func() { r.replicas = defaultNodes; r.scale(t, r.replicas) },
 	}
-	chores[d.chores%len(chores)]()
-	d.chores++
+	chores[r.chores%len(chores)]()
+	r.chores++
 }
 
-// suffers lets one fault happen in the middle of a chore.
-func (d *day) suffers(t *testing.T, name string, fault fault) {
+// injectFault injects a fault in the middle of a chore.
+func (r *chaosRun) injectFault(t *testing.T, name string, fault fault) {
 	t.Helper()
-	d.works(t)
-	mend := fault(t, d)
-	d.faults++
-	d.moment(t, 8*time.Second)
-	if err := mend(); err != nil {
+	r.doChore(t)
+	repair := fault(t, r)
+	r.faults++
+	r.waitRandomly(t, 8*time.Second)
+	if err := repair(); err != nil {
 		t.Fatal(err)
 	}
-	d.recovers(t, name, time.Now())
+	r.waitForRecovery(t, name, time.Now())
 }
 
-// survives lets a disaster happen while two jobs run, each on a node of its own: one on the spare machine, to which it happens, and one on
-// another, which goes on. The stream pauses: what the disaster costs must not be in its books.
-func (d *day) survives(t *testing.T, name string, disaster disaster) {
+// injectDisaster injects a disaster while two jobs run, each on its own node: one on the spare Kubernetes node, which
+// is hit, and one on another, which must keep running. The stream is paused, because its ledger must not count jobs
+// that the disaster kills.
+func (r *chaosRun) injectDisaster(t *testing.T, name string, disaster disaster) {
 	t.Helper()
-	d.command(t, d.books.jobs.Pause()...)
-	d.namespace.Eventually(t, 2*time.Minute, "an empty queue", func(ctx context.Context) error {
-		out, err := d.queue(ctx)
+	r.command(t, r.jobs.stream.Pause()...)
+	r.namespace.Eventually(t, 2*time.Minute, "an empty queue", func(ctx context.Context) error {
+		out, err := r.queue(ctx)
 		if err == nil && out != "" {
-			err = fmt.Errorf("there is %q", out)
+			err = fmt.Errorf("it has %q", out)
 		}
 		return err
 	})
-	d.replicas = wanted + 2 // so that there are nodes on all machines
-	d.scale(t, d.replicas)
-	d.isWell(t, time.Minute)
-	spares := d.podsOn(t, d.spare)
-	first := d.startsAJob(t, "--partition=gpu", "--exclusive", "--nodelist="+spares[0])
-	second := d.startsAJob(t, "--partition=gpu", "--exclusive", "--exclude="+strings.Join(spares, ","))
-	started := d.savesTheStart(t, second)
-	d.replicas = wanted
-	d.scale(t, d.replicas)
-	afterwards := disaster.strike(t, d, spares[0])
-	d.faults++
-	d.recovers(t, name, time.Now())
+	r.replicas = defaultNodes + 2 // so that every Kubernetes node has pods
+	r.scale(t, r.replicas)
+	r.waitUntilHealthy(t, time.Minute)
+	spares := r.podsOn(t, r.spare)
+	first := r.startJob(t, "--partition=gpu", "--exclusive", "--nodelist="+spares[0])
+	second := r.startJob(t, "--partition=gpu", "--exclusive", "--exclude="+strings.Join(spares, ","))
+	started := r.waitForSavedStart(t, second)
+	r.replicas = defaultNodes
+	r.scale(t, r.replicas)
+	afterwards := disaster.inject(t, r, spares[0])
+	r.faults++
+	r.waitForRecovery(t, name, time.Now())
 	if err := afterwards(); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.jobIs(t.Context(), second, "JobState=RUNNING", "Restarts=0", started); err != nil {
+	if err := r.jobIs(t.Context(), second, "JobState=RUNNING", "Restarts=0", started); err != nil {
 		t.Error(err)
 	}
-	d.endsTheJob(t, second)
-	if disaster.costsTheFirst {
-		d.namespace.Eventually(t, time.Minute, "the lost job in the queue again", func(ctx context.Context) error { return d.jobIs(ctx, first, "Restarts=1") })
-		d.command(t, "scancel", first)
+	r.finishJob(t, second)
+	if disaster.losesFirstJob {
+		r.namespace.Eventually(t, time.Minute, "the lost job to be requeued", func(ctx context.Context) error { return r.jobIs(ctx, first, "Restarts=1") })
+		r.command(t, "scancel", first)
 	} else {
-		d.endsTheJob(t, first)
+		r.finishJob(t, first)
 	}
-	d.command(t, d.books.jobs.Resume()...)
+	r.command(t, r.jobs.stream.Resume()...)
 }
 
-// queue is the jobs in the queue but those that only fill it, and the one that runs all day.
-func (d *day) queue(ctx context.Context) (string, error) {
-	return d.login(ctx, "sh", "-c", `squeue --noheader --format="%j %i %P %T %M %R" | grep -v -e "^waiting " -e "^all-day " || true`)
+// queue lists the jobs in the queue, except those that only fill it and the one that runs throughout the test.
+func (r *chaosRun) queue(ctx context.Context) (string, error) {
+	return r.login(ctx, "sh", "-c", `squeue --noheader --format="%j %i %P %T %M %R" | grep -v -e "^waiting " -e "^all-day " || true`)
 }
 
-// command runs a command where a user would.
-func (d *day) command(t *testing.T, command ...string) {
+// command runs a command in the login pod.
+func (r *chaosRun) command(t *testing.T, command ...string) {
 	t.Helper()
-	if _, err := d.login(t.Context(), command...); err != nil {
+	if _, err := r.login(t.Context(), command...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// recovers waits until all is well after a fault that ended then, and notes how long that took.
-func (d *day) recovers(t *testing.T, after string, mended time.Time) {
+// waitForRecovery waits until the cluster is healthy after a fault that was repaired at the given time, and records how
+// long that took.
+func (r *chaosRun) waitForRecovery(t *testing.T, after string, repaired time.Time) {
 	t.Helper()
 	var course []string
-	d.namespace.Eventually(t, 2*time.Minute, "all to be well", func(ctx context.Context) error {
-		err := d.ails(ctx)
+	r.namespace.Eventually(t, 2*time.Minute, "a healthy cluster", func(ctx context.Context) error {
+		err := r.findProblem(ctx)
 		if err != nil {
-			jobs, _ := d.queue(ctx)
-			course = append(course, fmt.Sprintf("%.1f s: %v; jobs %q", time.Since(mended).Seconds(), err, jobs))
+			jobs, _ := r.queue(ctx)
+			course = append(course, fmt.Sprintf("%.1f s: %v; jobs %q", time.Since(repaired).Seconds(), err, jobs))
 		}
 		return err
 	})
-	took := time.Since(mended)
-	d.recoveries = append(d.recoveries, took)
-	t.Logf("%s: %s: well again after %.1f s", d.version, after, took.Seconds())
+	took := time.Since(repaired)
+	r.recoveries = append(r.recoveries, took)
+	t.Logf("%s: %s: recovered after %.1f s", r.version, after, took.Seconds())
 	if took > time.Minute {
-		t.Errorf("it took %s until all was well again:\n%s", took, strings.Join(course, "\n"))
+		t.Errorf("recovery took %s:\n%s", took, strings.Join(course, "\n"))
 	}
 }
 
-// isWell waits until everything is as the administrator wants it.
-func (d *day) isWell(t *testing.T, timeout time.Duration) {
+// waitUntilHealthy waits until findProblem finds none.
+func (r *chaosRun) waitUntilHealthy(t *testing.T, timeout time.Duration) {
 	t.Helper()
-	d.namespace.Eventually(t, timeout, "all to be well", d.ails)
+	r.namespace.Eventually(t, timeout, "a healthy cluster", r.findProblem)
 }
 
-// ails is what is not as the administrator wants it.
-func (d *day) ails(ctx context.Context) error {
+// findProblem returns an error unless all objects are ready and the desired number of nodes accept jobs.
+func (r *chaosRun) findProblem(ctx context.Context) error {
 	for _, object := range []string{"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login", "token/root", "nodeset/gpu"} {
-		if err := d.isReady(ctx, object); err != nil {
+		if err := r.isReady(ctx, object); err != nil {
 			return err
 		}
 	}
-	if err := conditionIs(ctx, d.namespace, "nodeset/gpu", "UpdateInProgress", "False|UpToDate"); err != nil {
+	if err := conditionIs(ctx, r.namespace, "nodeset/gpu", "UpdateInProgress", "False|UpToDate"); err != nil {
 		return err
 	}
-	out, err := d.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding", "--states=idle,mixed,allocated,completing", "--format=%N %t")
-	if nodes := strings.Fields(out); err == nil && len(nodes) != 2*d.replicas {
-		err = fmt.Errorf("of %d nodes, these take jobs: %v", d.replicas, nodes)
+	out, err := r.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding", "--states=idle,mixed,allocated,completing", "--format=%N %t")
+	if nodes := strings.Fields(out); err == nil && len(nodes) != 2*r.replicas {
+		err = fmt.Errorf("of %d nodes, these accept jobs: %v", r.replicas, nodes)
 	}
 	return err
 }
 
-// isReady reports that an object is not ready, or is not known to be since it was changed.
+// isReady returns an error unless an object is ready in its latest generation.
 func (c *slurmCluster) isReady(ctx context.Context, object string) error {
 	out, err := c.namespace.Run(ctx, "get", object, "--output", `jsonpath={.metadata.generation} {range .status.conditions[?(@.type=="Ready")]}{.observedGeneration} {.status} {.message}{end}`)
 	fields := strings.SplitN(out, " ", 4)
@@ -227,17 +229,17 @@ func (c *slurmCluster) isReady(ctx context.Context, object string) error {
 	return err
 }
 
-// moment lets some time pass: faults do not wait for a good moment.
-func (d *day) moment(t *testing.T, longest time.Duration) {
+// waitRandomly waits for a random time, so that faults hit at any point of the operator's work.
+func (r *chaosRun) waitRandomly(t *testing.T, longest time.Duration) {
 	t.Helper()
 	select {
 	case <-t.Context().Done():
 		t.Fatal(context.Cause(t.Context()))
-	case <-time.After(time.Duration(d.random.Int64N(int64(longest)))):
+	case <-time.After(time.Duration(r.random.Int64N(int64(longest)))):
 	}
 }
 
-// signal sends a signal to the processes of a name in a pod.
+// signal sends a signal to the processes with a name in a pod.
 func (c *slurmCluster) signal(t *testing.T, pod, process, signal string) {
 	t.Helper()
 	if _, err := c.namespace.Exec(t.Context(), pod, "sh", "-c",

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// TestReleases proves what becomes of a running job when the charts that it runs by are upgraded from those of the commit before,
+// TestReleases checks that a running job survives when the charts are upgraded from those of the previous commit,
 // rolled back, broken and uninstalled.
 func TestReleases(t *testing.T) {
 	removeEverything(t)
 	cluster := previousCharts(t).install(t)
-	job := cluster.startsAJob(t, "--mem=100")
+	job := cluster.startJob(t, "--mem=100")
 	slurmctld := cluster.slurmctldStart(t)
 	unharmed := func() {
 		t.Helper()
@@ -27,28 +27,28 @@ func TestReleases(t *testing.T) {
 			t.Errorf("slurmctld's container started at %s, and now at %s", slurmctld, now)
 		}
 	}
-	t.Run("an upgrade of everything", cluster.isUpgraded)
+	t.Run("upgrade", cluster.isUpgraded)
 	unharmed()
-	t.Run("a roll-back", cluster.isRolledBack)
+	t.Run("rollback", cluster.isRolledBack)
 	unharmed()
-	t.Run("what is wanted no more", cluster.letsGoOfChildren)
+	t.Run("unused children are deleted", cluster.deletesUnusedChildren)
 	unharmed()
-	t.Run("a dead webhook stops nothing (I15)", cluster.livesWithoutTheWebhook)
+	t.Run("a dead webhook stops nothing (I15)", cluster.worksWithoutWebhook)
 	unharmed()
-	t.Run("the operator is uninstalled and comes back", cluster.livesWithoutTheOperator)
+	t.Run("the operator is uninstalled and reinstalled", cluster.worksWithoutOperator)
 	unharmed()
 	t.Run("slurmctld is restarted on demand", cluster.isRestarted)
 	slurmctld = cluster.slurmctldStart(t)
 	unharmed()
-	cluster.endsTheJob(t, job)
+	cluster.finishJob(t, job)
 	removeEverything(t)
 }
 
 func (c *slurmCluster) isUpgraded(t *testing.T) {
 	current := helmCharts(".")
 	current.installCRDs(t)
-	// Pods with another image: both Deployments are rolled out, and slurmctld's helper has another image too.
-	image := "dev@" + c.digestOfTheOperator(t)
+	// Another image: both Deployments are rolled out, and slurmctld's helper gets the new image too.
+	image := "dev@" + c.operatorImageDigest(t)
 	current.installOperator(t, "--set=image.tag="+image)
 	c.namespace.Eventually(t, time.Minute, "the new image in the template of slurmctld's helper", func(ctx context.Context) error {
 		out, err := c.namespace.Run(ctx, "get", "statefulset/slurm-controller", "--output=jsonpath={.spec.template.spec.initContainers[0].image}")
@@ -59,11 +59,11 @@ func (c *slurmCluster) isUpgraded(t *testing.T) {
 	})
 	current.installSlurm(t, "--set=partitions.debug.config=State=UP", `--set=configFiles.cgroup\.conf=CgroupPlugin=disabled`)
 	c.namespace.Eventually(t, time.Minute, "the new partition", func(ctx context.Context) error { return c.partitions(ctx, "worker debug") })
-	c.isReviewed(t)
+	c.waitForWebhook(t)
 }
 
-// digestOfTheOperator is the digest of the operator's image: another name for the same.
-func (c *slurmCluster) digestOfTheOperator(t *testing.T) string {
+// operatorImageDigest returns the digest of the operator's image: another reference to the same image.
+func (c *slurmCluster) operatorImageDigest(t *testing.T) string {
 	t.Helper()
 	id := c.operator.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/component=operator", "--output=jsonpath={.items[0].status.containerStatuses[0].imageID}")
 	_, digest, found := strings.Cut(id, "@")
@@ -73,8 +73,9 @@ func (c *slurmCluster) digestOfTheOperator(t *testing.T) string {
 	return digest
 }
 
-// isReviewed waits until the webhook refuses what it has to. When it is not trusted any more, everything is accepted.
-func (c *slurmCluster) isReviewed(t *testing.T) {
+// waitForWebhook waits until the webhook refuses an invalid change. While the API server does not trust its
+// certificate, everything is accepted.
+func (c *slurmCluster) waitForWebhook(t *testing.T) {
 	t.Helper()
 	c.namespace.Eventually(t, time.Minute, "a refusal", func(ctx context.Context) error {
 		out, err := c.namespace.Run(ctx, "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch={\"spec\":{\"extraConf\":\"ClusterName=other\"}}", "--dry-run=server")
@@ -94,7 +95,7 @@ func (c *slurmCluster) isRestarted(t *testing.T) {
 	c.namespace.Eventually(t, 2*time.Minute, "another slurmctld", func(ctx context.Context) error {
 		out, err := c.namespace.Run(ctx, "get", "pod/slurm-controller-0", "--output=jsonpath={.metadata.uid}")
 		if err == nil && strings.HasPrefix(before, out) {
-			err = errors.New("it is still the same")
+			err = errors.New("it is still the old pod")
 		}
 		return err
 	})
@@ -115,10 +116,10 @@ func (c *slurmCluster) partitions(ctx context.Context, want string) error {
 	return err
 }
 
-// I15: a dead webhook stops no pod from being scheduled and no object from being deleted.
-func (c *slurmCluster) livesWithoutTheWebhook(t *testing.T) {
+// I15: a dead webhook must not block scheduling of pods or deletion of objects.
+func (c *slurmCluster) worksWithoutWebhook(t *testing.T) {
 	c.operator.MustRun(t, "scale", "deployment/slurm-operator-webhook", "--replicas=0")
-	c.operator.Eventually(t, time.Minute, "the end of all webhooks", func(ctx context.Context) error {
+	c.operator.Eventually(t, time.Minute, "no webhook pods", func(ctx context.Context) error {
 		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=webhook", "--output=name")
 		if err == nil && out != "" {
 			err = fmt.Errorf("there is %s", out)
@@ -140,21 +141,21 @@ func (c *slurmCluster) livesWithoutTheWebhook(t *testing.T) {
 	})
 	c.operator.MustRun(t, "scale", "deployment/slurm-operator-webhook", "--replicas=2")
 	c.operator.MustRun(t, "rollout", "status", "deployment/slurm-operator-webhook", "--timeout=10m")
-	c.isReviewed(t)
+	c.waitForWebhook(t)
 }
 
-func (c *slurmCluster) livesWithoutTheOperator(t *testing.T) {
+func (c *slurmCluster) worksWithoutOperator(t *testing.T) {
 	c.operator.MustHelm(t, "uninstall", "slurm-operator", "--wait", "--timeout=10m")
 	out, err := c.namespace.Run(t.Context(), "get", "nodeset/worker", "--output=jsonpath={.metadata.finalizers}")
 	if err != nil || out != "" {
-		t.Errorf("after the operator was uninstalled, its finalizers are %q: %v", out, err)
+		t.Errorf("after the operator was uninstalled, the NodeSet's finalizers are %q: %v", out, err)
 	}
 	if out, err := c.login(t.Context(), "srun", "--mem=100", "hostname"); err != nil || strings.TrimSpace(out) != "worker-0" {
 		t.Errorf("without the operator, srun printed %q: %v", out, err)
 	}
 	helmCharts(".").installOperator(t)
 	becomesReady(t, c.namespace, time.Minute, "controller.slinky.slurm.net/slurm", "nodeset/worker")
-	c.isReviewed(t)
+	c.waitForWebhook(t)
 	c.namespace.Eventually(t, time.Minute, "the finalizer", func(ctx context.Context) error {
 		out, err := c.namespace.Run(ctx, "get", "nodeset/worker", "--output=jsonpath={.metadata.finalizers}")
 		if err == nil && out == "" {
@@ -164,8 +165,8 @@ func (c *slurmCluster) livesWithoutTheOperator(t *testing.T) {
 	})
 }
 
-// letsGoOfChildren shows that children which a changed spec has no use for are deleted.
-func (c *slurmCluster) letsGoOfChildren(t *testing.T) {
+// deletesUnusedChildren checks that children are deleted when a changed spec no longer needs them.
+func (c *slurmCluster) deletesUnusedChildren(t *testing.T) {
 	exist := func(ctx context.Context, want bool, objects ...string) error {
 		for _, object := range objects {
 			out, err := c.namespace.Run(ctx, "get", object, "--ignore-not-found", "--output=name")
@@ -198,9 +199,9 @@ func (c *slurmCluster) letsGoOfChildren(t *testing.T) {
 			c.namespace.MustRun(t, "patch", object, "--type=merge", `--patch={"spec":`+spec+`}`)
 		}
 		patch(test.before)
-		c.namespace.Eventually(t, time.Minute, "what "+object+" has", func(ctx context.Context) error { return exist(ctx, true, test.child...) })
+		c.namespace.Eventually(t, time.Minute, "children of "+object, func(ctx context.Context) error { return exist(ctx, true, test.child...) })
 		patch(test.after)
-		c.namespace.Eventually(t, time.Minute, "the end of what "+object+" had", func(ctx context.Context) error { return exist(ctx, false, test.child...) })
+		c.namespace.Eventually(t, time.Minute, "deletion of children of "+object, func(ctx context.Context) error { return exist(ctx, false, test.child...) })
 	}
 	c.namespace.MustRun(t, "delete", "accounting/moved", "--timeout=10m")
 }

@@ -18,27 +18,27 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/leak"
 )
 
-// TestServicesOfACluster proves what an administrator gets from a few objects: slurmctld, slurmdbd, slurmrestd, a login
-// pod and a token, and what becomes of them when they are changed or broken.
+// TestServicesOfACluster tests the services of a cluster, slurmctld, slurmdbd, slurmrestd, a login pod and a token, and
+// how they behave when they are changed or broken.
 func TestServicesOfACluster(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			cluster := startCluster(t, operator, version)
 			cluster.isRegisteredInAccounting(t)
-			t.Run("a partition is live without a restart", cluster.takesAPartition)
-			t.Run("a typo is held back", cluster.holdsBackATypo)
-			t.Run("a broken topology is held back", cluster.holdsBackABrokenTopology)
-			t.Run("slurmctld comes back with its state", cluster.survivesItsPod)
-			t.Run("a wrong database password is told", cluster.refusesAWrongPassword)
-			t.Run("jobs run without the database", cluster.servesWithoutItsDatabase)
-			t.Run("slurmctld is found while the operator is down", cluster.isFoundWithoutTheOperator)
-			t.Run("users log in by ssh", cluster.letsUsersIn)
-			t.Run("a token opens the REST API and is renewed", cluster.renewsTokens)
-			t.Run("tokens of others open the REST API", cluster.takesTokensOfOthers)
-			t.Run("daemons elsewhere are served", cluster.servesThoseOutside)
-			t.Run("the JWT key is rotated", cluster.rotatesTheKey)
-			t.Run("secrets stay secret", cluster.keepsSecrets)
+			t.Run("a partition is live without a restart", cluster.addsPartition)
+			t.Run("a typo is held back", cluster.refusesTypo)
+			t.Run("a broken topology is not rolled out", cluster.refusesBrokenTopology)
+			t.Run("slurmctld comes back with its state", cluster.keepsStateWhenPodIsDeleted)
+			t.Run("a wrong database password is reported", cluster.reportsWrongPassword)
+			t.Run("jobs run without the database", cluster.runsJobsWithoutDatabase)
+			t.Run("slurmctld is found while the operator is down", cluster.isReachableWithoutOperator)
+			t.Run("users log in by ssh", cluster.allowsSSHLogin)
+			t.Run("a token grants access to the REST API and is renewed", cluster.renewsTokens)
+			t.Run("externally signed tokens are accepted", cluster.acceptsForeignTokens)
+			t.Run("daemons elsewhere are served", cluster.servesExternalDaemons)
+			t.Run("the JWT key is rotated", cluster.rotatesJWTKey)
+			t.Run("secrets stay secret", cluster.leaksNoSecrets)
 			t.Run("the operator is not root", cluster.operatorIsNotRoot)
 		})
 	}
@@ -53,7 +53,7 @@ type slurmCluster struct {
 	sshKey    []byte
 }
 
-// startCluster starts the services of a cluster, and two nodes of plain pods.
+// startCluster starts the services of a cluster, and two slurmds in plain pods.
 func startCluster(t *testing.T, operator kube.Namespace, version string) *slurmCluster {
 	t.Helper()
 	cluster := startServices(t, operator, "cluster", version)
@@ -65,7 +65,8 @@ func startCluster(t *testing.T, operator kube.Namespace, version string) *slurmC
 	return cluster
 }
 
-// startServices starts all of a cluster but its nodes, in a namespace whose name begins as said, with further lines of slurm.conf.
+// startServices starts a cluster without nodes, in a namespace with the given prefix, with additional lines in
+// slurm.conf.
 func startServices(t *testing.T, operator kube.Namespace, name, version string, extraConf ...string) *slurmCluster {
 	t.Helper()
 	private, authorized := sshKeyPair(t)
@@ -84,7 +85,7 @@ func startServices(t *testing.T, operator kube.Namespace, name, version string, 
 	return cluster
 }
 
-func (c *slurmCluster) takesAPartition(t *testing.T) {
+func (c *slurmCluster) addsPartition(t *testing.T) {
 	before := c.slurmctldStart(t)
 	started := time.Now()
 	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nPartitionName=debug Nodes=ALL State=UP")
@@ -98,7 +99,7 @@ func (c *slurmCluster) takesAPartition(t *testing.T) {
 	}
 }
 
-func (c *slurmCluster) holdsBackATypo(t *testing.T) {
+func (c *slurmCluster) refusesTypo(t *testing.T) {
 	before := c.slurmctldStart(t)
 	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nSchedulerTpye=sched/backfill")
 	c.configurationIs(t, "False|Refused")
@@ -118,7 +119,7 @@ func (c *slurmCluster) holdsBackATypo(t *testing.T) {
 	c.repair(t, before)
 }
 
-func (c *slurmCluster) holdsBackABrokenTopology(t *testing.T) {
+func (c *slurmCluster) refusesBrokenTopology(t *testing.T) {
 	before := c.slurmctldStart(t)
 	c.namespace.Apply(t, []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: files}, data: {topology.conf: "SwitchName=s1 Nodes=slurmd-0 Nonsense=1\n"}}`))
 	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch",
@@ -135,7 +136,7 @@ func (c *slurmCluster) holdsBackABrokenTopology(t *testing.T) {
 	c.repair(t, before)
 }
 
-// repair puts the configuration right and waits until it is applied, by the slurmctld that ran before.
+// repair restores a valid configuration and waits until it is applied, without a restart of slurmctld.
 func (c *slurmCluster) repair(t *testing.T, before string) {
 	t.Helper()
 	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP")
@@ -145,11 +146,12 @@ func (c *slurmCluster) repair(t *testing.T, before string) {
 	}
 }
 
-func (c *slurmCluster) survivesItsPod(t *testing.T) {
-	job := c.startsAJob(t)
+func (c *slurmCluster) keepsStateWhenPodIsDeleted(t *testing.T) {
+	job := c.startJob(t)
 	started := time.Now()
 	c.namespace.DeletePod(t, "slurm-controller-0")
-	// A user's command that starts now succeeds when slurmctld is back, or fails after Slurm's MessageTimeout: it must return.
+	// A command that starts now succeeds when slurmctld is back, or fails after Slurm's MessageTimeout: it must not
+	// hang.
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	asked := time.Now()
@@ -162,11 +164,11 @@ func (c *slurmCluster) survivesItsPod(t *testing.T) {
 		return c.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0")
 	})
 	t.Logf("%s: slurmctld answers %.1f s after its pod was deleted, and the job runs", c.version, time.Since(started).Seconds())
-	c.endsTheJob(t, job)
+	c.finishJob(t, job)
 }
 
-// I12: slurmctld's Service has an endpoint whenever slurmctld is up, also while the operator is down.
-func (c *slurmCluster) isFoundWithoutTheOperator(t *testing.T) {
+// I12: slurmctld's Service has an endpoint whenever slurmctld is up, even while the operator is down.
+func (c *slurmCluster) isReachableWithoutOperator(t *testing.T) {
 	scale := func(replicas string) {
 		if _, err := c.operator.Run(t.Context(), "scale", "deployment/slurm-operator", "--replicas="+replicas, "--timeout=10m"); err != nil {
 			t.Fatal(err)
@@ -174,7 +176,7 @@ func (c *slurmCluster) isFoundWithoutTheOperator(t *testing.T) {
 	}
 	scale("0")
 	defer scale("1")
-	c.operator.Eventually(t, time.Minute, "the operator's end", func(ctx context.Context) error {
+	c.operator.Eventually(t, time.Minute, "no operator pods", func(ctx context.Context) error {
 		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=operator", "--output=name")
 		if err == nil && out != "" {
 			err = fmt.Errorf("there is %s", out)
@@ -201,11 +203,11 @@ func (c *slurmCluster) renewsTokens(t *testing.T) {
 		if token := c.token(t); token != first {
 			return c.ping(ctx, token)
 		}
-		return errors.New("it is still the first")
+		return errors.New("it is still the first token")
 	})
 }
 
-func (c *slurmCluster) rotatesTheKey(t *testing.T) {
+func (c *slurmCluster) rotatesJWTKey(t *testing.T) {
 	old := c.token(t)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
@@ -214,7 +216,7 @@ func (c *slurmCluster) rotatesTheKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	started := time.Now()
-	c.namespace.Eventually(t, 3*time.Minute, "a token with the new key that Slurm takes", func(ctx context.Context) error {
+	c.namespace.Eventually(t, 3*time.Minute, "Slurm to accept a token signed with the new key", func(ctx context.Context) error {
 		token := c.token(t)
 		if token == old {
 			return errors.New("it is still the old token")
@@ -225,34 +227,34 @@ func (c *slurmCluster) rotatesTheKey(t *testing.T) {
 	becomesReady(t, c.namespace, time.Minute, "controller.slinky.slurm.net/slurm")
 }
 
-// I7: no secret bytes in logs, events, statuses or ConfigMaps. TestNoSecretInObjectsOrMetrics has the metrics.
-func (c *slurmCluster) keepsSecrets(t *testing.T) {
+// I7: no secret bytes in logs, events, statuses or ConfigMaps. TestNoSecretInObjectsOrMetrics covers the metrics.
+func (c *slurmCluster) leaksNoSecrets(t *testing.T) {
 	secrets := map[string][]byte{
 		"the database password": []byte(c.password), "a token": []byte(c.token(t)),
 		"slurm.key": c.secret(t, "slurm-auth-slurm", "slurm.key"), "the JWT key": c.secret(t, "slurm-auth-jwt", "jwt_hs256.key"),
 	}
-	for place, text := range c.places(t) {
+	for place, text := range c.publicTexts(t) {
 		if found := leak.Find(text, secrets); len(found) > 0 {
 			t.Errorf("%s has %v", place, found)
 		}
 	}
-	// A leak would be found, wherever it is.
+	// Check that a leak would be found.
 	c.namespace.Apply(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: leak}, data: {key: %x}}", secrets["slurm.key"]))
 	defer c.namespace.MustRun(t, "delete", "configmap/leak")
-	if found := leak.Find(c.places(t)["objects"], secrets); len(found) != 1 || !strings.HasPrefix(found[0], "slurm.key") {
+	if found := leak.Find(c.publicTexts(t)["objects"], secrets); len(found) != 1 || !strings.HasPrefix(found[0], "slurm.key") {
 		t.Errorf("a key in a ConfigMap is found as %v", found)
 	}
 }
 
-// places are all texts that others than administrators may read.
-func (c *slurmCluster) places(t *testing.T) map[string]string {
+// publicTexts returns all objects and logs that non-administrators may read.
+func (c *slurmCluster) publicTexts(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{
 		"objects": c.namespace.MustRun(t, "get", "slurm,configmaps,events,pods,services,statefulsets,deployments,controllerrevisions", "--output=yaml"),
 	}
 	for _, namespace := range []kube.Namespace{c.namespace, c.operator} {
 		for pod := range strings.FieldsSeq(namespace.MustRun(t, "get", "pods", "--output=name")) {
-			// A pod may go meanwhile, or have a container that has not started.
+			// A pod may be deleted meanwhile, or have a container that has not started.
 			log, err := namespace.Run(t.Context(), "logs", pod, "--all-containers", "--ignore-errors")
 			if err != nil {
 				t.Logf("no log of %s: %v", pod, err)
@@ -291,7 +293,7 @@ func (c *slurmCluster) configurationIs(t *testing.T, want string) {
 	})
 }
 
-// slurmctldStart is when slurmctld's container started.
+// slurmctldStart identifies the current start of slurmctld's container.
 func (c *slurmCluster) slurmctldStart(t *testing.T) string {
 	t.Helper()
 	out, err := c.namespace.Run(t.Context(), "get", "pod/slurm-controller-0", "--output",
@@ -310,16 +312,16 @@ func (c *slurmCluster) sinfoShows(ctx context.Context, line string) error {
 	return err
 }
 
-// startsAJob starts a job that runs until endsTheJob ends it, and waits until it runs.
-func (c *slurmCluster) startsAJob(t *testing.T, options ...string) string {
+// startJob starts a job that runs until finishJob is called, and waits until it is running.
+func (c *slurmCluster) startJob(t *testing.T, options ...string) string {
 	t.Helper()
 	job := c.submit(t, append(options, "--wrap=until [ -e /tmp/end-$SLURM_JOB_ID ]; do sleep 0.2; done")...)
 	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
 	return job
 }
 
-// queuesAJob submits a short job that waits for something.
-func (c *slurmCluster) queuesAJob(t *testing.T, options ...string) string {
+// queueJob submits a short job and checks that it is pending.
+func (c *slurmCluster) queueJob(t *testing.T, options ...string) string {
 	t.Helper()
 	job := c.submit(t, append(options, "--wrap=sleep 1")...)
 	if err := c.jobIs(t.Context(), job, "JobState=PENDING"); err != nil {
@@ -337,8 +339,8 @@ func (c *slurmCluster) submit(t *testing.T, options ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// endsTheJob lets a job come to its end, where it began and only once.
-func (c *slurmCluster) endsTheJob(t *testing.T, job string) {
+// finishJob lets a job complete, and checks that it ran only once.
+func (c *slurmCluster) finishJob(t *testing.T, job string) {
 	t.Helper()
 	node, err := c.login(t.Context(), "squeue", "--noheader", "--jobs="+job, "--format=%N")
 	if err != nil {
@@ -347,10 +349,10 @@ func (c *slurmCluster) endsTheJob(t *testing.T, job string) {
 	if _, err := c.namespace.Exec(t.Context(), "pod/"+strings.TrimSpace(node), "touch", "/tmp/end-"+job); err != nil {
 		t.Fatal(err)
 	}
-	c.namespace.Eventually(t, time.Minute, "the job's end", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=COMPLETED", "Restarts=0") })
+	c.namespace.Eventually(t, time.Minute, "completion of the job", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=COMPLETED", "Restarts=0") })
 }
 
-// jobIs reports what scontrol does not show of a job.
+// jobIs returns an error unless scontrol shows all given fields of a job.
 func (c *slurmCluster) jobIs(ctx context.Context, job string, shown ...string) error {
 	out, err := c.login(ctx, "scontrol", "show", "job", job)
 	if err != nil {
@@ -364,7 +366,7 @@ func (c *slurmCluster) jobIs(ctx context.Context, job string, shown ...string) e
 	return nil
 }
 
-// login runs a command where a user would.
+// login runs a command in the login pod.
 func (c *slurmCluster) login(ctx context.Context, command ...string) (string, error) {
 	return c.namespace.Exec(ctx, "deployment/login", command...)
 }
@@ -374,7 +376,7 @@ func (c *slurmCluster) token(t *testing.T) string {
 	return string(c.secret(t, "root-jwt-root", "SLURM_JWT"))
 }
 
-// secret is one value of a Secret.
+// secret returns a value of a Secret.
 func (c *slurmCluster) secret(t *testing.T, name, key string) []byte {
 	t.Helper()
 	out, err := c.namespace.Run(t.Context(), "get", "secret/"+name, "--output=jsonpath={.data."+strings.ReplaceAll(key, ".", `\.`)+"}")
@@ -388,7 +390,7 @@ func (c *slurmCluster) secret(t *testing.T, name, key string) []byte {
 	return value
 }
 
-// ping asks slurmrestd with a token, which only slurmctld can check.
+// ping sends a request with a token to slurmrestd that needs slurmctld to verify the token.
 func (c *slurmCluster) ping(ctx context.Context, token string) error {
 	body, err := getThroughProxy(ctx, c.namespace.Name, "slurm-restapi", token, "/slurm/v0.0.42/nodes/")
 	if err != nil {

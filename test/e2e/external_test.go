@@ -19,10 +19,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-// servesThoseOutside proves what there is for a slurmctld and a slurmdbd that the operator does not run: with nothing but
-// their addresses and keys, in another namespace, a login pod and a REST API of its own, and another cluster in the same
+// servesExternalDaemons checks what the operator offers for a slurmctld and a slurmdbd that it does not run: given only
+// their addresses and keys, a login pod and a REST API in another namespace, and a second cluster in the same
 // accounting.
-func (c *slurmCluster) servesThoseOutside(t *testing.T) {
+func (c *slurmCluster) servesExternalDaemons(t *testing.T) {
 	outside := &slurmCluster{namespace: kube.NewNamespace(t, c.namespace.Name+"-outside"), operator: c.operator, version: c.version}
 	outside.namespace.CreateSecret(t, "keys", map[string][]byte{
 		"slurm.key":     c.secret(t, "slurm-auth-slurm", "slurm.key"),
@@ -31,16 +31,16 @@ func (c *slurmCluster) servesThoseOutside(t *testing.T) {
 	outside.namespace.ApplyTemplates(t, manifests, "external/*.yaml", settings{smokeSettings: smokeSettings{Version: c.version}, Elsewhere: c.namespace.Name})
 	becomesReady(t, outside.namespace, 3*time.Minute, "accounting/elsewhere", "controller.slinky.slurm.net/elsewhere", "restapi/elsewhere", "loginset/login")
 	if out, err := outside.namespace.Run(t.Context(), "get", "pods", "--selector=app.kubernetes.io/instance=elsewhere", "--output=jsonpath={.items[*].metadata.labels.app\\.kubernetes\\.io/name}"); err != nil || out != "slurmrestd" {
-		t.Errorf("for daemons that run elsewhere there run %q (%v)", out, err)
+		t.Errorf("the pods for external daemons are %q (%v)", out, err)
 	}
-	outside.namespace.Eventually(t, time.Minute, "sinfo of the cluster elsewhere", func(ctx context.Context) error {
+	outside.namespace.Eventually(t, time.Minute, "sinfo of the external cluster", func(ctx context.Context) error {
 		return outside.sinfoShows(ctx, "all* idle 2")
 	})
 	for _, path := range []string{"/slurm/v0.0.42/nodes/", "/slurmdb/v0.0.42/clusters/"} {
-		outside.namespace.Eventually(t, time.Minute, "an answer to GET "+path, func(ctx context.Context) error {
+		outside.namespace.Eventually(t, time.Minute, "a response to GET "+path, func(ctx context.Context) error {
 			body, err := getThroughProxy(ctx, outside.namespace.Name, "elsewhere-restapi", outside.token(t), path)
 			if err == nil && !strings.Contains(string(body), "e2e") && !strings.Contains(string(body), "slurmd-1") {
-				err = fmt.Errorf("it is %s", body)
+				err = fmt.Errorf("the response is %s", body)
 			}
 			return err
 		})
@@ -50,9 +50,9 @@ func (c *slurmCluster) servesThoseOutside(t *testing.T) {
 	})
 }
 
-// takesTokensOfOthers proves jwksKeyRef: a token that somebody else has signed opens the REST API once their public key is
-// known, and the cluster's own tokens still do.
-func (c *slurmCluster) takesTokensOfOthers(t *testing.T) {
+// acceptsForeignTokens tests jwksKeyRef: an externally signed token is accepted once its public key is configured, and
+// the cluster's own tokens still are.
+func (c *slurmCluster) acceptsForeignTokens(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -74,13 +74,13 @@ func (c *slurmCluster) takesTokensOfOthers(t *testing.T) {
 	}
 	c.namespace.Apply(t, manifest)
 	if err := c.ping(t.Context(), c.signed(t, key)); err == nil {
-		t.Error("Slurm takes the token of somebody whom it does not know")
+		t.Error("Slurm accepts a token signed with an unknown key")
 	}
 	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch", `{"spec":{"jwksKeyRef":{"name":"jwks","key":"jwks.json"}}}`); err != nil {
 		t.Fatal(err)
 	}
 	c.configurationIs(t, "True|Applied")
-	c.namespace.Eventually(t, time.Minute, "both kinds of tokens taken", func(ctx context.Context) error {
+	c.namespace.Eventually(t, time.Minute, "both tokens to be accepted", func(ctx context.Context) error {
 		if err := c.ping(ctx, c.signed(t, key)); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (c *slurmCluster) takesTokensOfOthers(t *testing.T) {
 	}
 }
 
-// signed is a token for root, signed by somebody who is not the operator.
+// signed returns a token for root that the operator did not sign.
 func (c *slurmCluster) signed(t *testing.T, key *rsa.PrivateKey) string {
 	t.Helper()
 	now := time.Now()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestGrowth adds nodes with GPUs, their partition, and a partition over old and new nodes to a cluster while its users submit jobs, and
-// takes that partition away again while a job runs in it. slurmctld takes all of it without a restart, and nobody writes a gres.conf.
+// TestGrowth adds nodes with GPUs, their partition, and a partition over old and new nodes to a cluster under load, and
+// removes the shared partition again while a job runs in it. slurmctld must not restart, and no gres.conf is needed.
 func TestGrowth(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
@@ -19,39 +19,40 @@ func TestGrowth(t *testing.T) {
 			cluster := startServices(t, operator, "growth", version)
 			cluster.applyNodeSet(t, "cpu", "replicas: 4", "partition: {enabled: true, config: State=UP}")
 			cluster.configurationIs(t, "True|Applied")
-			books := cluster.usersSubmit(t, "growth", "cpu")
-			running := cluster.startsAJob(t, "--partition=cpu", "--mem=64M")
+			jobs := cluster.submitJobs(t, "growth", "cpu")
+			running := cluster.startJob(t, "--partition=cpu", "--mem=64M")
 			slurmctld := cluster.slurmctldStart(t)
 
-			cluster.machinesHaveGPUs(t, 2)
+			cluster.advertiseGPUs(t, 2)
 			started := time.Now()
 			cluster.applyNodeSet(t, "dgx", "replicas: 1", "partition: {enabled: true, config: State=UP}", "extraConf: CPUs=2",
 				"template: {spec: {containers: [{name: slurmd, resources: {limits: {nvidia.com/gpu: 2}}}]}}")
 			cluster.namespace.Eventually(t, time.Minute, "the new node", func(ctx context.Context) error { return cluster.sinfoShows(ctx, "dgx idle 1") })
 			cluster.nodeShows(t, "dgx-0", "Gres=gpu:2")
-			cluster.takesJobsForGPUs(t)
-			t.Logf("%s: a node with GPUs takes jobs %.1f s after its NodeSet was applied", version, time.Since(started).Seconds())
-			cluster.handsOutGPUs(t)
-			cluster.takesAPartitionOverAll(t)
-			cluster.losesThatPartition(t)
+			cluster.waitForGPUs(t)
+			t.Logf("%s: a node with GPUs accepts jobs %.1f s after its NodeSet was applied", version, time.Since(started).Seconds())
+			cluster.allocatesGPUs(t)
+			cluster.addsSharedPartition(t)
+			cluster.removesSharedPartition(t)
 
 			if now := cluster.slurmctldStart(t); now != slurmctld {
 				t.Errorf("slurmctld's container started at %s, and now at %s", slurmctld, now)
 			}
-			cluster.endsTheJob(t, running)
-			books.close(t)
-			books.balance(t)
+			cluster.finishJob(t, running)
+			jobs.stop(t)
+			jobs.checkAllCompleted(t)
 		})
 	}
 }
 
-// machinesHaveGPUs makes Kubernetes believe so, as a device plugin would. There are no device files: Slurm only counts.
-func (c *slurmCluster) machinesHaveGPUs(t *testing.T, count int) {
+// advertiseGPUs advertises GPUs on all Kubernetes nodes, as a device plugin would. There are no device files: Slurm
+// only counts them.
+func (c *slurmCluster) advertiseGPUs(t *testing.T, count int) {
 	t.Helper()
 	const path = "/status/capacity/nvidia.com~1gpu"
-	for machine := range strings.FieldsSeq(c.namespace.MustRun(t, "get", "nodes", "--output=jsonpath={.items[*].metadata.name}")) {
+	for node := range strings.FieldsSeq(c.namespace.MustRun(t, "get", "nodes", "--output=jsonpath={.items[*].metadata.name}")) {
 		patch := func(ctx context.Context, operation string) error {
-			_, err := c.namespace.Run(ctx, "patch", "node", machine, "--subresource=status", "--type=json", "--patch", operation)
+			_, err := c.namespace.Run(ctx, "patch", "node", node, "--subresource=status", "--type=json", "--patch", operation)
 			return err
 		}
 		if err := patch(t.Context(), fmt.Sprintf(`[{"op":"add","path":%q,"value":"%d"}]`, path, count)); err != nil {
@@ -65,37 +66,38 @@ func (c *slurmCluster) machinesHaveGPUs(t *testing.T, count int) {
 	}
 }
 
-// takesJobsForGPUs waits until slurmctld knows that the node really has what it said it has.
-func (c *slurmCluster) takesJobsForGPUs(t *testing.T) {
+// waitForGPUs waits until slurmctld has verified the GPUs that the node registered with.
+func (c *slurmCluster) waitForGPUs(t *testing.T) {
 	t.Helper()
-	c.namespace.Eventually(t, time.Minute, "a node that has GPUs", func(ctx context.Context) error {
+	c.namespace.Eventually(t, time.Minute, "a node with GPUs", func(ctx context.Context) error {
 		_, err := c.login(ctx, "sbatch", "--test-only", "--partition=dgx", "--gres=gpu:2", "--mem=64M", "--wrap=true")
 		return err
 	})
 }
 
-// handsOutGPUs proves that each of two jobs gets a GPU of its own, that a third one waits, and that jobs learn which they have.
-func (c *slurmCluster) handsOutGPUs(t *testing.T) {
+// allocatesGPUs checks that two jobs get one GPU each, that a third one waits, and that CUDA_VISIBLE_DEVICES names the
+// GPU.
+func (c *slurmCluster) allocatesGPUs(t *testing.T) {
 	t.Helper()
 	options := []string{"--partition=dgx", "--gres=gpu:1", "--mem=64M"}
-	first, second := c.startsAJob(t, options...), c.startsAJob(t, options...)
+	first, second := c.startJob(t, options...), c.startJob(t, options...)
 	for job, gpu := range map[string]string{first: "GRES=gpu:1(IDX:0)", second: "GRES=gpu:1(IDX:1)"} {
 		out, err := c.login(t.Context(), "scontrol", "show", "job", "--details", job)
 		if err != nil || !strings.Contains(out, gpu) || !strings.Contains(out, "TresPerNode=gres/gpu:1") {
 			t.Errorf("job %s does not have %s: %v\n%s", job, gpu, err, out)
 		}
 	}
-	third := c.queuesAJob(t, options...)
-	c.endsTheJob(t, second)
-	c.namespace.Eventually(t, time.Minute, "the third job's end", func(ctx context.Context) error { return c.jobIs(ctx, third, "JobState=COMPLETED", "Restarts=0") })
+	third := c.queueJob(t, options...)
+	c.finishJob(t, second)
+	c.namespace.Eventually(t, time.Minute, "completion of the third job", func(ctx context.Context) error { return c.jobIs(ctx, third, "JobState=COMPLETED", "Restarts=0") })
 	out, err := c.login(t.Context(), "srun", "--partition=dgx", "--gpus=1", "--mem=64M", "printenv", "CUDA_VISIBLE_DEVICES")
 	if err != nil || strings.TrimSpace(out) != "1" {
-		t.Errorf("the job beside that with GPU 0 sees %q: %v", out, err)
+		t.Errorf("the job next to the one on GPU 0 sees %q: %v", out, err)
 	}
-	c.endsTheJob(t, first)
+	c.finishJob(t, first)
 }
 
-func (c *slurmCluster) takesAPartitionOverAll(t *testing.T) {
+func (c *slurmCluster) addsSharedPartition(t *testing.T) {
 	t.Helper()
 	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nPartitionName=both Nodes=cpu,dgx State=UP")
 	c.configurationIs(t, "True|Applied")
@@ -105,14 +107,14 @@ func (c *slurmCluster) takesAPartitionOverAll(t *testing.T) {
 	}
 }
 
-// losesThatPartition takes the partition away while one job runs in it and another waits. Slurm would end both: so the partition takes no
-// new ones, and goes when both have come to their ends.
-func (c *slurmCluster) losesThatPartition(t *testing.T) {
+// removesSharedPartition removes the partition from the spec while one job runs in it and another is pending. Slurm
+// would kill both, so the partition is drained first, and removed when both have completed.
+func (c *slurmCluster) removesSharedPartition(t *testing.T) {
 	t.Helper()
-	running := c.startsAJob(t, "--partition=both", "--mem=64M")
-	waiting := c.queuesAJob(t, "--partition=both", "--mem=64M", "--dependency=afterok:"+running)
+	running := c.startJob(t, "--partition=both", "--mem=64M")
+	waiting := c.queueJob(t, "--partition=both", "--mem=64M", "--dependency=afterok:"+running)
 	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP")
-	c.namespace.Eventually(t, time.Minute, "a partition that takes no new jobs", func(ctx context.Context) error {
+	c.namespace.Eventually(t, time.Minute, "a drained partition", func(ctx context.Context) error {
 		out, err := c.login(ctx, "scontrol", "show", "partition", "both")
 		if err == nil && !strings.Contains(out, "State=DRAIN") {
 			err = fmt.Errorf("it is %s", out)
@@ -124,13 +126,13 @@ func (c *slurmCluster) losesThatPartition(t *testing.T) {
 		t.Error(err)
 	}
 	if out, err := c.login(t.Context(), "sbatch", "--partition=both", "--mem=64M", "--wrap=true"); err == nil {
-		t.Errorf("it takes a new job: %s", out)
+		t.Errorf("the drained partition accepts a new job: %s", out)
 	}
-	c.endsTheJob(t, running)
-	c.namespace.Eventually(t, time.Minute, "the end of the job that waited", func(ctx context.Context) error {
+	c.finishJob(t, running)
+	c.namespace.Eventually(t, time.Minute, "completion of the pending job", func(ctx context.Context) error {
 		return c.jobIs(ctx, waiting, "JobState=COMPLETED", "Restarts=0")
 	})
-	c.namespace.Eventually(t, 2*time.Minute, "the end of the partition", func(ctx context.Context) error {
+	c.namespace.Eventually(t, 2*time.Minute, "removal of the partition", func(ctx context.Context) error {
 		out, err := c.login(ctx, "sinfo", "--noheader", "--format=%R")
 		if err == nil && strings.Contains(out, "both") {
 			err = fmt.Errorf("there are %q", out)

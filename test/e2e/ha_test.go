@@ -14,8 +14,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-// TestBackupTakesOver proves that a cluster with two slurmctlds survives the loss of the machine of one of them: the
-// backup takes over, a running job runs on, and nobody has to do anything, not even the operator (I12).
+// TestBackupTakesOver checks that a cluster with two slurmctlds survives the loss of the primary's Kubernetes node: the
+// backup takes over and a running job continues, without any action of an administrator or the operator (I12).
 func TestBackupTakesOver(t *testing.T) {
 	own := ownCluster(t)
 	operator := startOperator(t)
@@ -33,9 +33,9 @@ func TestBackupTakesOver(t *testing.T) {
 			cluster.namespace.ApplyTemplates(t, manifests, "cluster/nodes.yaml", values)
 			becomesReady(t, cluster.namespace, 3*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login")
 			cluster.namespace.Eventually(t, time.Minute, "an idle node", func(ctx context.Context) error { return cluster.sinfoShows(ctx, "all* idle 1") })
-			job := cluster.startsAJob(t)
-			started := cluster.savesTheStart(t, job)
-			runsOn := func(ctx context.Context) error {
+			job := cluster.startJob(t)
+			started := cluster.waitForSavedStart(t, job)
+			stillRuns := func(ctx context.Context) error {
 				return cluster.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0", started)
 			}
 
@@ -47,8 +47,8 @@ func TestBackupTakesOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			cut := time.Now()
-			cluster.namespace.Eventually(t, 3*time.Minute, "the job under the backup", runsOn)
-			t.Logf("%s: the backup answers %.1f s after the primary's machine was lost, and the job runs on", version, time.Since(cut).Seconds())
+			cluster.namespace.Eventually(t, 3*time.Minute, "the job under the backup", stillRuns)
+			t.Logf("%s: the backup answers %.1f s after the primary's Kubernetes node was lost, and the job still runs", version, time.Since(cut).Seconds())
 			if err := node.On(); err != nil {
 				t.Fatal(err)
 			}
@@ -60,15 +60,15 @@ func TestBackupTakesOver(t *testing.T) {
 				}
 				return err
 			})
-			t.Logf("%s: both slurmctlds answer %.1f s after the machine came back", version, time.Since(back).Seconds())
-			cluster.namespace.Eventually(t, time.Minute, "the job at the end", runsOn)
-			cluster.endsTheJob(t, job)
+			t.Logf("%s: both slurmctlds answer %.1f s after the Kubernetes node came back", version, time.Since(back).Seconds())
+			cluster.namespace.Eventually(t, time.Minute, "the job under the primary", stillRuns)
+			cluster.finishJob(t, job)
 			becomesReady(t, cluster.namespace, 2*time.Minute, "controller.slinky.slurm.net/slurm")
 		})
 	}
 }
 
-// primaryAndThird waits for both slurmctlds and returns the primary's node and one on which neither runs.
+// primaryAndThird waits for both slurmctlds and returns the primary's Kubernetes node and one on which neither runs.
 func (c *slurmCluster) primaryAndThird(t *testing.T) (primary, third string) {
 	t.Helper()
 	nodes := []string{"node-1", "node-2", "node-3"}
@@ -85,7 +85,7 @@ func (c *slurmCluster) primaryAndThird(t *testing.T) (primary, third string) {
 		primary = used[0]
 		free := slices.DeleteFunc(slices.Clone(nodes), func(node string) bool { return slices.Contains(used, node) })
 		if len(free) != 1 {
-			return errors.New("no node is left for the others")
+			return errors.New("no Kubernetes node is left for the other pods")
 		}
 		third = free[0]
 		return nil
@@ -93,21 +93,21 @@ func (c *slurmCluster) primaryAndThird(t *testing.T) (primary, third string) {
 	return primary, third
 }
 
-// savesTheStart waits until slurmctld has saved that a job has started, and returns the field that says when. slurmctld saves
-// within seconds; a start that is not saved when the power goes is forgotten, and the backup starts the job again.
-func (c *slurmCluster) savesTheStart(t *testing.T, job string) string {
+// waitForSavedStart waits until slurmctld has saved that a job has started, and returns its StartTime field. slurmctld
+// saves within seconds; a start that is not saved at a power failure is lost, and the backup starts the job again.
+func (c *slurmCluster) waitForSavedStart(t *testing.T, job string) string {
 	t.Helper()
 	if _, err := c.namespace.Exec(t.Context(), "pod/slurm-controller-0", "touch", "/tmp/before"); err != nil {
 		t.Fatal(err)
 	}
-	// A change has to be saved.
+	// This change makes slurmctld save the job.
 	if _, err := c.login(t.Context(), "scontrol", "update", "JobId="+job, "Comment=started"); err != nil {
 		t.Fatal(err)
 	}
 	c.namespace.Eventually(t, time.Minute, "the job in the saved state", func(ctx context.Context) error {
 		out, err := c.namespace.Exec(ctx, "pod/slurm-controller-0", "find", "/var/spool/slurmctld", "-name", "job_state", "-newer", "/tmp/before")
 		if err == nil && out == "" {
-			err = errors.New("it was not saved since")
+			err = errors.New("the job state was not saved since")
 		}
 		return err
 	})

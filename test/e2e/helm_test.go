@@ -15,7 +15,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-// Where releases of the charts are.
+// The namespaces of the chart releases.
 var (
 	operatorNamespace = kube.Namespace{Name: "slurm-operator"}
 	clusterNamespace  = kube.Namespace{Name: "slurm"}
@@ -24,7 +24,7 @@ var (
 // helmCharts is a directory with the charts; "." is that of this checkout.
 type helmCharts string
 
-// previousCharts are the charts of the commit before this one, or of this checkout if there were none.
+// previousCharts returns the charts of the previous commit, or of this checkout if it had none.
 func previousCharts(t *testing.T) helmCharts {
 	t.Helper()
 	root, err := repo.Root()
@@ -35,13 +35,13 @@ func previousCharts(t *testing.T) helmCharts {
 	archive := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c", "git archive HEAD^ charts | tar --extract --directory="+dir)
 	archive.Dir = root
 	if out, err := archive.CombinedOutput(); err != nil {
-		t.Logf("the commit before this one has no charts: %v: %s", err, out)
+		t.Logf("the previous commit has no charts: %v: %s", err, out)
 		return "."
 	}
 	return helmCharts(filepath.Join(dir, "charts"))
 }
 
-// install installs all charts, with what further arguments say about the operator, and waits until Slurm is ready.
+// install installs all charts, with additional arguments for the operator's, and waits until Slurm is ready.
 func (c helmCharts) install(t *testing.T, arguments ...string) *slurmCluster {
 	t.Helper()
 	c.installCRDs(t)
@@ -70,14 +70,14 @@ func (c helmCharts) installSlurm(t *testing.T, arguments ...string) {
 }
 
 func (c helmCharts) chart(name string) string {
-	// Helm takes a bare name for one in a repository of charts when there is no such directory.
+	// Helm looks up a bare name in a chart repository if there is no such directory.
 	return string(c) + string(os.PathSeparator) + name
 }
 
-// kinds are all CRDs.
-var kinds = []string{"accountings", "controllers", "loginsets", "nodesets", "restapis", "tokens"}
+// crdPlurals are the plural names of all CRDs.
+var crdPlurals = []string{"accountings", "controllers", "loginsets", "nodesets", "restapis", "tokens"}
 
-// removeEverything leaves nothing of ours in the cluster, whatever was there and in which order it went.
+// removeEverything removes everything of ours from the cluster, whatever state it is in.
 func removeEverything(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -95,8 +95,8 @@ func removeEverything(t *testing.T) {
 	helm(operatorNamespace, "slurm-operator")
 	helm(kube.Namespace{Name: "default"}, "slurm-operator-crds")
 	kubectl("delete", "namespace", operatorNamespace.Name)
-	for _, kind := range kinds {
-		kubectl("delete", "customresourcedefinition", kind+".slinky.slurm.net")
+	for _, plural := range crdPlurals {
+		kubectl("delete", "customresourcedefinition", plural+".slinky.slurm.net")
 	}
 	if err := errors.Join(faults...); err != nil {
 		t.Error(err)

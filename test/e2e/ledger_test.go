@@ -13,96 +13,96 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/ledger"
 )
 
-// books are kept on the jobs that users submit while a story goes on.
-type books struct {
+// A jobLedger tracks the jobs that users submit during a test.
+type jobLedger struct {
 	*slurmCluster
-	jobs ledger.Stream
-	// opened is when the stream began.
-	opened time.Time
-	// accepted are the numbers of the jobs, as far as they are read.
+	stream ledger.Stream
+	// started is when the stream was started.
+	started time.Time
+	// accepted are the ids of the accepted jobs, as far as they were read.
 	accepted string
-	balanced bool
+	checked  bool
 }
 
-// usersSubmit lets users submit one job after another to a partition, until the books are closed.
-func (c *slurmCluster) usersSubmit(t *testing.T, name, partition string) *books {
+// submitJobs submits one job after another to a partition, until the ledger is stopped.
+func (c *slurmCluster) submitJobs(t *testing.T, name, partition string) *jobLedger {
 	t.Helper()
-	return c.opensBooks(t, ledger.Stream{Name: name, Partition: partition, Lengths: []int{2, 9, 1, 4, 7}})
+	return c.startLedger(t, ledger.Stream{Name: name, Partition: partition, Lengths: []int{2, 9, 1, 4, 7}})
 }
 
-// opensBooks starts a stream of jobs.
-func (c *slurmCluster) opensBooks(t *testing.T, jobs ledger.Stream) *books {
+// startLedger starts a stream of jobs and its ledger.
+func (c *slurmCluster) startLedger(t *testing.T, stream ledger.Stream) *jobLedger {
 	t.Helper()
-	if _, err := c.login(t.Context(), jobs.Start()...); err != nil {
+	if _, err := c.login(t.Context(), stream.Start()...); err != nil {
 		t.Fatal(err)
 	}
-	b := &books{slurmCluster: c, jobs: jobs, opened: time.Now()}
+	l := &jobLedger{slurmCluster: c, stream: stream, started: time.Now()}
 	t.Cleanup(func() {
-		if !b.balanced {
-			totals.unbalanced++
+		if !l.checked {
+			totals.unchecked++
 		}
 	})
-	return b
+	return l
 }
 
-// close ends the stream of jobs; those that were submitted go on.
-func (b *books) close(t *testing.T) {
+// stop stops the stream of jobs; submitted jobs continue.
+func (l *jobLedger) stop(t *testing.T) {
 	t.Helper()
-	if _, err := b.login(t.Context(), b.jobs.End()...); err != nil {
+	if _, err := l.login(t.Context(), l.stream.End()...); err != nil {
 		t.Fatal(err)
 	}
-	b.read(t)
+	l.readAccepted(t)
 }
 
-// read reads which jobs were accepted so far.
-func (b *books) read(t *testing.T) {
+// readAccepted reads the ids of the jobs that were accepted so far.
+func (l *jobLedger) readAccepted(t *testing.T) {
 	t.Helper()
 	var err error
-	if b.accepted, err = b.login(t.Context(), b.jobs.Accepted()...); err != nil {
+	if l.accepted, err = l.login(t.Context(), l.stream.Accepted()...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// balance waits for the end of all jobs, and holds that every one of them was run, to its end and only once.
-func (b *books) balance(t *testing.T) ledger.Verdict {
+// checkAllCompleted waits until all jobs have ended, and checks that each of them completed and ran only once.
+func (l *jobLedger) checkAllCompleted(t *testing.T) ledger.Verdict {
 	t.Helper()
 	var verdict ledger.Verdict
-	b.namespace.Eventually(t, 3*time.Minute, "the end of all jobs", func(ctx context.Context) error {
-		accounting, err := b.login(ctx, b.jobs.Accounting()...)
+	l.namespace.Eventually(t, 3*time.Minute, "completion of all jobs", func(ctx context.Context) error {
+		accounting, err := l.login(ctx, l.stream.Accounting()...)
 		if err != nil {
 			return err
 		}
-		if verdict, err = ledger.Judge(b.accepted, accounting); err == nil && len(verdict.Open) > 0 {
+		if verdict, err = ledger.Judge(l.accepted, accounting); err == nil && len(verdict.Open) > 0 {
 			err = errors.New(verdict.String())
 		}
 		return err
 	})
-	b.balanced = true
-	enter(verdict)
-	b.disturbedNobody(t)
-	t.Logf("%s: %s", b.version, verdict)
+	l.checked = true
+	addToTotals(verdict)
+	l.checkDeletedPodsWereIdle(t)
+	t.Logf("%s: %s", l.version, verdict)
 	if len(verdict.Lost)+len(verdict.Requeued) > 0 || len(verdict.Completed) == 0 {
-		t.Errorf("the ledger says: %s", verdict)
+		t.Errorf("jobs were lost or requeued, or none completed: %s", verdict)
 	}
 	return verdict
 }
 
-// disturbedNobody holds afterwards, by what the API server and accounting have noted, that the operator deleted no pod while a job ran on
-// it (I1). Of a cluster that is not ours there is no log to read.
-func (b *books) disturbedNobody(t *testing.T) {
+// checkDeletedPodsWereIdle compares the audit log with accounting: the operator must not have deleted a pod while a job
+// ran on it (I1). Only our own cluster has an audit log to read.
+func (l *jobLedger) checkDeletedPodsWereIdle(t *testing.T) {
 	t.Helper()
 	own, ours := openCluster()
 	if !ours {
 		return
 	}
-	deletions, err := audit.ReadFile(own.Plane.AuditLog(), b.opened, func(request audit.Request) bool {
-		return request.User == operatorUser && request.Namespace == b.namespace.Name && request.Code < http.StatusBadRequest &&
+	deletions, err := audit.ReadFile(own.Plane.AuditLog(), l.started, func(request audit.Request) bool {
+		return request.User == operatorUser && request.Namespace == l.namespace.Name && request.Code < http.StatusBadRequest &&
 			(request.Resource == "pods" && request.Verb == "delete" || request.Resource == "pods/eviction")
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	accounting, err := b.login(t.Context(), ledger.AllRuns()...)
+	accounting, err := l.login(t.Context(), ledger.AllRuns()...)
 	if err != nil {
 		t.Fatal(err)
 	}

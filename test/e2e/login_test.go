@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-func (c *slurmCluster) letsUsersIn(t *testing.T) {
+func (c *slurmCluster) allowsSSHLogin(t *testing.T) {
 	next, authorized := sshKeyPair(t)
 	c.namespace.CreateSecret(t, "ssh-client", map[string][]byte{"first": c.sshKey, "next": next})
 	c.namespace.Apply(t, fmt.Appendf(nil, `
@@ -39,7 +39,7 @@ spec:
 		return err
 	})
 	if _, err := c.ssh(t.Context(), "next", "true"); err == nil {
-		t.Error("a key lets in that is not authorized")
+		t.Error("ssh accepts a key that is not authorized")
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"rootSshAuthorizedKeys": authorized}})
 	if err != nil {
@@ -49,22 +49,22 @@ spec:
 		t.Fatal(err)
 	}
 	changed := time.Now()
-	c.namespace.Eventually(t, 2*time.Minute, "another key that lets in", func(ctx context.Context) error {
+	c.namespace.Eventually(t, 2*time.Minute, "ssh to accept the new key", func(ctx context.Context) error {
 		_, err := c.ssh(ctx, "next", "true")
 		return err
 	})
-	t.Logf("%s: another authorized key lets in after %.1f s", c.version, time.Since(changed).Seconds())
+	t.Logf("%s: ssh accepts a new authorized key after %.1f s", c.version, time.Since(changed).Seconds())
 	if _, err := c.ssh(t.Context(), "first", "true"); err == nil {
-		t.Error("a key still lets in that is authorized no more")
+		t.Error("ssh accepts a key that is no longer authorized")
 	}
 }
 
-// ssh runs a command on the login node of a user who has one of two keys.
+// ssh runs a command on the login node through ssh, with one of two keys.
 func (c *slurmCluster) ssh(ctx context.Context, key, command string) (string, error) {
 	return c.namespace.Exec(ctx, "pod/ssh-client", "ssh", "-i", "/key/"+key, "-o", "StrictHostKeyChecking=accept-new", "-o", "ConnectTimeout=5", "root@login", command)
 }
 
-// sshKeyPair makes a private key, as ssh reads it, and the line that lets it in.
+// sshKeyPair generates a private key in OpenSSH format and its authorized_keys line.
 func sshKeyPair(t *testing.T) (private []byte, authorized string) {
 	t.Helper()
 	public, key, err := ed25519.GenerateKey(rand.Reader)

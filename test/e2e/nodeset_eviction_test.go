@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// A scale-in lowers the replicas of the spec long before busy pods can be deleted. The eviction API must refuse them all the same,
-// and kubectl drain must wait for their jobs.
-func (n *nodeSet) refusesEvictionsDuringAScaleIn(t *testing.T) {
+// A scale-in lowers spec.replicas long before busy pods can be deleted. The eviction API must still refuse to evict
+// them, and kubectl drain must wait for their jobs.
+func (n *nodeSet) refusesEvictionsDuringScaleIn(t *testing.T) {
 	busy := []string{"gpu-1", "gpu-2", "gpu-3"}
 	var jobs []string
 	for _, pod := range busy {
-		jobs = append(jobs, n.startsAJob(t, "--nodelist="+pod))
+		jobs = append(jobs, n.startJob(t, "--nodelist="+pod))
 	}
 	before := n.uids(t)
 	n.scale(t, 1)
 	n.hasPods(t, busy...)
-	n.namespace.Eventually(t, time.Minute, "the disruption controller to have seen the scale-in", func(ctx context.Context) error {
+	n.namespace.Eventually(t, time.Minute, "the disruption controller to observe the scale-in", func(ctx context.Context) error {
 		out, err := n.namespace.Run(ctx, "get", "pdb/gpu", "--output=jsonpath={.metadata.generation} {.status.observedGeneration} {.status.currentHealthy} {.status.disruptionsAllowed}")
 		if fields := strings.Fields(out); err == nil && (len(fields) != 4 || fields[0] != fields[1] || fields[2] != "3") {
 			err = fmt.Errorf("the budget is %q", out)
@@ -31,16 +31,16 @@ func (n *nodeSet) refusesEvictionsDuringAScaleIn(t *testing.T) {
 	})
 	for _, pod := range busy {
 		if _, err := n.namespace.Evict(t.Context(), pod, false); err == nil || !strings.Contains(err.Error(), "disruption budget") {
-			t.Fatalf("the eviction of %s, which has a job, was answered with %v", pod, err)
+			t.Fatalf("evicting %s, which has a job, returned %v", pod, err)
 		}
 	}
-	machine := n.machineOf(t, "gpu-2")
+	node := n.kubernetesNodeOf(t, "gpu-2")
 	drained := make(chan error, 1)
 	go func() {
-		_, err := n.namespace.Run(t.Context(), "drain", machine, "--pod-selector=app.kubernetes.io/name=slurmd", "--delete-emptydir-data", "--force", "--timeout=5m")
+		_, err := n.namespace.Run(t.Context(), "drain", node, "--pod-selector=app.kubernetes.io/name=slurmd", "--delete-emptydir-data", "--force", "--timeout=5m")
 		drained <- err
 	}()
-	defer n.namespace.MustRun(t, "uncordon", machine)
+	defer n.namespace.MustRun(t, "uncordon", node)
 	n.drainIs(t, "gpu-2", "slurm-operator: ")
 	for i, pod := range busy {
 		if now := n.uids(t)[pod]; now != before[pod] {
@@ -49,28 +49,28 @@ func (n *nodeSet) refusesEvictionsDuringAScaleIn(t *testing.T) {
 		if err := n.jobIs(t.Context(), jobs[i], "JobState=RUNNING", "Restarts=0"); err != nil {
 			t.Error(err)
 		}
-		n.endsTheJob(t, jobs[i])
+		n.finishJob(t, jobs[i])
 	}
 	if err := <-drained; err != nil {
-		t.Errorf("kubectl drain did not end after the jobs: %v", err)
+		t.Errorf("kubectl drain did not finish after the jobs: %v", err)
 	}
-	n.namespace.MustRun(t, "uncordon", machine)
-	n.scale(t, wanted)
-	n.isWhole(t)
+	n.namespace.MustRun(t, "uncordon", node)
+	n.scale(t, defaultNodes)
+	n.waitUntilAllIdle(t)
 }
 
-// kubectl drain of a Kubernetes node without jobs goes through by itself, because the operator drains its Slurm nodes.
-func (n *nodeSet) letsIdlePodsBeEvicted(t *testing.T) {
+// kubectl drain of a Kubernetes node without jobs completes, because the operator drains its Slurm nodes.
+func (n *nodeSet) allowsEvictionOfIdlePods(t *testing.T) {
 	n.namespace.MustRun(t, "drain", n.spare, "--pod-selector=app.kubernetes.io/name=slurmd", "--delete-emptydir-data", "--force", "--timeout=2m")
 	n.namespace.MustRun(t, "uncordon", n.spare)
-	n.isWhole(t)
+	n.waitUntilAllIdle(t)
 }
 
-// What a person or Slurm says about a node outlives everything that the operator does to it.
-func (n *nodeSet) leavesForeignStatesAlone(t *testing.T) {
-	n.says(t, "update", "nodename=gpu-2", "state=fail", "reason=XID 79")
-	// Once gpu-0 is drained for the second cordon, the operator has also seen the first one.
-	failing, other := n.machineOf(t, "gpu-2"), n.machineOf(t, "gpu-0")
+// Node states that a person or Slurm has set survive everything that the operator does.
+func (n *nodeSet) keepsForeignStates(t *testing.T) {
+	n.scontrol(t, "update", "nodename=gpu-2", "state=fail", "reason=XID 79")
+	// Once gpu-0 is drained for the second cordon, the operator has also handled the first one.
+	failing, other := n.kubernetesNodeOf(t, "gpu-2"), n.kubernetesNodeOf(t, "gpu-0")
 	n.namespace.MustRun(t, "cordon", failing)
 	n.namespace.MustRun(t, "cordon", other)
 	defer n.namespace.MustRun(t, "uncordon", failing, other)
@@ -79,19 +79,19 @@ func (n *nodeSet) leavesForeignStatesAlone(t *testing.T) {
 	n.namespace.MustRun(t, "uncordon", failing, other)
 	n.replacesAllPods(t, "Weight=9")
 	n.stateIs(t, "gpu-2", "FAIL", "XID 79")
-	n.says(t, "update", "nodename=gpu-2", "state=resume")
-	n.isWhole(t)
+	n.scontrol(t, "update", "nodename=gpu-2", "state=resume")
+	n.waitUntilAllIdle(t)
 }
 
-// says runs scontrol as an administrator.
-func (c *slurmCluster) says(t *testing.T, arguments ...string) {
+// scontrol runs scontrol as an administrator.
+func (c *slurmCluster) scontrol(t *testing.T, arguments ...string) {
 	t.Helper()
 	if _, err := c.login(t.Context(), append([]string{"scontrol"}, arguments...)...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// stateIs holds that a node has a state and a reason.
+// stateIs checks that a Slurm node has a state and a reason.
 func (c *slurmCluster) stateIs(t *testing.T, node, state, reason string) {
 	t.Helper()
 	out, err := c.login(t.Context(), "scontrol", "show", "node", node)
@@ -100,16 +100,16 @@ func (c *slurmCluster) stateIs(t *testing.T, node, state, reason string) {
 	}
 }
 
-// slurmctld has lost the record of a node whose slurmd runs, as after a restore. The node comes back by itself.
-func (n *nodeSet) bringsBackALostRecord(t *testing.T) {
+// slurmctld has lost the record of a node whose slurmd runs, as after a restore. The operator must bring the node back.
+func (n *nodeSet) restoresLostRecord(t *testing.T) {
 	n.patch(t, "nodeset/gpu", map[string]any{"registrationTimeout": "20s"})
 	defer n.patch(t, "nodeset/gpu", map[string]any{"registrationTimeout": "5m"})
-	job := n.startsAJob(t, "--nodelist=gpu-1")
+	job := n.startJob(t, "--nodelist=gpu-1")
 	before := n.uids(t)
-	n.says(t, "delete", "nodename=gpu-2")
+	n.scontrol(t, "delete", "nodename=gpu-2")
 	n.namespace.Eventually(t, 3*time.Minute, "gpu-2 to be back", func(ctx context.Context) error {
 		if n.uids(t)["gpu-2"] == before["gpu-2"] {
-			return errors.New("its pod is the old one")
+			return errors.New("its pod was not replaced")
 		}
 		return n.sinfoShows(ctx, "gpu idle 3")
 	})
@@ -119,16 +119,17 @@ func (n *nodeSet) bringsBackALostRecord(t *testing.T) {
 	if err := n.jobIs(t.Context(), job, "JobState=RUNNING", "Restarts=0"); err != nil {
 		t.Error(err)
 	}
-	n.endsTheJob(t, job)
-	n.isWhole(t)
+	n.finishJob(t, job)
+	n.waitUntilAllIdle(t)
 }
 
-// On the host's network slurmd has the host name of its Kubernetes node, and Slurm knows it by the name of its pod all the same.
-func (c *slurmCluster) runsOnTheHostsNetwork(t *testing.T) {
+// On the host network slurmd has the host name of its Kubernetes node, and must still register under the name of its
+// pod.
+func (c *slurmCluster) runsOnHostNetwork(t *testing.T) {
 	c.applyNodeSet(t, "bare", "replicas: 1", "registrationTimeout: 20s",
 		"template: {spec: {hostNetwork: true, dnsPolicy: ClusterFirstWithHostNet}}")
 	c.nodeShows(t, "bare-0", "State=IDLE")
-	job := c.startsAJob(t, "--nodelist=bare-0")
+	job := c.startJob(t, "--nodelist=bare-0")
 	before := c.namespace.MustRun(t, "get", "pod", "bare-0", "--output=jsonpath={.metadata.uid}")
 	c.namespace.MustRun(t, "scale", "nodeset/bare", "--replicas=0")
 	c.nodeShows(t, "bare-0", "Reason=slurm-operator: scale-in")
@@ -143,7 +144,7 @@ func (c *slurmCluster) runsOnTheHostsNetwork(t *testing.T) {
 	}
 	c.namespace.MustRun(t, "exec", "bare-0", "--", "touch", "/tmp/end-"+job)
 	c.names(t, "pods", "bare")
-	// Its record goes with it.
+	// Its record is deleted with it.
 	c.namespace.Eventually(t, time.Minute, "no record of bare-0", func(ctx context.Context) error {
 		out, err := c.login(ctx, "sinfo", "--noheader", "--Node", "--format=%N")
 		if err == nil && strings.Contains(out, "bare-0") {

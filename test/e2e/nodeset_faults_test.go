@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-func (n *nodeSet) goesOnWhenTheOperatorIsKilled(t *testing.T) {
-	job := n.startsAJob(t, "--nodelist=gpu-0")
+func (n *nodeSet) continuesWhenOperatorIsKilled(t *testing.T) {
+	job := n.startJob(t, "--nodelist=gpu-0")
 	n.scale(t, 2)
 	if _, err := n.operator.Run(t.Context(), "delete", "pod", "--selector=app.kubernetes.io/component=operator", "--force", "--grace-period=0"); err != nil {
 		t.Fatal(err)
@@ -24,12 +24,12 @@ func (n *nodeSet) goesOnWhenTheOperatorIsKilled(t *testing.T) {
 		}
 		return err
 	})
-	n.endsTheJob(t, job)
-	n.scale(t, wanted)
-	n.isWhole(t)
+	n.finishJob(t, job)
+	n.scale(t, defaultNodes)
+	n.waitUntilAllIdle(t)
 }
 
-func (n *nodeSet) deletesNothingWhileSlurmctldIsSilent(t *testing.T) {
+func (n *nodeSet) deletesNothingWhileSlurmctldHangs(t *testing.T) {
 	signal := func(name string) {
 		if _, err := n.namespace.Exec(t.Context(), "pod/slurm-controller-0", "sh", "-c",
 			"for p in /proc/[0-9]*; do read -r c <$p/comm && [ $c = slurmctld ] && kill -"+name+" ${p#/proc/}; done; true"); err != nil {
@@ -50,23 +50,23 @@ func (n *nodeSet) deletesNothingWhileSlurmctldIsSilent(t *testing.T) {
 			t.Errorf("%s was replaced", name)
 		}
 	}
-	if now := n.uids(t); len(now) != wanted {
-		t.Errorf("pods are left: %v", now)
+	if now := n.uids(t); len(now) != defaultNodes {
+		t.Errorf("the remaining pods are %v", now)
 	}
-	n.scale(t, wanted)
+	n.scale(t, defaultNodes)
 	signal("CONT")
-	n.isWhole(t)
+	n.waitUntilAllIdle(t)
 }
 
-// The machine of a busy pod is lost for good: Slurm takes the job back into the queue, and the pod comes back elsewhere.
-func (n *nodeSet) replacesALostPod(t *testing.T) {
+// The Kubernetes node of a busy pod is lost for good: Slurm requeues the job, and the pod is re-created elsewhere.
+func (n *nodeSet) replacesLostPod(t *testing.T) {
 	own := ownCluster(t)
 	victim := n.podsOn(t, n.spare)[0]
 	node, err := own.Node(n.spare)
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := n.startsAJob(t, "--requeue", "--nodelist="+victim)
+	job := n.startJob(t, "--requeue", "--nodelist="+victim)
 	if err := node.Off(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -77,42 +77,42 @@ func (n *nodeSet) replacesALostPod(t *testing.T) {
 		if err := errors.Join(untainted, node.On()); err != nil {
 			t.Fatal(err)
 		}
-		n.namespace.Eventually(t, 2*time.Minute, "the machine to be back", func(ctx context.Context) error { return n.machineIs(ctx, "True") })
+		n.namespace.Eventually(t, 2*time.Minute, "the Kubernetes node to be ready", func(ctx context.Context) error { return n.spareNodeIs(ctx, "True") })
 	}()
-	n.namespace.Eventually(t, 3*time.Minute, "Kubernetes to miss the machine", func(ctx context.Context) error { return n.machineIs(ctx, "Unknown") })
+	n.namespace.Eventually(t, 3*time.Minute, "Kubernetes to notice the lost node", func(ctx context.Context) error { return n.spareNodeIs(ctx, "Unknown") })
 	if _, err := n.namespace.Run(t.Context(), "taint", "node", n.spare, outOfService+"=nodeshutdown:NoExecute"); err != nil {
 		t.Fatal(err)
 	}
-	n.namespace.Eventually(t, 3*time.Minute, "the pod elsewhere, its node back and its job in the queue", func(ctx context.Context) error {
+	n.namespace.Eventually(t, 3*time.Minute, "the pod elsewhere, its Slurm node idle and its job requeued", func(ctx context.Context) error {
 		out, err := n.namespace.Run(ctx, "get", "pod", victim, "--output=jsonpath={.spec.nodeName}")
 		if err == nil && (out == n.spare || out == "") {
 			err = fmt.Errorf("it is on %q", out)
 		}
 		return errors.Join(err, n.sinfoShows(ctx, "gpu idle 4"), n.jobIs(ctx, job, "JobState=PENDING", "Restarts=1"))
 	})
-	t.Logf("%s: the pod is elsewhere and takes jobs %.1f s after its machine was lost", n.version, time.Since(lost).Seconds())
+	t.Logf("%s: the pod is elsewhere and accepts jobs %.1f s after its Kubernetes node was lost", n.version, time.Since(lost).Seconds())
 	if _, err := n.login(t.Context(), "scancel", job); err != nil {
 		t.Fatal(err)
 	}
-	n.isWhole(t)
+	n.waitUntilAllIdle(t)
 }
 
-// machineIs tells whether Kubernetes thinks so of the spare machine's readiness.
-func (n *nodeSet) machineIs(ctx context.Context, want string) error {
+// spareNodeIs returns an error unless the Ready condition of the spare Kubernetes node has this status.
+func (n *nodeSet) spareNodeIs(ctx context.Context, want string) error {
 	out, err := n.namespace.Run(ctx, "get", "node", n.spare, "--output", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 	if err == nil && out != want {
-		err = fmt.Errorf("its readiness is %s", out)
+		err = fmt.Errorf("its Ready condition is %s", out)
 	}
 	return err
 }
 
-// podsOn are the pods of the set on a machine.
-func (n *nodeSet) podsOn(t *testing.T, machine string) []string {
+// podsOn returns the pods of the set on a Kubernetes node.
+func (n *nodeSet) podsOn(t *testing.T, node string) []string {
 	t.Helper()
-	pods := strings.Fields(n.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--field-selector=spec.nodeName="+machine,
+	pods := strings.Fields(n.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--field-selector=spec.nodeName="+node,
 		"--output=jsonpath={.items[*].metadata.name}"))
 	if len(pods) == 0 {
-		t.Fatalf("no pod of the set is on %s", machine)
+		t.Fatalf("no pod of the set is on %s", node)
 	}
 	return pods
 }

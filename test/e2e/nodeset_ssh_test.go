@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// accounts gives the pods of a NodeSet a user alice, with a key that lets her in.
+// accounts adds the user alice with an authorized key to the pods of a NodeSet.
 const accounts = `template: {spec: {
     initContainers: [{name: accounts, image: %[1]s, volumeMounts: [{name: accounts, mountPath: /accounts}], command: [sh, -ec, "
       cp -p /etc/passwd /etc/group /etc/shadow /accounts\n
@@ -24,8 +24,8 @@ const accounts = `template: {spec: {
       {name: accounts, mountPath: /etc/shadow, subPath: shadow}, {name: accounts, mountPath: /etc/authorized_keys_alice, subPath: key}]}],
     volumes: [{name: accounts, emptyDir: {}}]}}`
 
-// An ordinary user gets to a node by ssh while a job of hers runs there, and becomes part of the job.
-func (c *slurmCluster) letsInWhoHasAJob(t *testing.T) {
+// A user can ssh to a node while one of her jobs runs there, and the session becomes part of the job.
+func (c *slurmCluster) allowsSSHOnlyWithJob(t *testing.T) {
 	private, authorized := sshKeyPair(t)
 	c.applyNodeSet(t, "shell", "replicas: 2", "ssh: {enabled: true, extraSshdConfig: 'AuthorizedKeysFile /etc/authorized_keys_%u'}",
 		fmt.Sprintf(accounts, smokeSettings{}.Image("slurmd", c.version), authorized))
@@ -37,10 +37,10 @@ func (c *slurmCluster) letsInWhoHasAJob(t *testing.T) {
 		return c.login(ctx, "ssh", "-i", "/tmp/alice", "-o", "StrictHostKeyChecking=accept-new", "-o", "BatchMode=yes", "alice@"+node+".slurm-workers", command)
 	}
 	refused := func(node string) {
-		c.namespace.Eventually(t, time.Minute, "a refusal that says why", func(ctx context.Context) error {
+		c.namespace.Eventually(t, time.Minute, "a refusal with a reason", func(ctx context.Context) error {
 			out, err := ssh(ctx, node, "true")
 			if err == nil {
-				return fmt.Errorf("she is let in, and sees %q", out)
+				return fmt.Errorf("ssh succeeded and printed %q", out)
 			}
 			if !strings.Contains(err.Error(), "you have no active jobs on this node") {
 				return err

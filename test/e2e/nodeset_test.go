@@ -17,27 +17,28 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-// TestNodeSet proves that compute nodes come and go without costing a job, whatever happens meanwhile.
+// TestNodeSet checks that compute nodes are added, replaced and removed without losing a job, whatever happens
+// meanwhile.
 func TestNodeSet(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			set := startNodeSet(t, operator, version)
 			t.Run("runs a job on four nodes", set.runsOnAllNodes)
-			t.Run("is taken over by a NodeSet made anew", set.isTakenOver)
+			t.Run("is adopted by a re-created NodeSet", set.isAdopted)
 			t.Run("scales in around jobs", set.scalesInAroundJobs)
-			t.Run("is updated under a stream of jobs", set.isUpdatedUnderAStreamOfJobs)
+			t.Run("is updated under a stream of jobs", set.isUpdatedUnderLoad)
 			t.Run("follows kubectl cordon", set.followsCordon)
-			t.Run("leaves an admin's drain alone", set.leavesAnAdminsDrainAlone)
+			t.Run("leaves an admin's drain alone", set.keepsAdminDrain)
 			t.Run("protects jobs from eviction", set.protectsJobsFromEviction)
-			t.Run("refuses evictions during a scale-in", set.refusesEvictionsDuringAScaleIn)
-			t.Run("lets idle pods be evicted", set.letsIdlePodsBeEvicted)
-			t.Run("leaves foreign states alone", set.leavesForeignStatesAlone)
-			t.Run("brings back a lost record", set.bringsBackALostRecord)
-			t.Run("goes on when the operator is killed", set.goesOnWhenTheOperatorIsKilled)
-			t.Run("deletes nothing while slurmctld is silent", set.deletesNothingWhileSlurmctldIsSilent)
-			t.Run("replaces a pod whose machine is lost", set.replacesALostPod)
-			t.Run("waits for jobs when it is deleted", set.waitsWhenItIsDeleted)
+			t.Run("refuses evictions during a scale-in", set.refusesEvictionsDuringScaleIn)
+			t.Run("allows eviction of idle pods", set.allowsEvictionOfIdlePods)
+			t.Run("leaves foreign states alone", set.keepsForeignStates)
+			t.Run("brings back a lost record", set.restoresLostRecord)
+			t.Run("continues when the operator is killed", set.continuesWhenOperatorIsKilled)
+			t.Run("deletes nothing while slurmctld hangs", set.deletesNothingWhileSlurmctldHangs)
+			t.Run("replaces a pod whose Kubernetes node is lost", set.replacesLostPod)
+			t.Run("waits for jobs when it is deleted", set.waitsForJobsOnDeletion)
 		})
 	}
 }
@@ -45,18 +46,18 @@ func TestNodeSet(t *testing.T) {
 // nodeSet is the NodeSet gpu of a cluster.
 type nodeSet struct {
 	*slurmCluster
-	// spare is a machine that none of the cluster's services is on.
+	// spare is a Kubernetes node that runs none of the cluster's services.
 	spare string
 }
 
-// startNodeSet starts a cluster whose services leave a machine alone, and then its nodes.
+// startNodeSet starts a cluster whose services leave one Kubernetes node free, and then its NodeSet.
 func startNodeSet(t *testing.T, operator kube.Namespace, version string, extraConf ...string) *nodeSet {
 	t.Helper()
-	machines, err := operator.Run(t.Context(), "get", "nodes", "--output=jsonpath={.items[*].metadata.name}")
+	nodes, err := operator.Run(t.Context(), "get", "nodes", "--output=jsonpath={.items[*].metadata.name}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := strings.Fields(machines)
+	all := strings.Fields(nodes)
 	set := &nodeSet{spare: all[len(all)-1]}
 	kubectl := func(verb string) {
 		if _, err := operator.Run(t.Context(), verb, set.spare); err != nil {
@@ -67,24 +68,24 @@ func startNodeSet(t *testing.T, operator kube.Namespace, version string, extraCo
 	defer kubectl("uncordon")
 	set.slurmCluster = startServices(t, operator, "nodeset", version, extraConf...)
 	kubectl("uncordon")
-	set.comesUp(t)
-	set.isWhole(t) // its partition is live some seconds later
+	set.applyAndWait(t)
+	set.waitUntilAllIdle(t) // its partition exists some seconds later
 	return set
 }
 
-// wanted is how many nodes it has while nothing else is said.
-const wanted = 4
+// defaultNodes is the number of nodes unless a test scales the set.
+const defaultNodes = 4
 
-func (n *nodeSet) comesUp(t *testing.T) {
+func (n *nodeSet) applyAndWait(t *testing.T) {
 	t.Helper()
 	started := time.Now()
-	n.namespace.ApplyTemplates(t, manifests, "nodeset/nodeset.yaml", settings{smokeSettings: smokeSettings{Version: n.version}, Nodes: wanted})
+	n.namespace.ApplyTemplates(t, manifests, "nodeset/nodeset.yaml", settings{smokeSettings: smokeSettings{Version: n.version}, Nodes: defaultNodes})
 	becomesReady(t, n.namespace, 3*time.Minute, "nodeset/gpu")
-	t.Logf("%s: %d nodes ready %.1f s after they were applied", n.version, wanted, time.Since(started).Seconds())
+	t.Logf("%s: %d nodes ready %.1f s after they were applied", n.version, defaultNodes, time.Since(started).Seconds())
 }
 
 func (n *nodeSet) runsOnAllNodes(t *testing.T) {
-	n.namespace.Eventually(t, time.Minute, "a partition of the NodeSet's name", func(ctx context.Context) error { return n.sinfoShows(ctx, "gpu idle 4") })
+	n.namespace.Eventually(t, time.Minute, "a partition with the NodeSet's name", func(ctx context.Context) error { return n.sinfoShows(ctx, "gpu idle 4") })
 	out, err := n.login(t.Context(), "srun", "--partition=gpu", "--nodes=4", "hostname")
 	hosts := strings.Fields(out)
 	slices.Sort(hosts)
@@ -92,10 +93,10 @@ func (n *nodeSet) runsOnAllNodes(t *testing.T) {
 		t.Errorf("srun on four nodes printed %q: %v", out, err)
 	}
 	out, err = n.namespace.Run(t.Context(), "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output=jsonpath={.items[*].spec.nodeName}")
-	machines := strings.Fields(out)
-	slices.Sort(machines)
-	if machines = slices.Compact(machines); err != nil || len(machines) < 3 {
-		t.Errorf("the pods are on %v: %v", machines, err)
+	nodes := strings.Fields(out)
+	slices.Sort(nodes)
+	if nodes = slices.Compact(nodes); err != nil || len(nodes) < 3 {
+		t.Errorf("the pods are on %v: %v", nodes, err)
 	}
 	out, err = n.login(t.Context(), "scontrol", "show", "node", "gpu-0")
 	for _, want := range []string{"CPUTot=2", "RealMemory=512"} {
@@ -105,28 +106,28 @@ func (n *nodeSet) runsOnAllNodes(t *testing.T) {
 	}
 }
 
-// An administrator deletes the NodeSet alone and applies it again: the pods and the job are what they were.
-func (n *nodeSet) isTakenOver(t *testing.T) {
-	job := n.startsAJob(t, "--nodelist=gpu-1")
+// An administrator deletes the NodeSet with --cascade=orphan and applies it again: pods and job stay the same.
+func (n *nodeSet) isAdopted(t *testing.T) {
+	job := n.startJob(t, "--nodelist=gpu-1")
 	before, owner := n.uids(t), n.uid(t)
 	if _, err := n.namespace.Run(t.Context(), "delete", "nodeset/gpu", "--cascade=orphan", "--timeout=10m"); err != nil {
 		t.Fatal(err)
 	}
-	n.comesUp(t)
+	n.applyAndWait(t)
 	if after := n.uids(t); !maps.Equal(before, after) {
 		t.Errorf("the pods were %v and are %v", before, after)
 	}
 	if n.uid(t) == owner {
-		t.Error("the NodeSet is the old one")
+		t.Error("the NodeSet was not re-created")
 	}
 	if err := n.jobIs(t.Context(), job, "JobState=RUNNING", "Restarts=0"); err != nil {
 		t.Error(err)
 	}
-	n.endsTheJob(t, job)
-	n.isWhole(t)
+	n.finishJob(t, job)
+	n.waitUntilAllIdle(t)
 }
 
-// uid is the NodeSet's own.
+// uid returns the NodeSet's UID.
 func (n *nodeSet) uid(t *testing.T) string {
 	t.Helper()
 	out, err := n.namespace.Run(t.Context(), "get", "nodeset/gpu", "--output=jsonpath={.metadata.uid}")
@@ -137,22 +138,22 @@ func (n *nodeSet) uid(t *testing.T) string {
 }
 
 func (n *nodeSet) scalesInAroundJobs(t *testing.T) {
-	first, second := n.startsAJob(t, "--nodelist=gpu-1"), n.startsAJob(t, "--nodelist=gpu-2")
+	first, second := n.startJob(t, "--nodelist=gpu-1"), n.startJob(t, "--nodelist=gpu-2")
 	n.scale(t, 0)
 	n.hasPods(t, "gpu-1", "gpu-2")
 	n.namespace.Eventually(t, time.Minute, "progress in the status", func(ctx context.Context) error {
 		return conditionIs(ctx, n.namespace, "nodeset/gpu", "ScaledIn", "False|Draining|waiting for 2 nodes: gpu-")
 	})
-	n.endsTheJob(t, first)
+	n.finishJob(t, first)
 	n.hasPods(t, "gpu-2")
-	n.endsTheJob(t, second)
+	n.finishJob(t, second)
 	n.hasPods(t)
-	n.scale(t, wanted)
-	n.isWhole(t)
+	n.scale(t, defaultNodes)
+	n.waitUntilAllIdle(t)
 }
 
-// A user who submits one job after another loses none, and none runs twice, while all nodes are replaced.
-func (n *nodeSet) isUpdatedUnderAStreamOfJobs(t *testing.T) {
+// While all nodes are replaced, no job of a continuous stream is lost or runs twice.
+func (n *nodeSet) isUpdatedUnderLoad(t *testing.T) {
 	before := n.uids(t)
 	ended := make(chan error, 1)
 	go func() {
@@ -162,40 +163,40 @@ func (n *nodeSet) isUpdatedUnderAStreamOfJobs(t *testing.T) {
 	}()
 	n.namespace.Eventually(t, time.Minute, "jobs on all nodes", func(ctx context.Context) error {
 		out, err := n.login(ctx, "squeue", "--noheader", "--name=stream", "--states=RUNNING", "--format=%N")
-		if nodes := strings.Fields(out); err == nil && len(nodes) < wanted {
+		if nodes := strings.Fields(out); err == nil && len(nodes) < defaultNodes {
 			err = fmt.Errorf("jobs run on %v", nodes)
 		}
 		return err
 	})
 	started := time.Now()
 	n.patch(t, "nodeset/gpu", map[string]any{"extraConf": "Weight=7"})
-	n.namespace.Eventually(t, 5*time.Minute, "all pods to be new", func(ctx context.Context) error {
+	n.namespace.Eventually(t, 5*time.Minute, "all pods to be replaced", func(ctx context.Context) error {
 		for name, uid := range n.uids(t) {
 			if before[name] == uid {
-				return fmt.Errorf("%s is still the old one", name)
+				return fmt.Errorf("%s is still the old pod", name)
 			}
 		}
 		return conditionIs(ctx, n.namespace, "nodeset/gpu", "Ready", "True")
 	})
-	t.Logf("%s: %d nodes replaced under a stream of jobs in %.1f s", n.version, wanted, time.Since(started).Seconds())
+	t.Logf("%s: %d nodes replaced under a stream of jobs in %.1f s", n.version, defaultNodes, time.Since(started).Seconds())
 	if _, err := n.login(t.Context(), "touch", "/tmp/enough"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	n.namespace.Eventually(t, 3*time.Minute, "the end of all jobs", func(ctx context.Context) error {
+	n.namespace.Eventually(t, 3*time.Minute, "completion of all jobs", func(ctx context.Context) error {
 		out, err := n.login(ctx, "squeue", "--noheader", "--name=stream", "--format=%i")
 		if err == nil && strings.TrimSpace(out) != "" {
 			err = fmt.Errorf("%d jobs are left", len(strings.Fields(out)))
 		}
 		return err
 	})
-	n.allCompletedOnce(t, "stream")
+	n.checkAllCompletedOnce(t, "stream")
 }
 
-// allCompletedOnce holds that all jobs of a name have completed, and that none of them was begun twice.
-func (n *nodeSet) allCompletedOnce(t *testing.T, name string) {
+// checkAllCompletedOnce checks that all jobs with a name have completed, and that none of them was started twice.
+func (n *nodeSet) checkAllCompletedOnce(t *testing.T, name string) {
 	t.Helper()
 	var jobs int
 	n.namespace.Eventually(t, time.Minute, "all jobs completed in accounting", func(ctx context.Context) error {
@@ -214,26 +215,26 @@ func (n *nodeSet) allCompletedOnce(t *testing.T, name string) {
 		}
 		return nil
 	})
-	t.Logf("%s: all %d jobs completed, none was begun twice", n.version, jobs)
+	t.Logf("%s: all %d jobs completed, none was started twice", n.version, jobs)
 }
 
 func (n *nodeSet) followsCordon(t *testing.T) {
-	machine := n.machineOf(t, "gpu-0")
+	node := n.kubernetesNodeOf(t, "gpu-0")
 	kubectl := func(verb string) {
-		if _, err := n.namespace.Run(t.Context(), verb, machine); err != nil {
+		if _, err := n.namespace.Run(t.Context(), verb, node); err != nil {
 			t.Fatal(err)
 		}
 	}
 	kubectl("cordon")
 	defer kubectl("uncordon")
 	started := time.Now()
-	n.drainIs(t, "gpu-0", "slurm-operator: Kubernetes node "+machine+" is cordoned")
+	n.drainIs(t, "gpu-0", "slurm-operator: Kubernetes node "+node+" is cordoned")
 	t.Logf("%s: drained %.1f s after kubectl cordon", n.version, time.Since(started).Seconds())
 	kubectl("uncordon")
-	n.isWhole(t)
+	n.waitUntilAllIdle(t)
 }
 
-func (n *nodeSet) leavesAnAdminsDrainAlone(t *testing.T) {
+func (n *nodeSet) keepsAdminDrain(t *testing.T) {
 	if _, err := n.login(t.Context(), "scontrol", "update", "nodename=gpu-2", "state=drain", "reason=bad disk"); err != nil {
 		t.Fatal(err)
 	}
@@ -242,18 +243,18 @@ func (n *nodeSet) leavesAnAdminsDrainAlone(t *testing.T) {
 	if _, err := n.login(t.Context(), "scontrol", "update", "nodename=gpu-2", "state=resume"); err != nil {
 		t.Fatal(err)
 	}
-	n.isWhole(t)
+	n.waitUntilAllIdle(t)
 }
 
-// replacesAllPods changes what pods are made from, and waits until all of them are new.
+// replacesAllPods changes the pod template, and waits until all pods are replaced.
 func (n *nodeSet) replacesAllPods(t *testing.T, extraConf string) {
 	t.Helper()
 	before := n.uids(t)
 	n.patch(t, "nodeset/gpu", map[string]any{"extraConf": extraConf})
-	n.namespace.Eventually(t, 3*time.Minute, "all pods to be new", func(ctx context.Context) error {
+	n.namespace.Eventually(t, 3*time.Minute, "all pods to be replaced", func(ctx context.Context) error {
 		for name, uid := range n.uids(t) {
 			if before[name] == uid {
-				return fmt.Errorf("%s is still the old one", name)
+				return fmt.Errorf("%s is still the old pod", name)
 			}
 		}
 		return conditionIs(ctx, n.namespace, "nodeset/gpu", "UpdateInProgress", "False|UpToDate")
@@ -261,7 +262,7 @@ func (n *nodeSet) replacesAllPods(t *testing.T, extraConf string) {
 }
 
 func (n *nodeSet) protectsJobsFromEviction(t *testing.T) {
-	job := n.startsAJob(t, "--nodelist=gpu-3")
+	job := n.startJob(t, "--nodelist=gpu-3")
 	n.namespace.Eventually(t, time.Minute, "a refused eviction", func(ctx context.Context) error {
 		_, err := n.namespace.Evict(ctx, "gpu-3", true)
 		if err == nil {
@@ -272,17 +273,17 @@ func (n *nodeSet) protectsJobsFromEviction(t *testing.T) {
 		}
 		return nil
 	})
-	n.endsTheJob(t, job)
+	n.finishJob(t, job)
 }
 
-func (n *nodeSet) waitsWhenItIsDeleted(t *testing.T) {
-	job := n.startsAJob(t, "--nodelist=gpu-1")
+func (n *nodeSet) waitsForJobsOnDeletion(t *testing.T) {
+	job := n.startJob(t, "--nodelist=gpu-1")
 	if _, err := n.namespace.Run(t.Context(), "delete", "nodeset/gpu", "--wait=false"); err != nil {
 		t.Fatal(err)
 	}
 	n.hasPods(t, "gpu-1")
-	n.endsTheJob(t, job)
-	n.namespace.Eventually(t, time.Minute, "the NodeSet's end", func(ctx context.Context) error {
+	n.finishJob(t, job)
+	n.namespace.Eventually(t, time.Minute, "deletion of the NodeSet", func(ctx context.Context) error {
 		out, err := n.namespace.Run(ctx, "get", "nodesets,pods", "--selector=app.kubernetes.io/name=slurmd", "--output=name")
 		if err == nil && out != "" {
 			err = fmt.Errorf("there is %s", out)
@@ -309,10 +310,10 @@ func (n *nodeSet) patch(t *testing.T, object string, spec map[string]any) {
 	}
 }
 
-// isWhole waits until all nodes are there and take jobs.
-func (n *nodeSet) isWhole(t *testing.T) {
+// waitUntilAllIdle waits until all nodes are registered and idle.
+func (n *nodeSet) waitUntilAllIdle(t *testing.T) {
 	t.Helper()
-	n.namespace.Eventually(t, 3*time.Minute, "a NodeSet that is whole", func(ctx context.Context) error {
+	n.namespace.Eventually(t, 3*time.Minute, "all nodes of the NodeSet to be idle", func(ctx context.Context) error {
 		return errors.Join(conditionIs(ctx, n.namespace, "nodeset/gpu", "Ready", "True"), n.sinfoShows(ctx, "gpu idle 4"))
 	})
 }
@@ -350,7 +351,7 @@ func (n *nodeSet) uids(t *testing.T) map[string]string {
 	return uids
 }
 
-func (n *nodeSet) machineOf(t *testing.T, pod string) string {
+func (n *nodeSet) kubernetesNodeOf(t *testing.T, pod string) string {
 	t.Helper()
 	out, err := n.namespace.Run(t.Context(), "get", "pod", pod, "--output=jsonpath={.spec.nodeName}")
 	if err != nil || out == "" {
@@ -359,7 +360,7 @@ func (n *nodeSet) machineOf(t *testing.T, pod string) string {
 	return out
 }
 
-// drainIs waits until a node is drained for a reason.
+// drainIs waits until a Slurm node is drained for a reason.
 func (n *nodeSet) drainIs(t *testing.T, node, reason string) {
 	t.Helper()
 	n.namespace.Eventually(t, time.Minute, node+" drained for "+reason, func(ctx context.Context) error {

@@ -17,23 +17,23 @@ import (
 //go:embed cluster/*.yaml external/*.yaml ha/*.yaml nodeset/*.yaml
 var manifests embed.FS
 
-// settings fill in the manifests.
+// settings are the values for the manifest templates.
 type settings struct {
 	smokeSettings
 	// AuthorizedKey may log in as root.
 	AuthorizedKey string
-	// ExtraConf are further lines of slurm.conf.
+	// ExtraConf are additional lines of slurm.conf.
 	ExtraConf []string
-	// ConfServer is where slurmd finds slurmctld.
+	// ConfServer is the address at which slurmd reaches slurmctld.
 	ConfServer string
-	// Nodes is how many slurmds there are, and Node where they run; empty for anywhere.
+	// Nodes is the number of slurmds, and Node the Kubernetes node they run on; empty for any.
 	Nodes int
 	Node  string
-	// Elsewhere is the namespace of daemons that are external to another.
+	// Elsewhere is the namespace of the daemons that a cluster uses as external ones.
 	Elsewhere string
 }
 
-// startOperator installs the operator, for all tests of the run; those that follow find it running.
+// startOperator installs the operator. It stays installed for the following tests.
 func startOperator(t *testing.T) kube.Namespace {
 	t.Helper()
 	operator := operatorNamespace
@@ -50,7 +50,7 @@ func startOperator(t *testing.T) kube.Namespace {
 	return operator
 }
 
-// conditionIs reports that a condition of an object is not as it should be.
+// conditionIs returns an error unless a condition of an object has the wanted status, reason and message prefix.
 func conditionIs(ctx context.Context, namespace kube.Namespace, object, condition, want string) error {
 	out, err := namespace.Run(ctx, "get", object, "--output",
 		fmt.Sprintf(`jsonpath={range .status.conditions[?(@.type==%q)]}{.status}|{.reason}|{.message}{end}`, condition))

@@ -14,7 +14,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
-// TestQuickstart does what the README tells people to do first, word by word, on a cluster that has nothing of ours.
+// TestQuickstart runs the commands of the README's quickstart verbatim, on a cluster without any of our objects.
 func TestQuickstart(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {
@@ -48,7 +48,7 @@ func TestQuickstart(t *testing.T) {
 	t.Logf("from the first helm install to the output of srun: %.1f s", time.Since(started).Seconds())
 }
 
-// quickstart are the commands in the README's section of that name.
+// quickstart returns the commands in the README's Quickstart section.
 func quickstart(readme string) []string {
 	var commands []string
 	for _, block := range shellBlocks(readme, "Quickstart") {
@@ -57,7 +57,7 @@ func quickstart(readme string) []string {
 	return commands
 }
 
-// shellBlocks are what a section of a document tells people to type.
+// shellBlocks returns the shell code blocks in a section of a document.
 func shellBlocks(document, heading string) []string {
 	_, section, _ := strings.Cut(document, "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")

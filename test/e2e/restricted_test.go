@@ -10,8 +10,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-// TestRestricted installs an operator that may touch one namespace only, for all of Slurm that needs no privileges, where Kubernetes
-// lets nothing else run.
+// TestRestricted installs an operator that may access only one namespace, with all Slurm daemons that need no
+// privileges, in namespaces that enforce the restricted Pod Security Standard.
 func TestRestricted(t *testing.T) {
 	removeEverything(t)
 	for _, namespace := range []kube.Namespace{operatorNamespace, clusterNamespace} {
@@ -22,7 +22,7 @@ func TestRestricted(t *testing.T) {
 	clusterNamespace.MustHelm(t, "upgrade", "--install", "slurm", "slurm", "--set=accounting.enabled=true", "--set=mariadb.enabled=true",
 		"--set=mariadb.image.repository="+*imagePrefix+"/mariadb", "--set=nodesets.worker.enabled=false", "--set=loginsets.login.enabled=false")
 	becomesReady(t, clusterNamespace, 4*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm", "accounting/slurm")
-	// That of an upgrade is the one that there is.
+	// An upgrade keeps the generated database password.
 	clusterNamespace.MustHelm(t, "upgrade", "slurm", "slurm", "--reuse-values")
 	becomesReady(t, clusterNamespace, time.Minute, "accounting/slurm")
 
@@ -36,15 +36,15 @@ func TestRestricted(t *testing.T) {
 		{"slurm-operator-webhook", "slurm", "get", "secrets"}:       false,
 	} {
 		account, verb, resource := question[0], question[2], question[3]
-		if got := may(t.Context(), kube.Namespace{Name: question[1]}, account, verb, resource); got != want {
+		if got := canI(t.Context(), kube.Namespace{Name: question[1]}, account, verb, resource); got != want {
 			t.Errorf("%s may %s %s in %s: %t, want %t", account, verb, resource, question[1], got, want)
 		}
 	}
 	removeEverything(t)
 }
 
-// may says whether a ServiceAccount of the operator may do something in a namespace.
-func may(ctx context.Context, namespace kube.Namespace, account, verb, resource string) bool {
+// canI reports whether a ServiceAccount of the operator may do something in a namespace.
+func canI(ctx context.Context, namespace kube.Namespace, account, verb, resource string) bool {
 	_, err := namespace.Run(ctx, "auth", "can-i", verb, resource, "--as=system:serviceaccount:slurm-operator:"+account)
 	return err == nil
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster/audit"
 )
 
-var compareRoles = flag.Bool("roles", false, "after all tests, compare what the roles grant with what was used since our own cluster came up")
+var compareRoles = flag.Bool("roles", false, "after all tests, compare the granted permissions with those used since our own cluster was started")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -32,31 +32,31 @@ func TestMain(m *testing.M) {
 	fmt.Println(summary())
 	if code == 0 && *compareRoles {
 		if err := compareRolesWithLog(); err != nil {
-			fmt.Fprintf(os.Stderr, "roles and the audit log do not agree:\n%v\n", err)
+			fmt.Fprintf(os.Stderr, "the roles do not match the audit log:\n%v\n", err)
 			code = 1
 		}
 	}
 	os.Exit(code)
 }
 
-// operatorUser is the operator, to the API server.
+// operatorUser is the operator's user name at the API server.
 const operatorUser = "system:serviceaccount:slurm-operator:slurm-operator"
 
-// Users that have roles, by the files that the roles are in.
+// users maps user names to the files with their roles.
 var users = map[string]string{
 	operatorUser: "role.yaml",
 	"system:serviceaccount:slurm-operator:slurm-operator-webhook": "webhook_role.yaml",
 }
 
-// unseen is granted although no test shows it in the log.
+// unseen are grants that do not show up in the audit log, with the reason.
 var unseen = map[string]string{
 	"coordination.k8s.io/leases":                   "is not in the log",
 	"/events":                                      "is not in the log",
 	"events.k8s.io/events":                         "is not in the log",
-	"monitoring.coreos.com/servicemonitors":        "Prometheus' kinds are not in the cluster",
-	"authentication.k8s.io/tokenreviews":           "nobody reads the metrics",
-	"authorization.k8s.io/subjectaccessreviews":    "nobody reads the metrics",
-	"slinky.slurm.net/nodesets/finalizers: update": "counts where the admission plugin OwnerReferencesPermissionEnforcement is on",
+	"monitoring.coreos.com/servicemonitors":        "the CRDs of the Prometheus operator are not installed",
+	"authentication.k8s.io/tokenreviews":           "the tests do not read the metrics",
+	"authorization.k8s.io/subjectaccessreviews":    "the tests do not read the metrics",
+	"slinky.slurm.net/nodesets/finalizers: update": "is needed only with the admission plugin OwnerReferencesPermissionEnforcement",
 }
 
 func compareRolesWithLog() error {
@@ -64,11 +64,12 @@ func compareRolesWithLog() error {
 	if err != nil {
 		return err
 	}
-	return rolesFit(found.Plane.AuditLog())
+	return checkRoles(found.Plane.AuditLog())
 }
 
-// rolesFit holds that everything granted was used in a log, and that nothing was tried that is not granted.
-func rolesFit(log string) error {
+// checkRoles checks that every granted permission was used according to an audit log, and that no request was
+// forbidden.
+func checkRoles(log string) error {
 	requests, err := audit.ReadFile(log, time.Time{}, func(request audit.Request) bool { return users[request.User] != "" })
 	if err != nil {
 		return err
@@ -79,9 +80,9 @@ func rolesFit(log string) error {
 		if err != nil {
 			return err
 		}
-		used, forbidden := uses(requests, user)
+		used, forbidden := permissions(requests, user)
 		for need := range forbidden {
-			// What was allowed at other times was forbidden while the operator was being uninstalled.
+			// A permission that was used at other times was forbidden only while the operator was being uninstalled.
 			if !used[need] {
 				faults = append(faults, fmt.Errorf("%s may not %s", user, need))
 			}
@@ -96,14 +97,14 @@ func rolesFit(log string) error {
 	return errors.Join(faults...)
 }
 
-// uses are what a user was allowed and forbidden, as group/resource: verb.
-func uses(requests []audit.Request, user string) (allowed, forbidden map[string]bool) {
+// permissions returns what a user was allowed and forbidden, as group/resource: verb.
+func permissions(requests []audit.Request, user string) (allowed, forbidden map[string]bool) {
 	allowed, forbidden = map[string]bool{}, map[string]bool{}
 	for _, request := range requests {
 		if request.User != user {
 			continue
 		}
-		for _, verb := range needed(request) {
+		for _, verb := range requiredVerbs(request) {
 			need := request.Group + "/" + request.Resource + ": " + verb
 			if request.Code == http.StatusForbidden {
 				forbidden[need] = true
@@ -115,26 +116,26 @@ func uses(requests []audit.Request, user string) (allowed, forbidden map[string]
 	return allowed, forbidden
 }
 
-// read stands for get, list and watch: whoever may do one of them may read the object. Which of them a cache uses is for the
-// versions of its library and of the API server to decide.
+// read stands for get, list and watch: each of them grants read access, and which of them a cache uses depends on the
+// versions of client-go and of the API server.
 const read = "read"
 
-func plain(verb string) string {
+func normalizeVerb(verb string) string {
 	if slices.Contains([]string{"get", "list", "watch"}, verb) {
 		return read
 	}
 	return verb
 }
 
-// needed are the verbs that a request needs. An object that is applied for the first time has to be created too.
-func needed(request audit.Request) []string {
+// requiredVerbs returns the verbs that a request needs. Applying an object for the first time also needs create.
+func requiredVerbs(request audit.Request) []string {
 	if request.Verb == "patch" && request.Code == http.StatusCreated {
 		return []string{"patch", "create"}
 	}
-	return []string{plain(request.Verb)}
+	return []string{normalizeVerb(request.Verb)}
 }
 
-// readGrants are what the roles in a file grant, as group/resource: verb.
+// readGrants returns the permissions that the roles in a file grant, as group/resource: verb.
 func readGrants(file string) (map[string]bool, error) {
 	root, err := repo.Root()
 	if err != nil {
@@ -157,7 +158,7 @@ func readGrants(file string) (map[string]bool, error) {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
 					for _, verb := range rule.Verbs {
-						granted[group+"/"+resource+": "+plain(verb)] = true
+						granted[group+"/"+resource+": "+normalizeVerb(verb)] = true
 					}
 				}
 			}

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// R31: Kubernetes lets nothing but restricted pods run where the operator runs, and no process of the operator's is root's.
+// R31: the operator's namespace enforces the restricted Pod Security Standard, and no process of the operator runs as
+// root.
 func (c *slurmCluster) operatorIsNotRoot(t *testing.T) {
 	enforced := c.operator.MustRun(t, "get", "namespace", c.operator.Name, "--output", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`)
 	if enforced != "restricted" {
@@ -27,7 +28,7 @@ func (c *slurmCluster) operatorIsNotRoot(t *testing.T) {
 	}
 }
 
-// usersOf are the users of the processes that a program runs in, in whatever container of this machine.
+// usersOf returns the users of all processes of a program on this computer, in any container.
 func usersOf(program string) (map[string]string, error) {
 	directories, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -37,7 +38,7 @@ func usersOf(program string) (map[string]string, error) {
 	for _, directory := range directories {
 		arguments, err := os.ReadFile(filepath.Join(directory, "cmdline"))
 		if err != nil || !strings.HasPrefix(string(arguments), program+"\x00") {
-			continue // it may have ended
+			continue // it may have exited
 		}
 		status, err := os.ReadFile(filepath.Join(directory, "status"))
 		if err != nil {

@@ -15,18 +15,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// smokeSettings fill in the manifests.
+// smokeSettings are the values for the manifest templates.
 type smokeSettings struct{ Version string }
 
-// Image is the name of an image.
+// Image returns the name of an image.
 func (smokeSettings) Image(name, tag string) string { return *imagePrefix + "/" + name + ":" + tag }
 
-// Restricted is a pod's security context under which the daemons that need no privileges run as Slurm's user.
+// Restricted returns a pod security context for daemons that need no privileges and run as the Slurm user.
 func (smokeSettings) Restricted() string {
 	return "{runAsNonRoot: true, fsGroup: 64030, seccompProfile: {type: RuntimeDefault}}"
 }
 
-// Locked is the security context of a container that needs no privileges.
+// Locked returns the security context of a container that needs no privileges.
 func (smokeSettings) Locked() string {
 	return "{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}"
 }
@@ -48,7 +48,7 @@ func slurmdbdConf(password string) string {
 	}, "\n")
 }
 
-// get asks slurmrestd through the API server, so that the test need not be where pods can be reached.
+// get sends a request to slurmrestd through the API server's proxy, because the test may not be able to reach pods.
 func (s smokeSlurm) get(t *testing.T, path string) []byte {
 	t.Helper()
 	now := time.Now()
@@ -65,7 +65,7 @@ func (s smokeSlurm) get(t *testing.T, path string) []byte {
 	return body
 }
 
-// getThroughProxy asks a slurmrestd through the API server.
+// getThroughProxy sends a request to a slurmrestd through the API server's proxy.
 func getThroughProxy(ctx context.Context, namespace, service, token, path string) ([]byte, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()

@@ -23,27 +23,27 @@ var smokeManifests embed.FS
 
 var (
 	slurmVersions = flag.String("slurm", "26.05,24.11", "the Slurm versions to test, separated by commas")
-	imagePrefix   = flag.String("images", "slurm-operator", "where the cluster finds the images")
+	imagePrefix   = flag.String("images", "slurm-operator", "repository of the images")
 )
 
-// TestSlurmRunsInPods proves the ground that everything else stands on: the images, the cluster, and a Slurm of plain
-// manifests, without an operator.
+// TestSlurmRunsInPods tests what all other tests depend on: the images, the cluster, and Slurm from plain manifests,
+// without the operator.
 func TestSlurmRunsInPods(t *testing.T) {
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			started := time.Now()
 			slurm := startSmoke(t, version)
 			t.Logf("two idle nodes after %.1f s", time.Since(started).Seconds())
-			slurm.runsAJobOnTwoNodes(t)
-			job := slurm.runsABatchJobToItsEnd(t)
+			slurm.runsJobOnTwoNodes(t)
+			job := slurm.runsBatchJob(t)
 			slurm.answersREST(t)
-			slurm.forgetsNothingWhenSlurmctldIsDeleted(t, job)
-			t.Run("comes back after a power cut", slurm.comesBackAfterAPowerCut)
+			slurm.keepsJobsWhenSlurmctldIsDeleted(t, job)
+			t.Run("recovers after a power cut", slurm.recoversAfterPowerCut)
 		})
 	}
 }
 
-// smokeSlurm is a Slurm of plain manifests in a namespace of its own.
+// smokeSlurm is a Slurm cluster from plain manifests in its own namespace.
 type smokeSlurm struct {
 	namespace kube.Namespace
 	version   string
@@ -69,7 +69,7 @@ func startSmoke(t *testing.T, version string) smokeSlurm {
 	return slurm
 }
 
-func (s smokeSlurm) runsAJobOnTwoNodes(t *testing.T) {
+func (s smokeSlurm) runsJobOnTwoNodes(t *testing.T) {
 	t.Helper()
 	out, err := s.login(t.Context(), "srun", "--nodes=2", "hostname")
 	if err != nil {
@@ -80,8 +80,8 @@ func (s smokeSlurm) runsAJobOnTwoNodes(t *testing.T) {
 	}
 }
 
-// runsABatchJobToItsEnd returns the job's number once accounting shows that it completed.
-func (s smokeSlurm) runsABatchJobToItsEnd(t *testing.T) string {
+// runsBatchJob returns the job's id once accounting shows that it completed.
+func (s smokeSlurm) runsBatchJob(t *testing.T) string {
 	t.Helper()
 	out, err := s.login(t.Context(), "sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 1")
 	if err != nil {
@@ -126,7 +126,7 @@ func (s smokeSlurm) answersREST(t *testing.T) {
 	}
 }
 
-func (s smokeSlurm) forgetsNothingWhenSlurmctldIsDeleted(t *testing.T, job string) {
+func (s smokeSlurm) keepsJobsWhenSlurmctldIsDeleted(t *testing.T, job string) {
 	t.Helper()
 	started := time.Now()
 	s.namespace.DeletePod(t, "slurmctld-0")
@@ -139,10 +139,10 @@ func (s smokeSlurm) forgetsNothingWhenSlurmctldIsDeleted(t *testing.T, job strin
 	})
 	t.Logf("slurmctld answers %.1f s after its pod was deleted", time.Since(started).Seconds())
 	s.accountingShowsCompleted(t, job)
-	s.runsAJobOnTwoNodes(t)
+	s.runsJobOnTwoNodes(t)
 }
 
-func (s smokeSlurm) comesBackAfterAPowerCut(t *testing.T) {
+func (s smokeSlurm) recoversAfterPowerCut(t *testing.T) {
 	own := ownCluster(t)
 	name, err := s.namespace.Run(t.Context(), "get", "pod", "slurmd-1", "--output=jsonpath={.spec.nodeName}")
 	if err != nil {
@@ -163,18 +163,18 @@ func (s smokeSlurm) comesBackAfterAPowerCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	started := time.Now()
-	s.namespace.Eventually(t, 2*time.Minute, "slurmd started anew and idle", func(ctx context.Context) error {
+	s.namespace.Eventually(t, 2*time.Minute, "slurmd restarted and idle", func(ctx context.Context) error {
 		now, err := s.slurmdStart(ctx, "slurmd-1")
 		if err == nil && now == before {
-			err = fmt.Errorf("slurmd runs since %s", now)
+			err = fmt.Errorf("slurmd has been running since %s", now)
 		}
 		return errors.Join(err, s.bothNodesIdle(ctx))
 	})
 	t.Logf("both nodes are idle %.1f s after the power of one was cut", time.Since(started).Seconds())
-	s.runsAJobOnTwoNodes(t)
+	s.runsJobOnTwoNodes(t)
 }
 
-// slurmdStart is since when Slurm has known a node's slurmd to run.
+// slurmdStart returns a node's SlurmdStartTime.
 func (s smokeSlurm) slurmdStart(ctx context.Context, node string) (string, error) {
 	out, err := s.login(ctx, "scontrol", "show", "node", node)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s smokeSlurm) bothNodesIdle(ctx context.Context) error {
 	return nil
 }
 
-// login runs a command where a user would.
+// login runs a command in the login pod.
 func (s smokeSlurm) login(ctx context.Context, command ...string) (string, error) {
 	return s.namespace.Exec(ctx, "deployment/login", command...)
 }

@@ -27,51 +27,51 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/plot"
 )
 
-var soakFor = flag.Duration("soak", time.Hour, "how long TestSoak goes on")
+var soakFor = flag.Duration("soak", time.Hour, "how long TestSoak runs")
 
-// TestSoak lets everything happen at random, for long, and draws what the operator used meanwhile into bin/soak.html. In its
-// second half the operator is not killed, so that there is a process old enough to show a leak.
+// TestSoak injects random faults for a long time, and plots the operator's resource usage into bin/soak.html. In its
+// second half the operator is not killed, so that a process gets old enough to show a leak.
 func TestSoak(t *testing.T) {
 	own := ownCluster(t)
 	operator := startOperator(t)
 	operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values", "--set=metrics.secure=false", "--wait", "--timeout=10m")
 	version, _, _ := strings.Cut(*slurmVersions, ",")
-	day := &day{
-		nodeSet: startNodeSet(t, operator, version, allowsSkew), machines: own, replicas: wanted,
+	run := &chaosRun{
+		nodeSet: startNodeSet(t, operator, version, allowsSkew), devcluster: own, replicas: defaultNodes,
 		random: rand.New(rand.NewPCG(*chaosSeed, 1)),
 	}
-	day.begins(t, ledger.Stream{Name: "soak", Partition: "gpu", Lengths: []int{2, 9, 1, 4, 7}})
+	run.start(t, ledger.Stream{Name: "soak", Partition: "gpu", Lengths: []int{2, 9, 1, 4, 7}})
 	curves := watchMetrics(t)
-	happenings := map[string]func(*testing.T){}
+	steps := map[string]func(*testing.T){}
 	for name, fault := range faults {
-		happenings[name] = func(t *testing.T) {
+		steps[name] = func(t *testing.T) {
 			t.Helper()
-			day.suffers(t, name, fault)
+			run.injectFault(t, name, fault)
 		}
 	}
 	for name, disaster := range disasters {
-		happenings[name] = func(t *testing.T) {
+		steps[name] = func(t *testing.T) {
 			t.Helper()
-			day.survives(t, name, disaster)
+			run.injectDisaster(t, name, disaster)
 		}
 	}
-	killings := map[string]func(*testing.T){"the operator is killed": day.theOperatorIsKilled, "the leader is killed": day.theLeaderIsKilled}
-	lasting := slices.Sorted(maps.Keys(happenings))
-	maps.Copy(happenings, killings)
-	all := slices.Sorted(maps.Keys(happenings))
-	const enough = 3 // what has gone wrong so often goes on to do so
+	killSteps := map[string]func(*testing.T){"the operator is killed": run.killOperatorRepeatedly, "the leader is killed": run.killLeaderRepeatedly}
+	withoutKills := slices.Sorted(maps.Keys(steps))
+	maps.Copy(steps, killSteps)
+	all := slices.Sorted(maps.Keys(steps))
+	const maxFailures = 3 // after that, further steps would fail too
 	failures := 0
-	for end := time.Now().Add(*soakFor); time.Now().Before(end) && failures < enough; {
+	for end := time.Now().Add(*soakFor); time.Now().Before(end) && failures < maxFailures; {
 		names := all
 		if time.Until(end) < *soakFor/2 {
-			names = lasting
+			names = withoutKills
 		}
-		name := names[day.random.IntN(len(names))]
-		if !t.Run(name, happenings[name]) {
+		name := names[run.random.IntN(len(names))]
+		if !t.Run(name, steps[name]) {
 			failures++
 		}
 	}
-	verdict := day.ends(t)
+	verdict := run.finish(t)
 	drawn, samples := curves()
 	root, err := repo.Root()
 	if err != nil {
@@ -97,14 +97,15 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// seriesMetric counts the time series of the operator's metrics, and startMetric is when its process started, in Unix seconds.
+// seriesMetric counts the time series of the operator's metrics, and startMetric is when its process started, in Unix
+// seconds.
 const (
 	seriesMetric = "series"
 	startMetric  = "process_start_time_seconds"
 )
 
-// sampled are the figures that are drawn, by the metric they are in; counters are drawn as how much they grow in a second. A
-// figure with a tolerance must not grow with the age of the process by more than that.
+// sampled are the plotted figures and their metrics; counters are plotted as rates per second. A figure with a
+// tolerance must not grow with the age of the process by more than that.
 var sampled = []struct {
 	name, metric string
 	counter      bool
@@ -115,13 +116,13 @@ var sampled = []struct {
 	{"metric series", seriesMetric, false, &growth.Tolerance{Share: 0.1, Amount: 100}},
 	{"open files", "process_open_fds", false, &growth.Tolerance{Share: 0.1, Amount: 20}},
 	{"resident memory, bytes", "process_resident_memory_bytes", false, nil},
-	{"requests to the API server, a second", "rest_client_requests_total", true, nil},
-	{"requests to Slurm, a second", "slurm_operator_slurm_requests_total", true, nil},
-	{"processor seconds, a second", "process_cpu_seconds_total", true, nil},
+	{"requests to the API server per second", "rest_client_requests_total", true, nil},
+	{"requests to Slurm per second", "slurm_operator_slurm_requests_total", true, nil},
+	{"CPU seconds per second", "process_cpu_seconds_total", true, nil},
 }
 
-// watchMetrics reads the operator's metrics every few seconds, if there is an operator, until what it returns is called. That
-// returns each sampled figure over time, and by the age of the process.
+// watchMetrics reads the operator's metrics every few seconds while an operator runs. The function that it returns
+// stops that, and returns each sampled figure over time and by the age of the process.
 func watchMetrics(t *testing.T) func() ([]plot.Curve, [][]growth.Sample) {
 	t.Helper()
 	curves, samples := make([]plot.Curve, len(sampled)), make([][]growth.Sample, len(sampled))
@@ -143,7 +144,7 @@ func watchMetrics(t *testing.T) func() ([]plot.Curve, [][]growth.Sample) {
 			now := time.Now()
 			values, err := readMetrics(ctx)
 			if err != nil {
-				last = nil // it is being replaced, and the next one counts from zero
+				last = nil // the operator is being replaced, and the next one counts from zero
 				continue
 			}
 			for i, figure := range sampled {
@@ -169,7 +170,7 @@ func watchMetrics(t *testing.T) func() ([]plot.Curve, [][]growth.Sample) {
 	}
 }
 
-// readMetrics is the sum of each metric over its labels, and the number of their series.
+// readMetrics returns the sum of each metric over its labels, and the number of series.
 func readMetrics(ctx context.Context) (map[string]float64, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-// releases are where each chart is installed.
+// releases maps each chart to the namespace it is installed in.
 var releases = map[string]kube.Namespace{
 	"slurm-operator-crds": {Name: "default"}, "slurm-operator": operatorNamespace, "slurm": clusterNamespace,
 }
 
-// TestUninstall uninstalls the charts in every order, one right after the other. Nothing hangs, the kinds and the data stay, and
-// the next installation takes them over.
+// TestUninstall uninstalls the charts in every order, one right after the other. Nothing may hang, the CRDs and the
+// data must stay, and the next installation must use them.
 func TestUninstall(t *testing.T) {
 	removeEverything(t)
 	cluster := helmCharts(".").install(t)
@@ -36,7 +36,7 @@ func TestUninstall(t *testing.T) {
 			for _, release := range order {
 				releases[release].MustHelm(t, "uninstall", release)
 			}
-			cluster.namespace.Eventually(t, time.Minute, "the end of all that is ours", func(ctx context.Context) error {
+			cluster.namespace.Eventually(t, time.Minute, "deletion of all our objects", func(ctx context.Context) error {
 				out, err := cluster.namespace.Run(ctx, "get", "slurm,pods,statefulsets,deployments,services", "--output=name")
 				if err == nil && out != "" {
 					err = fmt.Errorf("there is still %s", strings.Join(strings.Fields(out), ", "))
@@ -46,14 +46,14 @@ func TestUninstall(t *testing.T) {
 			t.Logf("gone %.1f s after the first helm uninstall", time.Since(started).Seconds())
 			helmCharts(".").install(t)
 			if now := cluster.data(t); now != data {
-				t.Errorf("claims and keys were\n%s\nand are now\n%s", data, now)
+				t.Errorf("PVCs and keys were\n%s\nand are now\n%s", data, now)
 			}
 		})
 	}
 	removeEverything(t)
 }
 
-// data are the claims and the keys of the cluster, each with what makes it that one.
+// data lists the PVCs and keys of the cluster, with their UIDs.
 func (c *slurmCluster) data(t *testing.T) string {
 	t.Helper()
 	out, err := c.namespace.Run(t.Context(), "get", "persistentvolumeclaims/slurm-controller-state", "secrets/slurm-auth-slurm", "secrets/slurm-auth-jwt",

@@ -13,20 +13,20 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-// The upgrade is from the oldest release that is supported to the newest, which is as far as Slurm itself allows.
+// The upgrade is from the oldest supported release to the newest, which is as far as Slurm allows in one step.
 const oldRelease, newRelease = "24.11", "26.05"
 
-// TestUpgradeOfSlurm upgrades a cluster to another release of Slurm while users submit jobs, in the order that Slurm asks for:
-// slurmdbd, slurmctld, the nodes, and then what users and programs talk to. No job is lost or begun twice, and one that began before
-// the upgrade and one that waited for it all the while come to their ends.
+// TestUpgradeOfSlurm upgrades a cluster to another Slurm release while users submit jobs, in the order that Slurm
+// requires: slurmdbd, slurmctld, the nodes, and then slurmrestd and the login pods. No job is lost or started twice,
+// and both a job that started before the upgrade and one that was pending throughout complete.
 func TestUpgradeOfSlurm(t *testing.T) {
 	set := startUpgrade(t, startOperator(t))
-	books := set.usersSubmit(t, "upgrade", "gpu")
-	running := set.startsAJob(t, "--partition=gpu", "--nodelist=gpu-0", "--mem=64M")
-	waiting := set.queuesAJob(t, "--partition=gpu", "--mem=64M", "--dependency=afterok:"+running)
+	jobs := set.submitJobs(t, "upgrade", "gpu")
+	running := set.startJob(t, "--partition=gpu", "--nodelist=gpu-0", "--mem=64M")
+	waiting := set.queueJob(t, "--partition=gpu", "--mem=64M", "--dependency=afterok:"+running)
 	unharmed := func() {
 		t.Helper()
-		set.namespace.Eventually(t, time.Minute, "the jobs from before", func(ctx context.Context) error {
+		set.namespace.Eventually(t, time.Minute, "the jobs from before the upgrade", func(ctx context.Context) error {
 			if err := set.jobIs(ctx, waiting, "JobState=PENDING", "Restarts=0"); err != nil {
 				return err
 			}
@@ -35,87 +35,87 @@ func TestUpgradeOfSlurm(t *testing.T) {
 	}
 
 	set.upgrade(t, "accounting/slurm", "slurmdbd")
-	set.becomesNew(t, "accounting/slurm", set.slurmdbdRelease)
+	set.waitForNewRelease(t, "accounting/slurm", set.slurmdbdRelease)
 	unharmed()
 
 	set.upgrade(t, "controller.slinky.slurm.net/slurm", "slurmctld")
-	set.becomesNew(t, "controller.slinky.slurm.net/slurm", set.slurmctldRelease)
+	set.waitForNewRelease(t, "controller.slinky.slurm.net/slurm", set.slurmctldRelease)
 	set.configurationIs(t, "True|Applied")
 	unharmed()
 
 	set.upgrade(t, "nodeset/gpu", "slurmd")
-	set.namespace.Eventually(t, 3*time.Minute, "the new release on all nodes but that with the job", func(ctx context.Context) error {
+	set.namespace.Eventually(t, 3*time.Minute, "the new release on all nodes except the one with the job", func(ctx context.Context) error {
 		return set.nodeReleases(ctx, oldRelease, newRelease, newRelease, newRelease)
 	})
 	unharmed()
-	set.endsTheJob(t, running)
-	set.becomesNew(t, "nodeset/gpu", func(ctx context.Context) (string, error) {
+	set.finishJob(t, running)
+	set.waitForNewRelease(t, "nodeset/gpu", func(ctx context.Context) (string, error) {
 		return newRelease, set.nodeReleases(ctx, newRelease, newRelease, newRelease, newRelease)
 	})
 
 	set.upgrade(t, "restapi/slurm", "slurmrestd")
-	set.becomesNew(t, "restapi/slurm", func(ctx context.Context) (string, error) { return set.slurmrestdRelease(ctx, set.token(t)) })
+	set.waitForNewRelease(t, "restapi/slurm", func(ctx context.Context) (string, error) { return set.slurmrestdRelease(ctx, set.token(t)) })
 
-	books.close(t) // it is a user's session in a login pod, and ends with that
+	jobs.stop(t) // the stream runs in the login pod, which is replaced now
 	set.upgrade(t, "loginset/login", "login", "initconf")
-	set.becomesNew(t, "loginset/login", set.loginRelease)
+	set.waitForNewRelease(t, "loginset/login", set.loginRelease)
 	set.version = newRelease
 
-	books.balance(t)
-	set.namespace.Eventually(t, time.Minute, "the end of the job that waited", func(ctx context.Context) error {
+	jobs.checkAllCompleted(t)
+	set.namespace.Eventually(t, time.Minute, "completion of the pending job", func(ctx context.Context) error {
 		return set.jobIs(ctx, waiting, "JobState=COMPLETED", "Restarts=0")
 	})
-	set.isWhole(t)
+	set.waitUntilAllIdle(t)
 	t.Run("a job runs on all nodes", set.runsOnAllNodes)
-	set.toldOf(t, newRelease)
+	set.waitForReportedRelease(t, newRelease)
 	set.hasMetrics(t)
 }
 
-// TestUpgradeOfSlurmAtOnce gives all daemons the images of another release at the same time, as one helm upgrade with another image.tag
-// does, and slurmctld a key that only the new release knows. Each waits for those that have to go before it, the key for the last node, and
-// no job is lost or begun twice.
+// TestUpgradeOfSlurmAtOnce gives all daemons the images of another release at the same time, as a helm upgrade with
+// another image.tag does, and slurmctld a configuration key that only the new release knows. Each daemon waits for
+// those that must be upgraded before it, the key waits for the last node, and no job is lost or started twice.
 func TestUpgradeOfSlurmAtOnce(t *testing.T) {
 	set := startUpgrade(t, startOperator(t))
-	books := set.usersSubmit(t, "at-once", "gpu")
-	running := set.startsAJob(t, "--partition=gpu", "--nodelist=gpu-0", "--mem=64M")
-	books.read(t) // what is submitted from now on, until the login pod is replaced, is known from accounting
+	jobs := set.submitJobs(t, "at-once", "gpu")
+	running := set.startJob(t, "--partition=gpu", "--nodelist=gpu-0", "--mem=64M")
+	jobs.readAccepted(t) // jobs submitted between now and the replacement of the login pod are found in accounting
 	set.upgrade(t, "nodeset/gpu", "slurmd")
 	set.upgrade(t, "loginset/login", "login", "initconf")
 	set.upgrade(t, "restapi/slurm", "slurmrestd")
 	set.upgrade(t, "controller.slinky.slurm.net/slurm", "slurmctld")
 	set.setExtraConf(t, "SlurmdTimeout=30\nPrologTimeout=77\nPartitionName=all Nodes=ALL Default=YES State=UP")
 	set.upgrade(t, "accounting/slurm", "slurmdbd")
-	set.becomesNew(t, "loginset/login", set.loginRelease)
-	set.becomesNew(t, "accounting/slurm", set.slurmdbdRelease)
-	set.becomesNew(t, "controller.slinky.slurm.net/slurm", set.slurmctldRelease)
-	set.becomesNew(t, "restapi/slurm", func(ctx context.Context) (string, error) { return set.slurmrestdRelease(ctx, set.token(t)) })
-	set.namespace.Eventually(t, 3*time.Minute, "the new release on all nodes but that with the job", func(ctx context.Context) error {
+	set.waitForNewRelease(t, "loginset/login", set.loginRelease)
+	set.waitForNewRelease(t, "accounting/slurm", set.slurmdbdRelease)
+	set.waitForNewRelease(t, "controller.slinky.slurm.net/slurm", set.slurmctldRelease)
+	set.waitForNewRelease(t, "restapi/slurm", func(ctx context.Context) (string, error) { return set.slurmrestdRelease(ctx, set.token(t)) })
+	set.namespace.Eventually(t, 3*time.Minute, "the new release on all nodes except the one with the job", func(ctx context.Context) error {
 		return set.nodeReleases(ctx, oldRelease, newRelease, newRelease, newRelease)
 	})
-	set.leavesOut(t, "PrologTimeout")
+	set.waitUntilLeftOut(t, "PrologTimeout")
 	if err := set.jobIs(t.Context(), running, "JobState=RUNNING", "Restarts=0"); err != nil {
 		t.Error(err)
 	}
-	set.endsTheJob(t, running)
-	set.becomesNew(t, "nodeset/gpu", func(ctx context.Context) (string, error) {
+	set.finishJob(t, running)
+	set.waitForNewRelease(t, "nodeset/gpu", func(ctx context.Context) (string, error) {
 		return newRelease, set.nodeReleases(ctx, newRelease, newRelease, newRelease, newRelease)
 	})
 	set.version = newRelease
-	books.balance(t)
-	set.isWhole(t)
+	jobs.checkAllCompleted(t)
+	set.waitUntilAllIdle(t)
 	t.Run("a job runs on all nodes", set.runsOnAllNodes)
 	set.hasMetrics(t)
 	set.isConfigured(t, "PrologTimeout", "77")
 }
 
-// startUpgrade starts a cluster of the old release. It asks for metrics, which only the new one has: old slurmds end when they get a
-// configuration with them.
+// startUpgrade starts a cluster of the old release with metrics enabled, which only the new release supports: old
+// slurmds exit when their configuration has them.
 func startUpgrade(t *testing.T, operator kube.Namespace) *nodeSet {
 	t.Helper()
 	set := startNodeSet(t, operator, oldRelease)
 	set.patch(t, "controller.slinky.slurm.net/slurm", map[string]any{"metrics": map[string]any{"enabled": true}})
 	set.configurationIs(t, "True|Applied")
-	set.toldOf(t, oldRelease)
+	set.waitForReportedRelease(t, oldRelease)
 	return set
 }
 
@@ -130,8 +130,8 @@ func (n *nodeSet) upgrade(t *testing.T, object string, containers ...string) {
 	n.patch(t, object, spec)
 }
 
-// becomesNew waits until an object is ready and its daemon of the new release.
-func (n *nodeSet) becomesNew(t *testing.T, object string, release func(context.Context) (string, error)) {
+// waitForNewRelease waits until an object is ready and its daemon runs the new release.
+func (n *nodeSet) waitForNewRelease(t *testing.T, object string, release func(context.Context) (string, error)) {
 	t.Helper()
 	started := time.Now()
 	n.namespace.Eventually(t, 4*time.Minute, object+" of the new release", func(ctx context.Context) error {
@@ -152,7 +152,7 @@ func (n *nodeSet) slurmdbdRelease(ctx context.Context) (string, error) {
 	return lastWord(out), err
 }
 
-// slurmctldRelease is what slurmctld says of itself.
+// slurmctldRelease returns the release that slurmctld reports.
 func (n *nodeSet) slurmctldRelease(ctx context.Context) (string, error) {
 	out, err := n.login(ctx, "scontrol", "show", "config")
 	for line := range strings.Lines(out) {
@@ -163,7 +163,7 @@ func (n *nodeSet) slurmctldRelease(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("scontrol shows no SLURM_VERSION: %w", err)
 }
 
-// slurmrestdRelease is what slurmrestd says of itself in every answer.
+// slurmrestdRelease returns the release that slurmrestd reports in every response.
 func (n *nodeSet) slurmrestdRelease(ctx context.Context, token string) (string, error) {
 	body, err := getThroughProxy(ctx, n.namespace.Name, "slurm-restapi", token, "/slurm/v0.0.42/ping/")
 	_, after, _ := strings.Cut(string(body), `"release":"`)
@@ -176,7 +176,7 @@ func (n *nodeSet) loginRelease(ctx context.Context) (string, error) {
 	return lastWord(out), err
 }
 
-// nodeReleases reports that the nodes do not run slurmds of these releases, in this order.
+// nodeReleases returns an error unless the nodes run slurmds of these releases, in this order.
 func (n *nodeSet) nodeReleases(ctx context.Context, want ...string) error {
 	out, err := n.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding", "--format=%v")
 	if err != nil {
@@ -191,8 +191,8 @@ func (n *nodeSet) nodeReleases(ctx context.Context, want ...string) error {
 	return nil
 }
 
-// toldOf waits until the Controller's status tells of a release.
-func (n *nodeSet) toldOf(t *testing.T, release string) {
+// waitForReportedRelease waits until the Controller's status shows a release.
+func (n *nodeSet) waitForReportedRelease(t *testing.T, release string) {
 	t.Helper()
 	n.namespace.Eventually(t, time.Minute, "the release in the status", func(ctx context.Context) error {
 		out, err := n.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", "--output=jsonpath={.status.slurmVersion}")
@@ -203,14 +203,14 @@ func (n *nodeSet) toldOf(t *testing.T, release string) {
 	})
 }
 
-// hasMetrics waits for slurmctld's own metrics, which wait for the last old slurmd.
+// hasMetrics waits until slurmctld's metrics are enabled, which happens after the last old slurmd is replaced.
 func (n *nodeSet) hasMetrics(t *testing.T) {
 	t.Helper()
 	n.isConfigured(t, "MetricsType", "metrics/openmetrics")
 	n.configurationIs(t, "True|Applied")
 }
 
-// isConfigured waits until slurmctld runs with a value.
+// isConfigured waits until slurmctld runs with a value for a key.
 func (n *nodeSet) isConfigured(t *testing.T, key, value string) {
 	t.Helper()
 	n.namespace.Eventually(t, 2*time.Minute, key+" to be "+value, func(ctx context.Context) error {
@@ -220,12 +220,13 @@ func (n *nodeSet) isConfigured(t *testing.T, key, value string) {
 				return err
 			}
 		}
-		return errors.Join(err, errors.New("it is not"))
+		return errors.Join(err, errors.New("it has another value"))
 	})
 }
 
-// leavesOut waits until the Controller says that a key is left out of the configuration, for the sake of old slurmds.
-func (n *nodeSet) leavesOut(t *testing.T, key string) {
+// waitUntilLeftOut waits until the Controller reports that a key is left out of the configuration because of old
+// slurmds.
+func (n *nodeSet) waitUntilLeftOut(t *testing.T, key string) {
 	t.Helper()
 	n.namespace.Eventually(t, time.Minute, key+" to be left out", func(ctx context.Context) error {
 		out, err := n.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", `--output=jsonpath={.status.conditions[?(@.type=="ConfigurationApplied")].message}`)

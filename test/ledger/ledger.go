@@ -1,7 +1,8 @@
-// Package ledger keeps the books of a stream of jobs, so that "no job was lost" is a finding and not a hope.
+// Package ledger tracks a stream of jobs, so that tests can prove that no job was lost.
 //
-// A stream submits one job after another from a login pod, in the background: it outlives an API server that is away. It notes
-// the number of each job that Slurm has accepted. At the end, accounting says what became of every one of them.
+// A stream submits one job after another in the background of a login pod, so that it survives an outage of the API
+// server. It records the id of each job that Slurm has accepted. At the end, accounting shows what happened to each of
+// them.
 package ledger
 
 import (
@@ -11,20 +12,20 @@ import (
 	"strings"
 )
 
-// A Stream is a stream of jobs of one name.
+// A Stream is a stream of jobs with the same name.
 type Stream struct {
-	// Name is the jobs' own.
+	// Name is the name of the jobs.
 	Name string
-	// Partition is where they run.
+	// Partition is the partition of the jobs.
 	Partition string
-	// Lengths are how many seconds they take, by turns. One begins every second and a half, and each takes one processor and
-	// little memory, so that two nodes are enough for jobs of five seconds.
+	// Lengths are the durations of the jobs in seconds, in turn. A job is submitted every 1.5 seconds and uses one CPU
+	// and little memory, so two nodes are enough for jobs of five seconds.
 	Lengths []int
 }
 
 func (s Stream) directory() string { return "/tmp/ledger-" + s.Name }
 
-// Start is the command that starts the stream; it returns at once.
+// Start returns the command that starts the stream; it exits immediately.
 func (s Stream) Start() []string {
 	lengths := make([]string, len(s.Lengths))
 	for i, length := range s.Lengths {
@@ -43,21 +44,21 @@ touch ended`, s.directory(), strings.Join(lengths, " "), s.Name, s.Partition)
 	return []string{"sh", "-c", fmt.Sprintf(`rm -rf %[1]s; mkdir %[1]s; touch %[1]s/accepted %[1]s/refused; setsid sh -c '%[2]s' >/dev/null 2>&1 </dev/null &`, s.directory(), loop)}
 }
 
-// Pause is the command that makes the stream submit nothing until Resume.
+// Pause returns the command that makes the stream submit nothing until Resume.
 func (s Stream) Pause() []string { return []string{"touch", s.directory() + "/pause"} }
 
-// Resume is the command that ends Pause.
+// Resume returns the command that undoes Pause.
 func (s Stream) Resume() []string { return []string{"rm", "-f", s.directory() + "/pause"} }
 
-// End is the command that ends the stream, and waits until it has.
+// End returns the command that stops the stream and waits until it has stopped.
 func (s Stream) End() []string {
 	return []string{"sh", "-c", fmt.Sprintf("cd %s && touch end && until [ -e ended ]; do sleep 0.2; done", s.directory())}
 }
 
-// Accepted is the command that prints the numbers of the jobs that Slurm has accepted.
+// Accepted returns the command that prints the ids of the jobs that Slurm has accepted.
 func (s Stream) Accepted() []string { return []string{"cat", s.directory() + "/accepted"} }
 
-// Accounting is the command that prints what became of them.
+// Accounting returns the command that prints the accounting records of the jobs.
 func (s Stream) Accounting() []string {
 	return []string{
 		"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--starttime=now-7days", "--name=" + s.Name,
@@ -65,32 +66,32 @@ func (s Stream) Accounting() []string {
 	}
 }
 
-// A Verdict is what became of the jobs of a stream. Each job is in one of the lists.
+// A Verdict is the outcome of a stream. Each job is in one of the lists.
 type Verdict struct {
-	// Completed have run once, from their beginning to their end.
+	// Completed have run once and completed.
 	Completed []string
 	// Open have not ended yet.
 	Open []string
-	// Requeued have begun more than once.
+	// Requeued were started more than once.
 	Requeued []string
-	// Lost have ended otherwise, or accounting knows nothing of them; each with what it says.
+	// Lost have ended otherwise, or are not in accounting; each with its record.
 	Lost []string
 }
 
-// Judge compares the numbers of the jobs that were accepted with what accounting says. Jobs that Slurm took without the stream
-// learning of it, because the answer was lost, count too.
+// Judge compares the ids of the accepted jobs with their accounting records. Jobs that Slurm accepted without the
+// stream recording it, because the response was lost, count too.
 func Judge(accepted, accounting string) (Verdict, error) {
-	begun := map[string][]string{} // what accounting says of each time that a job began
+	starts := map[string][]string{} // the accounting records of all starts of a job
 	for line := range strings.Lines(accounting) {
 		fields := strings.Split(strings.TrimSpace(line), "|")
 		if len(fields) != 5 {
-			return Verdict{}, fmt.Errorf("accounting says %q", line)
+			return Verdict{}, fmt.Errorf("unexpected accounting record %q", line)
 		}
-		begun[fields[0]] = append(begun[fields[0]], strings.Join(fields[1:], "|"))
+		starts[fields[0]] = append(starts[fields[0]], strings.Join(fields[1:], "|"))
 	}
 	jobs := strings.Fields(accepted)
-	for job, times := range begun {
-		if !slices.Contains(jobs, job) && len(times) == 1 && times[0] == refused {
+	for job, records := range starts {
+		if !slices.Contains(jobs, job) && len(records) == 1 && records[0] == refused {
 			continue
 		}
 		jobs = append(jobs, job)
@@ -98,34 +99,34 @@ func Judge(accepted, accounting string) (Verdict, error) {
 	slices.Sort(jobs)
 	var verdict Verdict
 	for _, job := range slices.Compact(jobs) {
-		verdict.add(job, begun[job])
+		verdict.add(job, starts[job])
 	}
 	return verdict, nil
 }
 
-// refused is what accounting says of a job that Slurm 24.11 did not accept, for lack of nodes: it never began.
+// refused is the accounting record of a job that Slurm 24.11 did not accept for lack of nodes: it never started.
 const refused = "FAILED|0|1:0|None assigned"
 
-func (v *Verdict) add(job string, begun []string) {
-	if len(begun) == 0 {
+func (v *Verdict) add(job string, starts []string) {
+	if len(starts) == 0 {
 		v.Lost = append(v.Lost, job+" unknown")
 		return
 	}
-	last := strings.Split(begun[len(begun)-1], "|")
+	last := strings.Split(starts[len(starts)-1], "|")
 	state, restarts, exit := last[0], last[1], last[2]
 	switch {
-	case len(begun) > 1 || restarts != "0":
-		v.Requeued = append(v.Requeued, job+" "+strings.Join(begun, ", "))
+	case len(starts) > 1 || restarts != "0":
+		v.Requeued = append(v.Requeued, job+" "+strings.Join(starts, ", "))
 	case state == "COMPLETED" && exit == "0:0":
 		v.Completed = append(v.Completed, job)
 	case slices.Contains([]string{"PENDING", "RUNNING", "COMPLETING", "SUSPENDED"}, state):
 		v.Open = append(v.Open, job)
 	default:
-		v.Lost = append(v.Lost, job+" "+begun[0])
+		v.Lost = append(v.Lost, job+" "+starts[0])
 	}
 }
 
-// String counts, and names those that have not simply completed.
+// String counts the jobs, and names those that were requeued or lost.
 func (v Verdict) String() string {
 	all := len(v.Completed) + len(v.Open) + len(v.Requeued) + len(v.Lost)
 	text := fmt.Sprintf("%d jobs: %d completed, %d open, %d requeued, %d lost", all, len(v.Completed), len(v.Open), len(v.Requeued), len(v.Lost))

@@ -37,11 +37,11 @@ func TestJudge(t *testing.T) {
 		t.Errorf("verdict differs (-want +got):\n%s", diff)
 	}
 	if _, err := ledger.Judge("", "slurm_load: error"); err == nil {
-		t.Error("what is not from sacct passes for accounting")
+		t.Error("an error message is accepted as accounting records")
 	}
 }
 
-// TestStream runs the stream with a stand-in for sbatch that refuses every third job.
+// TestStream runs the stream with a fake sbatch that refuses every third job.
 func TestStream(t *testing.T) {
 	bin := t.TempDir()
 	sbatch := "#!/bin/sh\necho x >>" + bin + "/asked\nn=$(wc -l <" + bin + "/asked)\n[ $((n % 3)) = 0 ] && { echo refused >&2; exit 1; }\necho $n\n"
@@ -68,6 +68,6 @@ func TestStream(t *testing.T) {
 	run(stream.Resume())
 	run(stream.End())
 	if got := run(stream.Accepted()); !strings.HasPrefix(got, "1\n2\n4\n") {
-		t.Errorf("the stream noted %q", got)
+		t.Errorf("the stream recorded %q", got)
 	}
 }

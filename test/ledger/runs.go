@@ -9,14 +9,14 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 )
 
-// A Run is one time that a job ran. Accounting knows whole seconds.
+// A Run is one run of a job. Accounting has whole seconds.
 type Run struct {
 	Job        string
 	Nodes      []string
-	Start, End time.Time // no End as long as it runs
+	Start, End time.Time // End is zero while it runs
 }
 
-// AllRuns is the command that prints when and where every job of the cluster ran.
+// AllRuns returns the command that prints when and where every job of the cluster ran.
 func AllRuns() []string {
 	return []string{
 		"env", "TZ=UTC", "sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--allusers", "--starttime=now-7days",
@@ -24,32 +24,32 @@ func AllRuns() []string {
 	}
 }
 
-// ParseRuns reads what AllRuns prints. Jobs that have not begun are left out.
+// ParseRuns parses the output of AllRuns. Jobs that have not started are omitted.
 func ParseRuns(accounting string) ([]Run, error) {
 	var runs []Run
 	for line := range strings.Lines(accounting) {
 		fields := strings.Split(strings.TrimSpace(line), "|")
 		if len(fields) != 4 {
-			return nil, fmt.Errorf("accounting says %q", line)
+			return nil, fmt.Errorf("unexpected accounting record %q", line)
 		}
-		run, begun, err := parseRun(fields)
+		run, started, err := parseRun(fields)
 		if err != nil {
-			return nil, fmt.Errorf("accounting says %q: %w", line, err)
+			return nil, fmt.Errorf("unexpected accounting record %q: %w", line, err)
 		}
-		if begun {
+		if started {
 			runs = append(runs, run)
 		}
 	}
 	return runs, nil
 }
 
-func parseRun(fields []string) (run Run, begun bool, err error) {
-	const never, format, most = "Unknown", "2006-01-02T15:04:05", 10_000
+func parseRun(fields []string) (run Run, started bool, err error) {
+	const never, format, maxNodes = "Unknown", "2006-01-02T15:04:05", 10_000
 	run.Job = fields[0]
 	if fields[1] == "None assigned" || fields[1] == "" || fields[2] == never || fields[2] == "None" {
 		return run, false, nil
 	}
-	if run.Nodes, err = hostlist.Expand(fields[1], most); err != nil {
+	if run.Nodes, err = hostlist.Expand(fields[1], maxNodes); err != nil {
 		return run, false, err
 	}
 	if run.Start, err = time.Parse(format, fields[2]); err != nil {
@@ -61,7 +61,8 @@ func parseRun(fields []string) (run Run, begun bool, err error) {
 	return run, true, err
 }
 
-// Covers tells that a job certainly ran on a node at a moment: not in the second in which it began, of which nobody knows when.
+// Covers reports whether a job certainly ran on a node at a moment. The second in which it started does not count,
+// because accounting does not have the exact time.
 func (r Run) Covers(node string, moment time.Time) bool {
 	return slices.Contains(r.Nodes, node) && !moment.Before(r.Start.Add(time.Second)) && (r.End.IsZero() || moment.Before(r.End))
 }

@@ -23,7 +23,7 @@ func TestRuns(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{
-		{0, "gpu-0", 500 * time.Millisecond, false}, // it may have begun later
+		{0, "gpu-0", 500 * time.Millisecond, false}, // it may have started later
 		{0, "gpu-0", time.Second, true},
 		{0, "gpu-1", 4900 * time.Millisecond, true},
 		{0, "gpu-1", 5 * time.Second, false},
@@ -34,9 +34,9 @@ func TestRuns(t *testing.T) {
 			t.Errorf("job %s on %s after %s: %v", runs[test.run].Job, test.node, test.after, got)
 		}
 	}
-	for _, odd := range []string{"sacct: error", "1|gpu-[|2026-01-01T10:00:00|Unknown", "1|gpu-0|now|Unknown", "1|gpu-0|2026-01-01T10:00:00|soon"} {
-		if _, err := ledger.ParseRuns(odd); err == nil {
-			t.Errorf("%q passes for accounting", odd)
+	for _, invalid := range []string{"sacct: error", "1|gpu-[|2026-01-01T10:00:00|Unknown", "1|gpu-0|now|Unknown", "1|gpu-0|2026-01-01T10:00:00|soon"} {
+		if _, err := ledger.ParseRuns(invalid); err == nil {
+			t.Errorf("%q is accepted as an accounting record", invalid)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package plot draws curves over time, one below the other, on an HTML page that needs nothing else.
+// Package plot draws curves over time, one below the other, on a self-contained HTML page.
 package plot
 
 import (
@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// A Point is a value at a moment.
+// A Point is a value at a time.
 type Point struct {
 	At    time.Time
 	Value float64
 }
 
-// A Curve is what became of one figure.
+// A Curve is a figure over time.
 type Curve struct {
 	Name   string
 	Points []Point
 }
 
-// Most is the largest value.
+// Most returns the largest value.
 func (c Curve) Most() float64 {
 	most := 0.0
 	for _, point := range c.Points {
@@ -30,7 +30,7 @@ func (c Curve) Most() float64 {
 	return most
 }
 
-// Last is the last value.
+// Last returns the last value.
 func (c Curve) Last() float64 {
 	if len(c.Points) == 0 {
 		return 0
@@ -41,7 +41,7 @@ func (c Curve) Last() float64 {
 // Size of a curve, in pixels.
 const width, height = 900, 120
 
-// Line is the curve as points of a polyline.
+// Line returns the curve as points of an SVG polyline.
 func (c Curve) Line() string {
 	if len(c.Points) == 0 {
 		return ""

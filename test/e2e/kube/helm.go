@@ -12,7 +12,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
-// Helm runs helm in the repository, where the charts are, and returns what it prints.
+// Helm runs helm in the repository's charts directory and returns its output.
 func (n Namespace) Helm(ctx context.Context, arguments ...string) (string, error) {
 	root, err := repo.Root()
 	if err != nil {

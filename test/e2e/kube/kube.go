@@ -1,5 +1,5 @@
-// Package kube lets end-to-end tests speak to a cluster as an administrator does: through kubectl, with the KUBECONFIG of
-// the environment. It works on any cluster.
+// Package kube lets end-to-end tests talk to a cluster as an administrator does: through kubectl, with the KUBECONFIG
+// of the environment. It works on any cluster.
 package kube
 
 import (
@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Namespace is a namespace that a test has for itself.
+// Namespace is a namespace that is used by one test only.
 type Namespace struct{ Name string }
 
-// NewNamespace makes a namespace anew and deletes it when the test has passed. After a failure it stays for a person to
-// look at, until the next run of the test.
+// NewNamespace re-creates a namespace and deletes it when the test has passed. After a failure it stays for inspection
+// until the next run of the test.
 func NewNamespace(t *testing.T, name string) Namespace {
 	t.Helper()
 	namespace := Namespace{name}
@@ -43,7 +43,7 @@ func NewNamespace(t *testing.T, name string) Namespace {
 	return namespace
 }
 
-// Run runs kubectl in the namespace and returns what it prints.
+// Run runs kubectl in the namespace and returns its output.
 func (n Namespace) Run(ctx context.Context, arguments ...string) (string, error) {
 	return n.runWith(ctx, nil, arguments...)
 }
@@ -59,7 +59,7 @@ func (n Namespace) runWith(ctx context.Context, input []byte, arguments ...strin
 	return out.String(), nil
 }
 
-// MustRun runs kubectl, fails the test when that fails, and returns what it prints without the last newline.
+// MustRun runs kubectl, fails the test if that fails, and returns its output without surrounding space.
 func (n Namespace) MustRun(t *testing.T, arguments ...string) string {
 	t.Helper()
 	out, err := n.Run(t.Context(), arguments...)
@@ -74,7 +74,7 @@ func (n Namespace) Exec(ctx context.Context, target string, command ...string) (
 	return n.Run(ctx, append([]string{"exec", target, "--"}, command...)...)
 }
 
-// Apply applies manifests, and fails the test when the API server warns about one of them: no manifest here has anything to warn about.
+// Apply applies manifests, and fails the test if the API server warns about one of them.
 func (n Namespace) Apply(t *testing.T, manifests []byte) {
 	t.Helper()
 	if _, err := n.runWith(t.Context(), manifests, "apply", "--server-side", "--warnings-as-errors", "-f", "-"); err != nil {
@@ -82,7 +82,7 @@ func (n Namespace) Apply(t *testing.T, manifests []byte) {
 	}
 }
 
-// ApplyTemplates fills in templates of manifests and applies them.
+// ApplyTemplates executes manifest templates and applies the result.
 func (n Namespace) ApplyTemplates(t *testing.T, files fs.FS, pattern string, values any) {
 	t.Helper()
 	all, err := template.ParseFS(files, pattern)
@@ -90,8 +90,8 @@ func (n Namespace) ApplyTemplates(t *testing.T, files fs.FS, pattern string, val
 		t.Fatal(err)
 	}
 	var manifests bytes.Buffer
-	for _, one := range all.Templates() {
-		if err := one.Execute(&manifests, values); err != nil {
+	for _, manifest := range all.Templates() {
+		if err := manifest.Execute(&manifests, values); err != nil {
 			t.Fatal(err)
 		}
 		manifests.WriteString("\n---\n")
@@ -119,7 +119,8 @@ func (n Namespace) DeletePod(t *testing.T, name string) {
 	n.MustRun(t, "delete", "pod", name, "--timeout=10m")
 }
 
-// Evict asks that a pod be evicted, as kubectl drain does, or only whether it would be.
+// Evict evicts a pod through the eviction API, as kubectl drain does. With dryRun, it only reports whether that would
+// succeed.
 func (n Namespace) Evict(ctx context.Context, pod string, dryRun bool) (string, error) {
 	eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, n.Name)
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", n.Name, pod)
@@ -130,20 +131,20 @@ func (n Namespace) Evict(ctx context.Context, pod string, dryRun bool) (string, 
 }
 
 const (
-	// attempt is how long one check may take: a command that hangs must not use up the time of those that would succeed.
-	attempt = time.Minute
-	// slack is how many times longer than on an idle computer a condition may take before a test gives up. A busy computer
-	// must not fail a test; a bound that is itself a promise is measured and compared where it is promised.
+	// attemptTimeout limits a single check: a command that hangs must not use up the time of later attempts.
+	attemptTimeout = time.Minute
+	// slack multiplies timeouts, which are given for an idle computer, because a busy computer must not fail a test.
+	// Bounds that are themselves requirements are measured and compared by the tests.
 	slack = 5
 )
 
-// Eventually waits until check returns no error, and fails the test with the last one. The timeout is for an idle computer:
-// the test gives up only after slack times that.
+// Eventually waits until check returns no error, and fails the test with the last error. The timeout is for an idle
+// computer: it is multiplied by slack.
 func (n Namespace) Eventually(t *testing.T, timeout time.Duration, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, slack*timeout, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, attempt)
+		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
 		last = check(ctx)
 		return last == nil, nil
@@ -153,7 +154,7 @@ func (n Namespace) Eventually(t *testing.T, timeout time.Duration, what string, 
 	}
 }
 
-// Describe logs what a person would look at first.
+// Describe logs the objects, events and logs that are most useful after a failure.
 func (n Namespace) Describe(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

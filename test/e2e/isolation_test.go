@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TestNeighbours runs two clusters in two namespaces by one operator, of two releases of Slurm where two are tested. Everything in them
-// has the same name. Neither sees what the other has, suffers when the other's slurmrestd does not answer, or notices the other's end.
+// TestNeighbours runs two clusters in two namespaces with one operator, of two Slurm releases if two are tested. All
+// their objects have the same names. Neither sees the other's jobs and nodes, nor is affected when the other's
+// slurmrestd hangs or when the other is deleted.
 func TestNeighbours(t *testing.T) {
 	operator := startOperator(t)
 	versions := strings.Split(*slurmVersions, ",")
@@ -22,41 +23,41 @@ func TestNeighbours(t *testing.T) {
 		cluster.configurationIs(t, "True|Applied")
 		slurmctld[cluster] = cluster.slurmctldStart(t)
 	}
-	books := one.usersSubmit(t, "neighbours", "cpu")
-	t.Run("neither sees the other's jobs and nodes", func(t *testing.T) {
-		one.seesOnlyItsOwn(t, other)
-		other.seesOnlyItsOwn(t, one)
+	jobs := one.submitJobs(t, "neighbours", "cpu")
+	t.Run("jobs and nodes are separate", func(t *testing.T) {
+		one.seesOnlyOwnJobsAndNodes(t, other)
+		other.seesOnlyOwnJobsAndNodes(t, one)
 	})
-	t.Run("a slurmrestd that stands still slows nobody else", func(t *testing.T) {
-		before := one.resizes(t)
+	t.Run("a hanging slurmrestd does not slow the other cluster", func(t *testing.T) {
+		before := one.resize(t)
 		other.signal(t, "deployment/slurm-restapi", "slurmrestd", "STOP")
 		other.namespace.Eventually(t, 2*time.Minute, "the operator to notice", func(ctx context.Context) error {
 			return conditionIs(ctx, other.namespace, "nodeset/cpu", "SlurmReachable", "False")
 		})
-		beside := one.resizes(t)
-		t.Logf("one node more and one less: %.1f s, and %.1f s beside a cluster that does not answer", before.Seconds(), beside.Seconds())
-		if beside > 2*before+10*time.Second {
-			t.Errorf("it takes %s instead of %s", beside, before)
+		during := one.resize(t)
+		t.Logf("adding and removing a node: %.1f s, and %.1f s while another cluster hangs", before.Seconds(), during.Seconds())
+		if during > 2*before+10*time.Second {
+			t.Errorf("adding and removing a node takes %s instead of %s", during, before)
 		}
 		other.signal(t, "deployment/slurm-restapi", "slurmrestd", "CONT")
 		becomesReady(t, other.namespace, time.Minute, "controller.slinky.slurm.net/slurm", "nodeset/cpu")
 	})
-	t.Run("the end of one leaves the other alone", func(t *testing.T) {
+	t.Run("deleting one cluster does not affect the other", func(t *testing.T) {
 		other.namespace.MustRun(t, "delete", "namespace", other.namespace.Name, "--timeout=10m")
 		if now := one.slurmctldStart(t); now != slurmctld[one] {
 			t.Errorf("slurmctld's container started at %s, and now at %s", slurmctld[one], now)
 		}
-		one.resizes(t)
+		one.resize(t)
 	})
-	books.close(t)
-	books.balance(t)
+	jobs.stop(t)
+	jobs.checkAllCompleted(t)
 }
 
-// seesOnlyItsOwn holds that a job and a node of this cluster are there, and not those of another.
-func (c *slurmCluster) seesOnlyItsOwn(t *testing.T, other *slurmCluster) {
+// seesOnlyOwnJobsAndNodes checks that this cluster shows its own nodes, and neither jobs nor nodes of the other.
+func (c *slurmCluster) seesOnlyOwnJobsAndNodes(t *testing.T, other *slurmCluster) {
 	t.Helper()
 	name := "of-" + other.namespace.Name
-	job := other.startsAJob(t, "--partition=cpu", "--job-name="+name, "--nodelist=cpu-3", "--mem=64M")
+	job := other.startJob(t, "--partition=cpu", "--job-name="+name, "--nodelist=cpu-3", "--mem=64M")
 	for _, command := range [][]string{
 		{"squeue", "--noheader", "--name=" + name}, {"sacct", "--noheader", "--allocations", "--starttime=now-1hour", "--name=" + name},
 	} {
@@ -64,8 +65,8 @@ func (c *slurmCluster) seesOnlyItsOwn(t *testing.T, other *slurmCluster) {
 			t.Errorf("in %s, %s shows %q: %v", c.namespace.Name, command[0], out, err)
 		}
 	}
-	other.endsTheJob(t, job)
-	// Both have nodes of the same names. Each knows where its own are.
+	other.finishJob(t, job)
+	// Both have nodes with the same names, at different addresses.
 	addresses := c.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output=jsonpath={.items[*].status.podIP}")
 	out, err := c.login(t.Context(), "sinfo", "--noheader", "--Node", "--partition=cpu", "--format=%o")
 	if err != nil || len(strings.Fields(out)) != len(strings.Fields(addresses)) {
@@ -73,13 +74,13 @@ func (c *slurmCluster) seesOnlyItsOwn(t *testing.T, other *slurmCluster) {
 	}
 	for address := range strings.FieldsSeq(out) {
 		if !strings.Contains(" "+addresses+" ", " "+address+" ") {
-			t.Errorf("in %s there is a node at %s, and pods at %s", c.namespace.Name, address, addresses)
+			t.Errorf("in %s a node has address %s, and the pods %s", c.namespace.Name, address, addresses)
 		}
 	}
 }
 
-// resizes adds a node and takes it away again, and returns how long that took.
-func (c *slurmCluster) resizes(t *testing.T) time.Duration {
+// resize adds a node and removes it again, and returns how long that took.
+func (c *slurmCluster) resize(t *testing.T) time.Duration {
 	t.Helper()
 	started := time.Now()
 	for _, replicas := range []int{5, 4} {

@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// TestNodeSetKinds proves what NodeSets can be besides a number of nodes that are all alike.
+// TestNodeSetKinds tests NodeSets that are more than a number of identical nodes.
 func TestNodeSetKinds(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			cluster := startServices(t, operator, "kinds", version)
-			t.Run("one pod for each labelled machine", cluster.followsLabels)
-			t.Run("on the host's network", cluster.runsOnTheHostsNetwork)
-			t.Run("claims that outlive pods", cluster.keepsClaims)
-			t.Run("an update in a reservation", cluster.updatesInAReservation)
-			t.Run("places in a topology", cluster.placesNodes)
-			t.Run("ssh for those who have a job", cluster.letsInWhoHasAJob)
+			t.Run("one pod per labelled Kubernetes node", cluster.followsLabels)
+			t.Run("on the host's network", cluster.runsOnHostNetwork)
+			t.Run("PVCs survive their pods", cluster.keepsPVCs)
+			t.Run("update in a reservation", cluster.updatesInReservation)
+			t.Run("topology", cluster.setsTopology)
+			t.Run("ssh requires a job", cluster.allowsSSHOnlyWithJob)
 		})
 	}
 }
 
-// applyNodeSet makes a NodeSet from the fields of its spec, in YAML on one line each, and waits until it is ready.
+// applyNodeSet applies a NodeSet with fields of its spec, each in YAML on one line, and waits until it is ready.
 func (c *slurmCluster) applyNodeSet(t *testing.T, name string, fields ...string) {
 	t.Helper()
 	spec := append([]string{
@@ -44,11 +44,11 @@ func (c *slurmCluster) deleteNodeSet(t *testing.T, name string) {
 	c.namespace.MustRun(t, "delete", "nodeset/"+name, "--timeout=10m")
 }
 
-// names waits until there are these objects of a kind with the labels of a NodeSet, and no others.
-func (c *slurmCluster) names(t *testing.T, kind, set string, want ...string) {
+// names waits until exactly these objects of a resource have the labels of a NodeSet.
+func (c *slurmCluster) names(t *testing.T, resource, set string, want ...string) {
 	t.Helper()
-	c.namespace.Eventually(t, 2*time.Minute, fmt.Sprintf("%s %v", kind, want), func(ctx context.Context) error {
-		out, err := c.namespace.Run(ctx, "get", kind, "--selector=app.kubernetes.io/instance="+set+",app.kubernetes.io/name=slurmd", "--output=jsonpath={.items[*].metadata.name}")
+	c.namespace.Eventually(t, 2*time.Minute, fmt.Sprintf("%s %v", resource, want), func(ctx context.Context) error {
+		out, err := c.namespace.Run(ctx, "get", resource, "--selector=app.kubernetes.io/instance="+set+",app.kubernetes.io/name=slurmd", "--output=jsonpath={.items[*].metadata.name}")
 		names := strings.Fields(out)
 		if slices.Sort(names); err == nil && !slices.Equal(names, want) {
 			err = fmt.Errorf("there are %v", names)
@@ -57,7 +57,7 @@ func (c *slurmCluster) names(t *testing.T, kind, set string, want ...string) {
 	})
 }
 
-// nodeShows waits until scontrol shows a field of a node.
+// nodeShows waits until scontrol shows a field of a Slurm node.
 func (c *slurmCluster) nodeShows(t *testing.T, node, field string) {
 	t.Helper()
 	c.namespace.Eventually(t, time.Minute, node+" with "+field, func(ctx context.Context) error {
@@ -70,8 +70,8 @@ func (c *slurmCluster) nodeShows(t *testing.T, node, field string) {
 }
 
 func (c *slurmCluster) followsLabels(t *testing.T) {
-	machines := strings.Fields(c.namespace.MustRun(t, "get", "nodes", "--output=jsonpath={.items[*].metadata.name}"))
-	first, second := machines[0], machines[1]
+	nodes := strings.Fields(c.namespace.MustRun(t, "get", "nodes", "--output=jsonpath={.items[*].metadata.name}"))
+	first, second := nodes[0], nodes[1]
 	const label = "e2e.example.com/slurm"
 	defer func() {
 		_, err := c.namespace.Run(context.WithoutCancel(t.Context()), "label", "nodes", "--all", label+"-")
@@ -86,9 +86,9 @@ func (c *slurmCluster) followsLabels(t *testing.T) {
 	labelled := time.Now()
 	c.names(t, "pods", "site", "site-"+first, "site-"+second)
 	c.nodeShows(t, second, "State=IDLE")
-	t.Logf("%s: a machine takes jobs %.1f s after it was labelled", c.version, time.Since(labelled).Seconds())
+	t.Logf("%s: a Kubernetes node accepts jobs %.1f s after it was labelled", c.version, time.Since(labelled).Seconds())
 
-	job := c.startsAJob(t, "--nodelist="+second)
+	job := c.startJob(t, "--nodelist="+second)
 	c.namespace.MustRun(t, "label", "node", second, label+"-")
 	c.nodeShows(t, second, "Reason=slurm-operator: scale-in")
 	c.names(t, "pods", "site", "site-"+first, "site-"+second)
@@ -100,7 +100,7 @@ func (c *slurmCluster) followsLabels(t *testing.T) {
 	c.deleteNodeSet(t, "site")
 }
 
-func (c *slurmCluster) keepsClaims(t *testing.T) {
+func (c *slurmCluster) keepsPVCs(t *testing.T) {
 	c.applyNodeSet(t, "disk", "replicas: 2",
 		"persistentVolumeClaimRetentionPolicy: {whenScaled: Delete, whenDeleted: Retain}",
 		"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 16Mi}}}}]",
@@ -112,7 +112,7 @@ func (c *slurmCluster) keepsClaims(t *testing.T) {
 	c.namespace.Eventually(t, 2*time.Minute, "the file in a new pod", func(ctx context.Context) error {
 		uid, err := c.namespace.Run(ctx, "get", "pod", "disk-0", "--output=jsonpath={.metadata.uid}")
 		if err == nil && uid == before {
-			err = errors.New("it is the old pod")
+			err = errors.New("it is still the old pod")
 		}
 		if err != nil {
 			return err
@@ -131,8 +131,8 @@ func (c *slurmCluster) keepsClaims(t *testing.T) {
 	c.names(t, "persistentvolumeclaims", "disk", "data-disk-0")
 }
 
-// Until the window opens no pod is replaced, and from when it is known no job starts that would run into it.
-func (c *slurmCluster) updatesInAReservation(t *testing.T) {
+// No pod is replaced before the window opens, and no job that would run into the window starts once it is reserved.
+func (c *slurmCluster) updatesInReservation(t *testing.T) {
 	start := time.Now().Add(75 * time.Second).UTC().Truncate(time.Second)
 	c.applyNodeSet(t, "later", "replicas: 2",
 		"updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: "+start.Format(time.RFC3339)+", duration: 10m}}")
@@ -142,7 +142,7 @@ func (c *slurmCluster) updatesInAReservation(t *testing.T) {
 		return conditionIs(ctx, c.namespace, "nodeset/later", "UpdateInProgress", "False|UpdateScheduled")
 	})
 	job := ""
-	if c.version != "24.11" { // whose REST API takes no reservations
+	if c.version != "24.11" { // its REST API cannot create reservations
 		c.namespace.Eventually(t, 30*time.Second, "a reservation", func(ctx context.Context) error {
 			out, err := c.login(ctx, "scontrol", "show", "reservation")
 			if err == nil && !strings.Contains(out, "Nodes=later-[0-1]") {
@@ -168,7 +168,7 @@ func (c *slurmCluster) updatesInAReservation(t *testing.T) {
 		return errors.Join(conditionIs(ctx, c.namespace, "nodeset/later", "UpdateInProgress", "False|UpToDate"), conditionIs(ctx, c.namespace, "nodeset/later", "Ready", "True"))
 	})
 	t.Logf("%s: updated %.1f s after the window opened", c.version, time.Since(start).Seconds())
-	if job != "" { // the reservation has gone with its purpose
+	if job != "" { // the reservation is deleted after the update
 		c.namespace.Eventually(t, time.Minute, "the job to run", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=COMPLETED") })
 	}
 	c.deleteNodeSet(t, "later")
@@ -179,7 +179,7 @@ const topology = `
 - {topology: topo-switch, cluster_default: false, tree: {switches: [{switch: root, children: "s[1-2]"}, {switch: s1}, {switch: s2}]}}
 `
 
-func (c *slurmCluster) placesNodes(t *testing.T) {
+func (c *slurmCluster) setsTopology(t *testing.T) {
 	const annotation = "topology.slinky.slurm.net/spec"
 	defer func() {
 		if _, err := c.namespace.Run(context.WithoutCancel(t.Context()), "annotate", "nodes", "--all", annotation+"-"); err != nil {
@@ -189,7 +189,7 @@ func (c *slurmCluster) placesNodes(t *testing.T) {
 	c.namespace.MustRun(t, "annotate", "nodes", "--all", annotation+"=topo-switch:s1")
 	if c.version == "24.11" {
 		c.applyNodeSet(t, "rack", "replicas: 1")
-		c.namespace.Eventually(t, time.Minute, "what is wrong", func(ctx context.Context) error {
+		c.namespace.Eventually(t, time.Minute, "UnsupportedVersion", func(ctx context.Context) error {
 			return conditionIs(ctx, c.namespace, "nodeset/rack", "TopologyApplied", "False|UnsupportedVersion")
 		})
 		c.deleteNodeSet(t, "rack")
@@ -200,16 +200,16 @@ func (c *slurmCluster) placesNodes(t *testing.T) {
 	c.configurationIs(t, "True|Applied")
 	c.applyNodeSet(t, "rack", "replicas: 1")
 	c.nodeShows(t, "rack-0", "Topology=topo-switch:s1")
-	job := c.startsAJob(t, "--nodelist=rack-0")
+	job := c.startJob(t, "--nodelist=rack-0")
 	c.namespace.MustRun(t, "annotate", "nodes", "--all", "--overwrite", annotation+"=topo-switch:s2")
 	changed := time.Now()
 	c.nodeShows(t, "rack-0", "Topology=topo-switch:s2")
-	t.Logf("%s: a changed place is Slurm's %.1f s later", c.version, time.Since(changed).Seconds())
+	t.Logf("%s: a changed topology annotation reaches Slurm after %.1f s", c.version, time.Since(changed).Seconds())
 	c.namespace.MustRun(t, "annotate", "nodes", "--all", "--overwrite", annotation+"=topo-switch:s9")
-	c.namespace.Eventually(t, time.Minute, "what is wrong", func(ctx context.Context) error {
+	c.namespace.Eventually(t, time.Minute, "TopologyRefused", func(ctx context.Context) error {
 		return conditionIs(ctx, c.namespace, "nodeset/rack", "TopologyApplied", "False|TopologyRefused")
 	})
 	c.nodeShows(t, "rack-0", "Topology=topo-switch:s2")
-	c.endsTheJob(t, job)
+	c.finishJob(t, job)
 	c.deleteNodeSet(t, "rack")
 }
