@@ -1,7 +1,7 @@
 //go:build integration
 
-// Package charts_test holds the Helm charts to what they promise, with the real Helm and a real API server: every value is used,
-// a typo in one is refused, what is rendered is accepted, and a release fits into the Secret that Helm keeps it in.
+// Package charts_test tests the Helm charts with the real Helm and a real API server: every value is used, a typo in a
+// value is refused, rendered manifests are accepted, and a release fits into the Secret in which Helm stores it.
 package charts_test
 
 import (
@@ -24,7 +24,7 @@ import (
 
 var (
 	server *apiserver.Server
-	// charts is their directory, and helm the program.
+	// charts is the charts' directory, and helmProgram the path of helm.
 	charts, helmProgram string
 )
 
@@ -41,10 +41,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// values are those of a chart.
+// values are the values of a chart.
 type values = map[string]any
 
-// helm runs Helm with values, which may be nil, and returns what it prints.
+// helm runs Helm with values, which may be nil, and returns its output.
 func helm(ctx context.Context, given values, arguments ...string) (string, error) {
 	input, err := yaml.Marshal(given)
 	if err != nil {
@@ -63,7 +63,7 @@ func render(ctx context.Context, chart string, given values, arguments ...string
 	}, arguments...)...)
 }
 
-// apply sends manifests to the API server, which does all but store them.
+// apply applies manifests with a server-side dry run.
 func apply(ctx context.Context, manifests string) (string, error) {
 	return run(ctx, []byte(manifests), server.Kubectl, "--kubeconfig="+server.Kubeconfig, "apply", "--server-side", "--dry-run=server", "--filename=-")
 }
@@ -78,7 +78,7 @@ func run(ctx context.Context, input []byte, program string, arguments ...string)
 	return string(out), nil
 }
 
-// read reads values from a file of a chart.
+// read reads values from a file in a chart.
 func read(t *testing.T, chart, file string) values {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(charts, chart, file))
@@ -92,10 +92,10 @@ func read(t *testing.T, chart, file string) values {
 	return found
 }
 
-// names of all charts that have values.
+// withValues are the charts that have values.
 var withValues = []string{"slurm-operator", "slurm"}
 
-// leaves calls visit for every value that is neither a mapping nor inside a list, with the mapping that it is in.
+// leaves calls visit for every value that is neither a mapping nor in a list, with the mapping that contains it.
 func leaves(path string, all values, visit func(path, key string, in values)) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		value := all[key]
@@ -107,7 +107,7 @@ func leaves(path string, all values, visit func(path, key string, in values)) {
 	}
 }
 
-// sets are the files with values that a chart is tested with.
+// sets returns the values files that a chart is tested with.
 func sets(t *testing.T, chart string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(charts, chart, "ci", "*.yaml"))

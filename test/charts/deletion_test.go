@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// In the foreground Kubernetes would delete the pods of a NodeSet with the jobs on them, and ask nobody.
+// With foreground deletion Kubernetes would delete the pods of a NodeSet and their jobs without waiting for the
+// operator.
 func TestDeletionInTheForegroundIsRefused(t *testing.T) {
 	policy, err := render(t.Context(), "slurm-operator", nil, "--show-only=templates/deletion.yaml")
 	if err != nil {
@@ -39,12 +40,12 @@ func TestDeletionInTheForegroundIsRefused(t *testing.T) {
   spec: {controllerRef: {name: slurm}}}`, name, annotations), "create", "--filename=-")
 	}
 	create("guarded", "{}")
-	// The API server takes a moment to learn of a policy.
+	// The API server needs a moment to load a policy.
 	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := kubectl(ctx, "", "delete", "nodeset/guarded", "--cascade=foreground", "--dry-run=server")
 		return err != nil && strings.Contains(err.Error(), "delete it in the background"), nil
 	}); err != nil {
-		t.Fatalf("it is not refused: %v", err)
+		t.Fatalf("foreground deletion is not refused: %v", err)
 	}
 	must("", "delete", "nodeset/guarded", "--cascade=background")
 	create("waived", "{nodeset.slinky.slurm.net/delete-without-drain: \"true\"}")

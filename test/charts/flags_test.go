@@ -12,7 +12,8 @@ import (
 
 var flagName = regexp.MustCompile(`--[a-z-]+`)
 
-// Every flag of what the chart runs is set by it in one of the sets of values, so each can be reached through a value.
+// Every flag of the commands that the chart runs is set with at least one values file, so each can be set through a
+// value.
 func TestEveryFlagCanBeSet(t *testing.T) {
 	var rendered strings.Builder
 	for _, set := range sets(t, "slurm-operator") {
@@ -22,7 +23,7 @@ func TestEveryFlagCanBeSet(t *testing.T) {
 		}
 		rendered.WriteString(manifests)
 	}
-	// The levels of the log are in files, which override these flags while the process runs.
+	// Log levels are in files, which override these flags at run time.
 	set := append(flagName.FindAllString(rendered.String(), -1), "--log-level", "--slurm-log-level")
 	for _, command := range []string{"manager", "webhook", "release"} {
 		help, err := run(t.Context(), nil, "go", "run", filepath.Join(charts, "..", "cmd", "slurm-operator"), command, "--help")

@@ -20,8 +20,7 @@ func TestHelmLintsTheCharts(t *testing.T) {
 	}
 }
 
-// What the charts render is accepted by a real API server, which knows every field and every rule, and has nothing to say about Pod
-// Security.
+// A real API server, which knows every field and every rule, accepts the rendered charts without Pod Security warnings.
 func TestManifestsAreAccepted(t *testing.T) {
 	prepare(t)
 	for _, chart := range []string{"slurm-operator-crds", "slurm-operator", "slurm"} {
@@ -31,19 +30,19 @@ func TestManifestsAreAccepted(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				said, err := apply(t.Context(), manifests)
+				output, err := apply(t.Context(), manifests)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if strings.Contains(said, "Warning") {
-					t.Error(said)
+				if strings.Contains(output, "Warning") {
+					t.Error(output)
 				}
 			})
 		}
 	}
 }
 
-// prepare makes what the manifests presuppose: namespaces, and the kinds of others, of which only the names are known here.
+// prepare creates what the manifests need: namespaces, and foreign CRDs with empty schemas.
 func prepare(t *testing.T) {
 	t.Helper()
 	var manifests strings.Builder
@@ -74,14 +73,14 @@ spec:
 	}
 }
 
-// maxSecret is how much a Secret may hold.
+// maxSecret is the size limit of a Secret.
 const maxSecret = 1 << 20
 
-// Helm keeps all of a release, with its chart, in one Secret. The kinds come close to what that holds: the test says how close.
-// They stay when their release is uninstalled, and the next one takes them over.
+// Helm stores a release with its chart in one Secret. The CRDs come close to its size limit: the test logs how close.
+// They stay when their release is uninstalled, and the next release adopts them.
 func TestCRDsFitIntoARelease(t *testing.T) {
 	chart := filepath.Join(charts, "slurm-operator-crds")
-	// The API server of the tests has them already.
+	// The test API server already has the CRDs.
 	steps := [][]string{
 		{"install", "slurm-operator-crds", chart, "--take-ownership"},
 		{"upgrade", "slurm-operator-crds", chart},
@@ -104,8 +103,8 @@ func TestCRDsFitIntoARelease(t *testing.T) {
 		t.Fatalf("%d Secrets: %v", len(secrets.Items), err)
 	}
 	size := len(secrets.Items[0].Data["release"])
-	t.Logf("the release of the kinds has %d bytes, %d%% of what a Secret holds", size, 100*size/maxSecret)
+	t.Logf("the release of the CRDs has %d bytes, %d%% of the limit of a Secret", size, 100*size/maxSecret)
 	if size > maxSecret*9/10 {
-		t.Error("it is about to be too large: shorten descriptions, or share schemas in the templates")
+		t.Error("the release is close to the limit: shorten descriptions, or share schemas in the templates")
 	}
 }

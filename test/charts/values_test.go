@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Every value changes what is rendered, so none is there for nothing. Since many count only together with others, each has to be in
-// one of the sets of values in ci, and counts there.
+// Every value affects the rendered manifests. Many do so only in combination with others, so each must be in one of the
+// values files in ci, and is changed there.
 func TestEveryValueIsUsed(t *testing.T) {
 	for _, chart := range withValues {
 		t.Run(chart, func(t *testing.T) {
@@ -25,9 +25,9 @@ func TestEveryValueIsUsed(t *testing.T) {
 					kept := in[key]
 					in[key] = another(kept)
 					defer func() { in[key] = kept }()
-					// Another value need not be a good one.
+					// The changed value need not be valid.
 					if after, err := render(t.Context(), chart, given, "--skip-schema-validation"); err == nil && after == before {
-						t.Errorf("nothing follows from %s in %s", path, set)
+						t.Errorf("%s in %s has no effect", path, set)
 					}
 					used[path] = true
 				})
@@ -35,14 +35,14 @@ func TestEveryValueIsUsed(t *testing.T) {
 			leaves("", read(t, chart, "values.yaml"), func(path, _ string, _ values) {
 				below := func(other string) bool { return other == path || strings.HasPrefix(other, path+".") }
 				if !slices.ContainsFunc(slices.Collect(maps.Keys(used)), below) {
-					t.Errorf("%s is in no set of values in ci", path)
+					t.Errorf("%s is in no values file in ci", path)
 				}
 			})
 		})
 	}
 }
 
-// another is another value of the same type.
+// another returns a different value of the same type.
 func another(value any) any {
 	switch value := value.(type) {
 	case string:
@@ -61,22 +61,22 @@ func another(value any) any {
 
 func TestATypoIsRefused(t *testing.T) {
 	for name, test := range map[string]struct{ chart, value string }{
-		"at the top":                         {"slurm", "nodests.worker.replicas=1"},
-		"in an entry":                        {"slurm", "nodesets.worker.replicsa=1"},
-		"in the defaults of entries":         {"slurm", "nodesetDefaults.replicsa=1"},
-		"deep in a pod template":             {"slurm", "nodesets.worker.template.spec.nodeSelecter.a=b"},
-		"in a container":                     {"slurm", "controller.slurmctld.resources.limit.cpu=1"},
-		"in a Service":                       {"slurm", "loginsets.login.service.spec.tipe=NodePort"},
-		"a number for a text":                {"slurm", "clusterName=7"},
-		"a text for a number":                {"slurm", "nodesets.worker.replicas=many"},
-		"what no strategy is":                {"slurm", "nodesets.worker.updateStrategy.type=Rolling"},
-		"what the chart says itself":         {"slurm", "nodesets.worker.controllerRef.name=other"},
-		"a cluster without a Controller":     {"slurm", "controller.enabled=false"},
-		"in the operator's values":           {"slurm-operator", "operator.replica=2"},
-		"in a toleration":                    {"slurm-operator", "operator.tolerations[0].efect=NoSchedule"},
-		"a kind that there is not":           {"slurm-operator", "operator.workersByKind.nodeset=2"},
-		"what nobody can do about a failure": {"slurm-operator", "webhook.failurePolicy=Retry"},
-		"anything about the kinds":           {"slurm-operator-crds", "keep=false"},
+		"at the top":                     {"slurm", "nodests.worker.replicas=1"},
+		"in an entry":                    {"slurm", "nodesets.worker.replicsa=1"},
+		"in the defaults of entries":     {"slurm", "nodesetDefaults.replicsa=1"},
+		"deep in a pod template":         {"slurm", "nodesets.worker.template.spec.nodeSelecter.a=b"},
+		"in a container":                 {"slurm", "controller.slurmctld.resources.limit.cpu=1"},
+		"in a Service":                   {"slurm", "loginsets.login.service.spec.tipe=NodePort"},
+		"a number instead of a string":   {"slurm", "clusterName=7"},
+		"a string instead of a number":   {"slurm", "nodesets.worker.replicas=many"},
+		"an unknown strategy":            {"slurm", "nodesets.worker.updateStrategy.type=Rolling"},
+		"a field that the chart sets":    {"slurm", "nodesets.worker.controllerRef.name=other"},
+		"a cluster without a Controller": {"slurm", "controller.enabled=false"},
+		"in the operator's values":       {"slurm-operator", "operator.replica=2"},
+		"in a toleration":                {"slurm-operator", "operator.tolerations[0].efect=NoSchedule"},
+		"an unknown kind":                {"slurm-operator", "operator.workersByKind.nodeset=2"},
+		"an unknown failure policy":      {"slurm-operator", "webhook.failurePolicy=Retry"},
+		"any value of the CRDs":          {"slurm-operator-crds", "keep=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := render(t.Context(), test.chart, nil, "--set="+test.value)

@@ -1,5 +1,5 @@
-// Package golden compares what a test made with a file under testdata that was reviewed, and rewrites the file when the
-// test runs with -update.
+// Package golden compares the output of a test with a reviewed file under testdata, and rewrites the file when the test
+// runs with -update.
 package golden
 
 import (
@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files under testdata")
 
-// Compare compares a text with the golden file of a name.
+// Compare compares a text with a golden file.
 func Compare(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -37,7 +37,7 @@ func Compare(t *testing.T, name, got string) {
 	}
 }
 
-// YAML compares objects, as the documents of a YAML file, with the golden file of a name.
+// YAML compares objects, as documents of a YAML file, with a golden file.
 func YAML(t *testing.T, name string, objects ...any) {
 	t.Helper()
 	var text bytes.Buffer

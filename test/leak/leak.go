@@ -1,5 +1,5 @@
-// Package leak finds secrets in texts: logs, objects, metrics. It finds the bytes themselves and their usual encodings, and parts of them,
-// wherever they begin.
+// Package leak finds secrets in texts such as logs, objects and metrics. It finds the raw bytes and their usual
+// encodings, and parts of them at any offset.
 package leak
 
 import (
@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// window is how many bytes of a secret in a row count as a leak. Shorter secrets count as a whole.
+// window is how many consecutive bytes of a secret count as a leak. Shorter secrets count as a whole.
 const window = 12
 
-// Find returns what is found of secrets, given by name, in a text: the names and the encodings.
+// Find returns the names and encodings of the secrets that a text contains.
 func Find(text string, secrets map[string][]byte) []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
@@ -30,7 +30,7 @@ func Find(text string, secrets map[string][]byte) []string {
 	return found
 }
 
-// encodings are the texts by which a secret shows, by what they are called.
+// encodings returns the texts that reveal a secret, by the name of the encoding.
 func encodings(secret []byte) map[string][]string {
 	needles := map[string][]string{}
 	for at := 0; at == 0 || at+window <= len(secret); at += window {
@@ -48,13 +48,13 @@ func encodings(secret []byte) map[string][]string {
 	return needles
 }
 
-// base64Parts are how bytes show in a longer base64 text in which they begin at a multiple of three and a shift.
+// base64Parts returns the encodings of bytes within a longer base64 text, at an offset of shift modulo three.
 func base64Parts(part []byte, shift int) []string {
 	padded := append(bytes.Repeat([]byte{0}, shift), part...)
 	var parts []string
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		text := encoding.EncodeToString(padded)
-		// The first characters mix with what is before, and the last with what follows.
+		// The first characters depend on the bytes before, and the last on those after.
 		first, last := (shift*8+5)/6, len(padded)*8/6
 		parts = append(parts, text[first:last])
 	}

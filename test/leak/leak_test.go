@@ -25,19 +25,19 @@ func TestLeaksAreFoundInEveryEncoding(t *testing.T) {
 	}
 	secrets := map[string][]byte{"slurm.key": key, "password": []byte("canary-ABCDEFGH"), "short": []byte("tiny")}
 	tests := map[string]struct{ text, want string }{
-		"raw":                        {"key=" + string(key), "slurm.key (raw)"},
-		"base64":                     {base64.StdEncoding.EncodeToString(key), "slurm.key (base64)"},
-		"base64 of something around": {base64.StdEncoding.EncodeToString(append([]byte("x"), append(slices.Clone(key), "yz"...)...)), "slurm.key (base64)"},
-		"base64 for URLs":            {base64.RawURLEncoding.EncodeToString(append([]byte("xy"), key...)), "slurm.key (base64)"},
-		"JSON":                       {string(quoted), "slurm.key (base64)"},
-		"hex":                        {hex.EncodeToString(key), "slurm.key (hex)"},
-		"HEX":                        {strings.ToUpper(hex.EncodeToString(key)), "slurm.key (hex)"},
-		"printed bytes":              {fmt.Sprintf("%d", key), "slurm.key (decimal)"},
-		"printed bytes of a list":    {strings.ReplaceAll(fmt.Sprintf("%d", key), " ", ", "), "slurm.key (decimal)"},
-		"quoted":                     {fmt.Sprintf("%q", key), "slurm.key (quoted)"},
-		"the end of a log line":      {hex.EncodeToString(key[900:1000]), "slurm.key (hex)"},
-		"a password in a URL":        {"mysql://slurm:canary-ABCDEFGH@db", "password (raw)"},
-		"a short secret":             {"pass tiny", "short (raw)"},
+		"raw":                     {"key=" + string(key), "slurm.key (raw)"},
+		"base64":                  {base64.StdEncoding.EncodeToString(key), "slurm.key (base64)"},
+		"base64 of a longer text": {base64.StdEncoding.EncodeToString(append([]byte("x"), append(slices.Clone(key), "yz"...)...)), "slurm.key (base64)"},
+		"base64 for URLs":         {base64.RawURLEncoding.EncodeToString(append([]byte("xy"), key...)), "slurm.key (base64)"},
+		"JSON":                    {string(quoted), "slurm.key (base64)"},
+		"hex":                     {hex.EncodeToString(key), "slurm.key (hex)"},
+		"HEX":                     {strings.ToUpper(hex.EncodeToString(key)), "slurm.key (hex)"},
+		"printed bytes":           {fmt.Sprintf("%d", key), "slurm.key (decimal)"},
+		"printed bytes of a list": {strings.ReplaceAll(fmt.Sprintf("%d", key), " ", ", "), "slurm.key (decimal)"},
+		"quoted":                  {fmt.Sprintf("%q", key), "slurm.key (quoted)"},
+		"the end of a log line":   {hex.EncodeToString(key[900:1000]), "slurm.key (hex)"},
+		"a password in a URL":     {"mysql://slurm:canary-ABCDEFGH@db", "password (raw)"},
+		"a short secret":          {"pass tiny", "short (raw)"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -47,6 +47,6 @@ func TestLeaksAreFoundInEveryEncoding(t *testing.T) {
 		})
 	}
 	if found := leak.Find("nothing of the kind; slurm.key has 1024 bytes", secrets); len(found) > 0 {
-		t.Errorf("found %v where nothing is", found)
+		t.Errorf("found %v in a text without secrets", found)
 	}
 }

@@ -1,4 +1,4 @@
-// Package ports finds ports for programs that are told where to listen.
+// Package ports finds free ports for programs that take a listen address.
 package ports
 
 import (
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// These are below the ports that the kernel gives to whoever asks for any, as every connection does that is opened: one of those may go to
-// somebody else before the program listens. Processes that test side by side begin at different ones.
+// The range is below the kernel's ephemeral ports, which any outgoing connection may take before the program listens.
+// Test processes that run in parallel start at different ports.
 const (
 	first, last = 20000, 29999
 	stride      = 100
@@ -20,7 +20,7 @@ var next atomic.Int64
 
 func init() { next.Store(int64(os.Getpid() * stride)) }
 
-// Free is a port that nobody listens on, and that this process was not given before.
+// Free returns a port on which no process listens, and which it has not returned before.
 func Free(t *testing.T) string {
 	t.Helper()
 	const count = last - first + 1

@@ -12,7 +12,7 @@ func TestFree(t *testing.T) {
 	for range 200 {
 		port := ports.Free(t)
 		if given[port] {
-			t.Fatalf("port %s is given twice", port)
+			t.Fatalf("port %s was returned twice", port)
 		}
 		given[port] = true
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:"+port)

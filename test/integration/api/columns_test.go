@@ -127,7 +127,7 @@ func ready(status metav1.ConditionStatus, reason, message string) []metav1.Condi
 	}}
 }
 
-// withoutAges replaces ages, which differ from run to run, by a mark, and keeps the width of their columns.
+// withoutAges replaces ages, which differ between runs, with a placeholder, and keeps the width of their columns.
 func withoutAges(out string) string {
 	ages := regexp.MustCompile(`\b[0-9]+[sm]( +|\n)`)
 	return ages.ReplaceAllStringFunc(out, func(age string) string {

@@ -18,7 +18,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// contract is what testdata/contract.yaml says of one kind.
+// contract is the entry of one kind in testdata/contract.yaml.
 type contract struct {
 	Kind       string          `json:"kind"`
 	ShortNames []string        `json:"shortNames"`
@@ -68,7 +68,7 @@ func TestEveryFieldRoundTripsWithItsDefault(t *testing.T) {
 	}
 }
 
-// The table must stay complete: a field of a spec that no row names is a field that nobody checks.
+// The table must be complete: a spec field without a row is not tested.
 func TestTheContractNamesEveryField(t *testing.T) {
 	for _, kind := range readContract(t) {
 		properties := schemaOf(t, kind.Kind).Properties
@@ -133,7 +133,7 @@ func create(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstr
 	return created
 }
 
-// throughGo reads an object with the Go types, writes it back with them, and returns what the server then has.
+// throughGo reads an object with the Go types, writes it back with them, and returns the result on the server.
 func throughGo(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	typed, err := scheme.Scheme.New(slinkyv1beta1.SchemeGroupVersion.WithKind(object.GetKind()))
@@ -170,7 +170,7 @@ func schemaOf(t *testing.T, kind string) *apiextensionsv1.JSONSchemaProps {
 	return typed.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
-// at returns the value at a path as the YAML reader of the table would have read it, nil when there is none.
+// at returns the value at a path, in the types that the table's YAML reader uses, or nil if there is none.
 func at(t *testing.T, object *unstructured.Unstructured, path []string) any {
 	t.Helper()
 	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
@@ -187,7 +187,7 @@ func set(t *testing.T, object *unstructured.Unstructured, path []string, value a
 	}
 }
 
-// merged returns a deep copy of the first map with the second laid over it.
+// merged returns a deep copy of base with the keys of over replaced.
 func merged(base, over map[string]any) map[string]any {
 	result := runtime.DeepCopyJSON(base)
 	for key, value := range over {

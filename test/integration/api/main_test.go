@@ -27,9 +27,9 @@ import (
 var (
 	update = flag.Bool("update", false, "rewrite the golden files under testdata")
 
-	// server is the API server that all tests share; every test works in a namespace of its own.
+	// server is the API server that all tests share; every test uses its own namespace.
 	server *apiserver.Server
-	// strict talks to it and refuses what the server only warns about.
+	// strict is a client with strict field validation: warnings about fields become errors.
 	strict client.Client
 )
 
@@ -43,14 +43,14 @@ func TestMain(m *testing.M) {
 		}
 		plain, err := client.New(server.Config, client.Options{})
 		if err != nil {
-			return fmt.Errorf("making a client: %w", err)
+			return fmt.Errorf("creating a client: %w", err)
 		}
 		strict = client.WithFieldValidation(plain, metav1.FieldValidationStrict)
 		return nil
 	}))
 }
 
-// namespace makes a namespace for one test.
+// namespace creates a namespace for a test.
 func namespace(t *testing.T) string {
 	t.Helper()
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -60,7 +60,7 @@ func namespace(t *testing.T) string {
 	return object.Name
 }
 
-// object returns an object of one of our kinds as a user would write it.
+// object returns an object of one of our kinds, as in a user's manifest.
 func object(kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
 	result := &unstructured.Unstructured{Object: map[string]any{}}
 	result.SetGroupVersionKind(slinkyv1beta1.SchemeGroupVersion.WithKind(kind))
@@ -72,7 +72,7 @@ func object(kind, namespace, name string, spec map[string]any) *unstructured.Uns
 	return result
 }
 
-// kubectl runs kubectl and returns what it prints, on both outputs.
+// kubectl runs kubectl and returns its stdout and stderr.
 func kubectl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	args = append([]string{"--kubeconfig", server.Kubeconfig, "--cache-dir", filepath.Join(filepath.Dir(server.Kubeconfig), "cache")}, args...)
@@ -80,7 +80,7 @@ func kubectl(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// readTable reads a YAML file of testdata.
+// readTable reads a YAML file from testdata.
 func readTable(t *testing.T, name string, into any) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", name))
@@ -92,7 +92,7 @@ func readTable(t *testing.T, name string, into any) {
 	}
 }
 
-// checkGolden compares with a golden file of testdata, or rewrites it with -update.
+// checkGolden compares got with a golden file in testdata, or rewrites it with -update.
 func checkGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

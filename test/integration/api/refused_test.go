@@ -12,7 +12,7 @@ import (
 
 // refusal is a row of testdata/refused.yaml: an object that the API server must refuse.
 type refusal struct {
-	// Case says what is wrong with the object.
+	// Case describes what is wrong with the object.
 	Case string `json:"case"`
 	Kind string `json:"kind"`
 	// Name of the object, "x" when empty.
@@ -26,7 +26,7 @@ func TestInvalidObjectsAreRefusedWithFieldRuleAndRemedy(t *testing.T) {
 	var table []refusal
 	readTable(t, "refused.yaml", &table)
 	if len(table) < 60 {
-		t.Errorf("the table has %d rows, at least 60 are wanted", len(table))
+		t.Errorf("the table has %d rows, want at least 60", len(table))
 	}
 	var messages strings.Builder
 	for _, row := range table {
@@ -35,7 +35,7 @@ func TestInvalidObjectsAreRefusedWithFieldRuleAndRemedy(t *testing.T) {
 			fmt.Fprintf(&messages, "%s: %s\n", row.Kind, row.Case)
 			for line := range strings.Lines(message) {
 				if strings.HasPrefix(line, "<nil>: Invalid value: null: some validation rules were not checked") {
-					continue // Kubernetes adds it to whatever the schema refuses.
+					continue // Kubernetes adds it to every refusal by the schema.
 				}
 				fmt.Fprintf(&messages, "    %s\n", strings.TrimSpace(line))
 			}
@@ -58,7 +58,7 @@ func (r refusal) refusedWith(t *testing.T) string {
 		err = strict.Create(t.Context(), after)
 	} else {
 		if err := strict.Create(t.Context(), before); err != nil {
-			t.Fatalf("creating the object as it was: %v", err)
+			t.Fatalf("creating the object before the update: %v", err)
 		}
 		after.SetResourceVersion(before.GetResourceVersion())
 		err = strict.Update(t.Context(), after)
@@ -69,7 +69,7 @@ func (r refusal) refusedWith(t *testing.T) string {
 	return listed(err.Error(), r.Kind, name)
 }
 
-// listed puts the causes that an error of the API server joins into one line on lines of their own.
+// listed splits the causes of an API server error, which are joined in one line, into lines.
 func listed(message, kind, name string) string {
 	message = strings.TrimPrefix(message, fmt.Sprintf("%s.slinky.slurm.net %q is invalid: ", kind, name))
 	if strings.HasPrefix(message, "[") && strings.HasSuffix(message, "]") {

@@ -33,7 +33,7 @@ func TestEverySampleApplies(t *testing.T) {
 	}
 }
 
-// Without --server-side kubectl keeps the whole CRD in an annotation, which is nearly full.
+// Without --server-side kubectl stores the whole CRD in an annotation, which is close to its size limit.
 func TestTheCRDsInstallByPlainApply(t *testing.T) {
 	for _, mode := range []string{"--server-side=true", "--server-side=false"} {
 		t.Run(mode, func(t *testing.T) {

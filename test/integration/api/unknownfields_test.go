@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-const misspelt = `
+const misspelled = `
 apiVersion: slinky.slurm.net/v1beta1
 kind: NodeSet
 metadata:
-  name: misspelt
+  name: misspelled
 spec:
   controllerRef:
     name: slurm
@@ -28,8 +28,8 @@ spec:
 `
 
 func TestKubectlNamesMisspeltFields(t *testing.T) {
-	manifest := filepath.Join(t.TempDir(), "misspelt.yaml")
-	if err := os.WriteFile(manifest, []byte(misspelt), 0o600); err != nil {
+	manifest := filepath.Join(t.TempDir(), "misspelled.yaml")
+	if err := os.WriteFile(manifest, []byte(misspelled), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {

@@ -1,4 +1,5 @@
-// Package apiserver gives integration tests a real kube-apiserver and etcd, built into the cache on first use.
+// Package apiserver runs a real kube-apiserver and etcd for integration tests. Their binaries are built into the cache
+// on first use.
 package apiserver
 
 import (
@@ -16,20 +17,20 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
-// Server is an API server with our CRDs and no controllers beside it.
+// Server is an API server with our CRDs and no controllers.
 type Server struct {
 	// Config connects as an administrator.
 	Config *rest.Config
-	// Kubeconfig is the path of a file that does the same for other programs.
+	// Kubeconfig is the path of a kubeconfig file for the same access.
 	Kubeconfig string
-	// Kubectl is the path of a kubectl of the server's version.
+	// Kubectl is the path of a kubectl with the server's version.
 	Kubectl string
 
 	environment *envtest.Environment
 	dir         string
 }
 
-// Start starts a server that one test has for itself.
+// Start starts a server for one test.
 func Start(t *testing.T) *Server {
 	t.Helper()
 	server, err := start(t.Context())
@@ -44,7 +45,7 @@ func Start(t *testing.T) *Server {
 	return server
 }
 
-// Run shares one server among all tests of a package. It is called from TestMain, hands the server to use, runs the tests
+// Run shares one server among all tests of a package. TestMain calls it: it passes the server to use, runs the tests
 // and returns the exit code.
 func Run(m *testing.M, use func(*Server) error) int {
 	server, err := start(context.Background())
@@ -87,7 +88,7 @@ func start(ctx context.Context) (*Server, error) {
 		},
 	}
 	if server.Config, err = server.environment.Start(); err != nil {
-		// The API server may run and only the CRDs be at fault.
+		// The API server may be running if only the CRDs failed.
 		return nil, errors.Join(fmt.Errorf("starting the API server: %w", err), server.stop())
 	}
 	if err := os.WriteFile(server.Kubeconfig, server.environment.KubeConfig, 0o600); err != nil {

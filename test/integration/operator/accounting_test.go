@@ -26,7 +26,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// canary is a password that must turn up in Secrets only.
+// canary is a password that must appear in Secrets only.
 const canary = "canary-in-the-mine"
 
 func TestAccountingComesUpWithItsDatabase(t *testing.T) {
@@ -59,7 +59,7 @@ func TestAccountingComesUpWithItsDatabase(t *testing.T) {
 	for _, child := range []client.Object{set, &corev1.Service{}, &corev1.Secret{}} {
 		world.get(t, "slurm-accounting", child)
 		if !metav1.IsControlledBy(child, accounting) {
-			t.Errorf("%T is owned by %v, so it would survive the Accounting", child, child.GetOwnerReferences())
+			t.Errorf("%T is owned by %v, so it would survive deletion of the Accounting", child, child.GetOwnerReferences())
 		}
 	}
 
@@ -68,15 +68,15 @@ func TestAccountingComesUpWithItsDatabase(t *testing.T) {
 	address := "127.68.16.1"
 	log := startHelper(t, address)
 	pod := world.runSlurmdbd(t, address, "1")
-	say(t, log, "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'pod' (using password: YES)")
+	appendLog(t, log, "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'pod' (using password: YES)")
 	database(metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseAccessDenied)
 	world.accountingIs(t, accounting, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonDatabaseAccessDenied)
-	say(t, log, "error: mysql_real_connect failed: 2002 Can't connect to server on 'mariadb' (115)")
+	appendLog(t, log, "error: mysql_real_connect failed: 2002 Can't connect to server on 'mariadb' (115)")
 	database(metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable)
 	world.setReady(t, pod)
 	database(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 	ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
-	world.rests(t)
+	world.waitUntilIdle(t)
 
 	t.Run("another password replaces the pod", func(t *testing.T) {
 		before := set.Spec.Template.Annotations[naming.AnnotationConfiguration]
@@ -99,7 +99,7 @@ func TestAccountingComesUpWithItsDatabase(t *testing.T) {
 		world.setReady(t, world.runSlurmdbd(t, address, "2"))
 		ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 	})
-	t.Run("a key that is gone is asked for while slurmdbd goes on", func(t *testing.T) {
+	t.Run("a missing password is reported while slurmdbd keeps running", func(t *testing.T) {
 		world.patch(t, password, `{"data": {"password": null}}`)
 		ready(metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound)
 		database(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
@@ -107,7 +107,7 @@ func TestAccountingComesUpWithItsDatabase(t *testing.T) {
 		ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 	})
 	t.Run("the password is in Secrets only", func(t *testing.T) { world.scan(t) })
-	t.Run("an external slurmdbd needs none here", func(t *testing.T) {
+	t.Run("switching to an external slurmdbd deletes the children", func(t *testing.T) {
 		world.patch(t, accounting, `{"spec": {"external": true, "externalConfig": {"host": "dbd.example"}, "slurmKeyRef": {"name": "slurm-auth-slurm", "key": "slurm.key"}}}`)
 		ready(metav1.ConditionTrue, slinkyv1beta1.ReasonExternal)
 		for _, child := range []client.Object{set, &corev1.Service{}, &corev1.Secret{}} {
@@ -143,7 +143,7 @@ func TestAccountingChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
 	if set.Annotations["example.com/mine"] != "yes" || string(files.Data["mine"]) != "yes" {
 		t.Errorf("foreign fields were removed: %v, %d values", set.Annotations, len(files.Data))
 	}
-	world.rests(t)
+	world.waitUntilIdle(t)
 }
 
 func newAccounting() *slinkyv1beta1.Accounting {
@@ -161,7 +161,7 @@ func (w *world) accountingIs(t *testing.T, accounting *slinkyv1beta1.Accounting,
 	})
 }
 
-// observed says that the StatefulSet's template is known, as its controller would.
+// observed sets the StatefulSet's status as its controller would after observing the template.
 func (w *world) observed(t *testing.T, set *appsv1.StatefulSet, revision string) {
 	t.Helper()
 	w.get(t, set.Name, set)
@@ -171,7 +171,7 @@ func (w *world) observed(t *testing.T, set *appsv1.StatefulSet, revision string)
 	}
 }
 
-// startHelper runs the helper of a pod at an address, with a file in place of slurmdbd's log.
+// startHelper runs the helper of a slurmdbd pod at an address, with a file as slurmdbd's log.
 func startHelper(t *testing.T, address string) (log string) {
 	t.Helper()
 	log = filepath.Join(t.TempDir(), "log")
@@ -187,13 +187,13 @@ func startHelper(t *testing.T, address string) (log string) {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		<-ended // tail is ended by a signal, which is no success
+		<-ended // always an error: tail is killed by a signal
 	})
 	return log
 }
 
-// say adds a line to the log.
-func say(t *testing.T, log, line string) {
+// appendLog adds a line to the log.
+func appendLog(t *testing.T, log, line string) {
 	t.Helper()
 	file, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -205,7 +205,7 @@ func say(t *testing.T, log, line string) {
 	}
 }
 
-// runSlurmdbd makes the pod of the StatefulSet, running at an address and not ready.
+// runSlurmdbd creates the pod of the StatefulSet, running at an address and not ready.
 func (w *world) runSlurmdbd(t *testing.T, address, revision string) *corev1.Pod {
 	t.Helper()
 	labels := naming.Labels(naming.Slurmdbd, "slurm")
@@ -230,7 +230,7 @@ func (w *world) setReady(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// scan looks for the canary in everything that is not a Secret.
+// scan checks that the canary is in no object but Secrets.
 func (w *world) scan(t *testing.T) {
 	t.Helper()
 	for _, list := range []client.ObjectList{

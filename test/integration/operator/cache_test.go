@@ -23,7 +23,7 @@ import (
 
 var foreign = flag.Int("foreign", 50, "foreign Secrets and ConfigMaps, and a quarter of the foreign Pods, that TestForeignObjectsAreNotCached creates")
 
-// What does not belong to the operator costs it next to nothing, however much of it there is.
+// Foreign objects cost the operator almost no memory, however many there are.
 func TestForeignObjectsAreNotCached(t *testing.T) {
 	world := newWorld(t)
 	world.readyController(t)
@@ -37,18 +37,18 @@ func TestForeignObjectsAreNotCached(t *testing.T) {
 		4**foreign, *foreign, *foreign, float64(heap)/(1<<20), float64(heapAll)/(1<<20))
 	for kind, count := range map[string]int{"Pod": 4 * *foreign, "Secret": *foreign, "ConfigMap": *foreign} {
 		if all[kind] < count {
-			t.Errorf("only %d of %d foreign %ss exist with contents", all[kind], count, kind)
+			t.Errorf("only %d of %d foreign %ss are cached with contents by a plain cache", all[kind], count, kind)
 		}
 		if own := all[kind] - count; kept[kind] != own {
-			t.Errorf("contents of %d %ss are cached, and %d are the operator's own", kept[kind], kind, own)
+			t.Errorf("contents of %d %ss are cached, but the operator owns %d", kept[kind], kind, own)
 		}
 	}
 	if kept["Secret"] < 2 || kept["ConfigMap"] < 1 || kept["Pod"] < 1 {
-		t.Errorf("what is the operator's own is not cached: %v", kept)
+		t.Errorf("the operator's own objects are not cached: %v", kept)
 	}
 }
 
-// createForeign creates objects as others have them.
+// createForeign creates objects that the operator does not own.
 func (w *world) createForeign(t *testing.T, count int) {
 	t.Helper()
 	large := bytes.Repeat([]byte("x"), 10<<10)
@@ -76,7 +76,7 @@ func (w *world) createForeign(t *testing.T, count int) {
 	workers.Wait()
 }
 
-// cached counts the objects whose contents a cache keeps, and measures what it takes.
+// cached counts the objects that a cache keeps with contents, and measures its heap.
 func (w *world) cached(t *testing.T, options cache.Options) (counts map[string]int, heap int64) {
 	t.Helper()
 	options.Scheme = operator.Scheme()
@@ -88,10 +88,10 @@ func (w *world) cached(t *testing.T, options cache.Options) (counts map[string]i
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- kept.Start(ctx) }()
-	if !kept.WaitForCacheSync(ctx) { // which waits for the start
+	if !kept.WaitForCacheSync(ctx) { // it waits for Start
 		t.Fatal("the cache does not start")
 	}
-	counts = countContents(t, kept)
+	counts = countWithContents(t, kept)
 	heap = heapInUse() - before
 	cancel()
 	if err := <-ended; err != nil {
@@ -100,8 +100,8 @@ func (w *world) cached(t *testing.T, options cache.Options) (counts map[string]i
 	return counts, heap
 }
 
-// countContents counts the objects that are cached with what is in them.
-func countContents(t *testing.T, kept cache.Cache) map[string]int {
+// countWithContents counts the objects that are cached with their contents.
+func countWithContents(t *testing.T, kept cache.Cache) map[string]int {
 	t.Helper()
 	pods, secrets, configMaps := &corev1.PodList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}
 	for _, list := range []client.ObjectList{pods, secrets, configMaps} {

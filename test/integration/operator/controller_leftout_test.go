@@ -15,7 +15,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
 )
 
-// withPartition is a NodeSet of Controller slurm with a partition.
+// withPartition returns a NodeSet of Controller slurm with a partition.
 func withPartition(name, config string) *slinkyv1beta1.NodeSet {
 	return &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: slinkyv1beta1.NodeSetSpec{
 		ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}, Replicas: new(int32(0)),
@@ -23,7 +23,7 @@ func withPartition(name, config string) *slinkyv1beta1.NodeSet {
 	}}
 }
 
-// inForce waits until the configuration in force has some lines and not others.
+// inForce waits until the configuration in force has all lines and none of the absent texts.
 func (w *world) inForce(t *testing.T, lines []string, absent ...string) {
 	t.Helper()
 	live := &corev1.ConfigMap{}
@@ -42,8 +42,8 @@ func (w *world) inForce(t *testing.T, lines []string, absent ...string) {
 	})
 }
 
-// leavesOut waits until the Controller says which NodeSet is left out and why.
-func (w *world) leavesOut(t *testing.T, texts ...string) {
+// waitUntilLeftOut waits until the Controller's condition NodeSetLeftOut has all texts in its message.
+func (w *world) waitUntilLeftOut(t *testing.T, texts ...string) {
 	t.Helper()
 	controller := &slinkyv1beta1.Controller{}
 	w.eventually(t, "slurm", controller, func() error {
@@ -61,7 +61,7 @@ func (w *world) leavesOut(t *testing.T, texts ...string) {
 	})
 }
 
-// I21: a NodeSet whose partition cannot be read holds up nothing but itself.
+// I21: a NodeSet with an invalid partition blocks nothing but itself.
 func TestUnreadablePartitionHoldsUpOnlyItsNodeSet(t *testing.T) {
 	world := newWorld(t)
 	world.readyController(t)
@@ -71,17 +71,17 @@ func TestUnreadablePartitionHoldsUpOnlyItsNodeSet(t *testing.T) {
 	world.create(t, gpu)
 	world.inForce(t, []string{"PartitionName=gpu Nodes=gpu MaxTime=60"})
 
-	// A typo in a partition that is in force: what is in force stays, and jobs with it.
+	// A typo in a partition that is in force: the partition and its jobs stay.
 	world.patch(t, gpu, `{"spec":{"partition":{"config":"MaxTime"}}}`)
-	world.leavesOut(t, "NodeSet gpu", "spec.partition.config", `"MaxTime"`, "write Key=Value")
+	world.waitUntilLeftOut(t, "NodeSet gpu", "spec.partition.config", `"MaxTime"`, "write Key=Value")
 	world.warns(t, slinkyv1beta1.ReasonNodeSetLeftOut, "NodeSet gpu")
 	world.create(t, withPartition("cpu", ""))
 	world.inForce(t, []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "PartitionName=cpu Nodes=cpu"})
-	// A new one with a typo: it has no partition yet.
+	// A new NodeSet with a typo gets no partition.
 	world.create(t, withPartition("fpga", "Default=YES oops"))
 	world.create(t, withPartition("late", ""))
 	world.inForce(t, []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "PartitionName=cpu Nodes=cpu", "PartitionName=late Nodes=late"}, "PartitionName=fpga")
-	world.leavesOut(t, "NodeSet gpu", "NodeSet fpga")
+	world.waitUntilLeftOut(t, "NodeSet gpu", "NodeSet fpga")
 
 	world.patch(t, gpu, `{"spec":{"partition":{"config":"MaxTime=90"}}}`)
 	world.inForce(t, []string{"PartitionName=gpu Nodes=gpu MaxTime=90"})
@@ -94,34 +94,34 @@ func TestUnreadablePartitionHoldsUpOnlyItsNodeSet(t *testing.T) {
 	})
 }
 
-// The same for what only slurmctld refuses.
+// The same for a partition that only slurmctld refuses.
 func TestRefusedPartitionHoldsUpOnlyItsNodeSet(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	world.create(t, withPartition("gpu", "MaxTime=60"))
-	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	world.finishValidation(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
 	world.inForce(t, []string{"PartitionName=gpu Nodes=gpu MaxTime=60"})
 	world.applyConfig(t)
 
 	gpu := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
 	world.patch(t, gpu, `{"spec":{"partition":{"config":"MaxTime=soon"}}}`)
 	refusal := trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5", LeftOut: []trial.LeftOut{{NodeSet: "gpu", Detail: "slurm.conf line 30: Bad value soon for MaxTime"}}}
-	world.endTrial(t, refusal)
-	world.leavesOut(t, "NodeSet gpu", "spec.partition.config", "Bad value soon for MaxTime")
+	world.finishValidation(t, refusal)
+	world.waitUntilLeftOut(t, "NodeSet gpu", "spec.partition.config", "Bad value soon for MaxTime")
 	world.warns(t, slinkyv1beta1.ReasonNodeSetLeftOut, "Bad value soon")
-	world.rests(t)
+	world.waitUntilIdle(t)
 	world.inForce(t, []string{"PartitionName=gpu Nodes=gpu MaxTime=60"}, "soon")
 
-	// Other changes reach slurmctld meanwhile.
+	// Other changes still reach slurmctld.
 	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
-	world.endTrial(t, refusal)
+	world.finishValidation(t, refusal)
 	world.inForce(t, []string{"SchedulerType=sched/builtin", "PartitionName=gpu Nodes=gpu MaxTime=60"}, "soon")
 	world.applyConfig(t)
-	world.leavesOut(t, "NodeSet gpu", "Bad value soon for MaxTime")
+	world.waitUntilLeftOut(t, "NodeSet gpu", "Bad value soon for MaxTime")
 
-	// A typo in the Controller's own extraConf is another matter: nothing changes.
+	// A typo in the Controller's own extraConf blocks all changes.
 	world.patch(t, controller, `{"spec":{"extraConf":"SelectType=select/nope"}}`)
-	world.endTrial(t, trial.Report{Outcome: trial.Refused, SlurmVersion: "26.05.5", Detail: "cannot find select plugin"})
+	world.finishValidation(t, trial.Report{Outcome: trial.Refused, SlurmVersion: "26.05.5", Detail: "cannot find select plugin"})
 	world.eventually(t, "slurm", controller, func() error {
 		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonRefused)
 	})
@@ -136,13 +136,13 @@ func TestRefusedPartitionHoldsUpOnlyItsNodeSet(t *testing.T) {
 		live := &corev1.ConfigMap{}
 		world.get(t, "slurm-config", live)
 		if len(live.Annotations) == 0 || strings.Contains(fmt.Sprint(live.Annotations), "soon") {
-			return errors.New("the promoted configuration still tells of what was left out")
+			return errors.New("the promoted configuration still has the annotation about the left-out partition")
 		}
 		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 	})
 }
 
-// applyConfig lets slurmctld run with the configuration in force.
+// applyConfig makes the agent report that slurmctld runs with the configuration in force.
 func (w *world) applyConfig(t *testing.T) {
 	t.Helper()
 	live := &corev1.ConfigMap{}

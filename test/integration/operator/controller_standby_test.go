@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A standby that cannot start, such as one with an image that does not exist, never answers. It must not keep the template that corrects
-// it from being rolled out, and the active slurmctld goes only when the standby is up.
+// A standby that cannot start, such as one with an image that does not exist, never answers. It must not block the
+// rollout of a corrected template, and the active slurmctld is replaced only when the standby is up.
 func TestStandbyThatCannotStartIsReplaced(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
@@ -40,11 +40,11 @@ func TestStandbyThatCannotStartIsReplaced(t *testing.T) {
 
 	world.patch(t, set, `{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}`)
 	world.observed(t, set, "next")
-	world.replaced(t, standby)
+	world.waitUntilDeleted(t, standby)
 	world.get(t, "slurm-controller", set)
 	set.Spec.Template.Labels[appsv1.ControllerRevisionHashLabelKey] = "next"
 	world.createPod(t, "slurm-controller-1", "", set.Spec.Template) // not up yet
-	world.rests(t)
+	world.waitUntilIdle(t)
 	if world.get(t, "slurm-controller-0", active); active.DeletionTimestamp != nil {
 		t.Fatal("the active slurmctld was replaced while the standby was not up")
 	}
@@ -58,11 +58,11 @@ func TestStandbyThatCannotStartIsReplaced(t *testing.T) {
 	if err := world.Status().Update(t.Context(), standby); err != nil {
 		t.Fatal(err)
 	}
-	world.replaced(t, active)
+	world.waitUntilDeleted(t, active)
 }
 
-// replaced waits until a pod is deleted.
-func (w *world) replaced(t *testing.T, pod *corev1.Pod) {
+// waitUntilDeleted waits until a pod is deleted.
+func (w *world) waitUntilDeleted(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	w.gone(t, pod.Name, pod)
 	if err := client.IgnoreNotFound(w.Delete(t.Context(), pod, client.GracePeriodSeconds(0))); err != nil {

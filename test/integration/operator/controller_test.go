@@ -46,7 +46,7 @@ func TestControllerBecomesReady(t *testing.T) {
 	live := &corev1.ConfigMap{}
 	world.get(t, "slurm-config", live)
 	if controller.Status.AppliedConfigHash != live.Annotations[hashAnnotation] {
-		t.Errorf("applied is %s, and wanted %s", controller.Status.AppliedConfigHash, live.Annotations[hashAnnotation])
+		t.Errorf("the applied hash is %s, want %s", controller.Status.AppliedConfigHash, live.Annotations[hashAnnotation])
 	}
 }
 
@@ -94,8 +94,8 @@ func TestControllerRepairsItsChildrenAndKeepsForeignFields(t *testing.T) {
 	world.eventually(t, "slurm-controller", &corev1.Service{}, func() error { return nil })
 }
 
-// Slurm's commands try for minutes to resolve a name that is configured and not there, so a slurmctld has its Service before
-// the configuration names it, and until slurmctld runs with one that does not.
+// Slurm's commands retry for minutes if a configured name does not resolve. So a slurmctld gets its Service before the
+// configuration names it, and keeps it until slurmctld runs with a configuration that does not.
 func TestEverySlurmctldThatIsConfiguredHasAService(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
@@ -115,13 +115,13 @@ func TestEverySlurmctldThatIsConfiguredHasAService(t *testing.T) {
 	stop := world.acceptEverything(t)
 	world.eventually(t, "slurm-controller-1", backup, names(2))
 	stop()
-	// slurmctld runs with it; otherwise it would still run with what it is to go back to.
+	// Report that slurmctld runs with it; the next change would otherwise return to the hash that it still reports.
 	live := &corev1.ConfigMap{}
 	world.get(t, "slurm-config", live)
 	world.setAgent(agentWith(live))
 
 	world.patch(t, controller, `{"spec":{"ha":{"enabled":false}}}`)
-	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	world.finishValidation(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
 	world.eventually(t, "slurm-controller-1", backup, names(1))
 	world.get(t, "slurm-config", live)
 	world.setAgent(agentWith(live))
@@ -129,7 +129,7 @@ func TestEverySlurmctldThatIsConfiguredHasAService(t *testing.T) {
 	world.get(t, "slurm-controller-0", &corev1.Service{})
 }
 
-// I14: a configuration that slurmctld refuses never replaces one that works.
+// I14: a configuration that slurmctld refuses never replaces a working one.
 func TestRefusedConfigurationIsHeldBack(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
@@ -139,7 +139,7 @@ func TestRefusedConfigurationIsHeldBack(t *testing.T) {
 	world.get(t, "slurm-controller", started)
 
 	world.patch(t, controller, `{"spec":{"extraConf":"SelectType=select/nope"}}`)
-	world.endTrial(t, trial.Report{Outcome: trial.Refused, SlurmVersion: "26.05.5", Detail: "slurm.conf line 21: cannot find select plugin"})
+	world.finishValidation(t, trial.Report{Outcome: trial.Refused, SlurmVersion: "26.05.5", Detail: "slurm.conf line 21: cannot find select plugin"})
 	world.eventually(t, "slurm", controller, func() error {
 		return errors.Join(
 			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonRefused),
@@ -150,17 +150,17 @@ func TestRefusedConfigurationIsHeldBack(t *testing.T) {
 	world.get(t, "slurm-config", live)
 	world.get(t, "slurm-controller", now)
 	if live.Annotations[hashAnnotation] != good.Annotations[hashAnnotation] || live.Data["slurm.conf"] != good.Data["slurm.conf"] {
-		t.Error("the refused configuration is where slurmctld would start with it")
+		t.Error("the refused configuration was promoted")
 	}
 	if now.Generation != started.Generation {
 		t.Error("the StatefulSet was changed")
 	}
 
 	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
-	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	world.finishValidation(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
 	world.eventually(t, "slurm-config", live, func() error {
 		if !strings.Contains(live.Data["slurm.conf"], "sched/builtin") {
-			return errors.New("the good configuration is not there")
+			return errors.New("the valid configuration was not promoted")
 		}
 		return nil
 	})
@@ -200,7 +200,7 @@ func TestNodeSetsChangeTheConfigurationAndNotThePods(t *testing.T) {
 	})
 }
 
-// I6: edits to referenced ConfigMaps count.
+// I6: edits to referenced ConfigMaps are applied.
 func TestEditedConfigFilesAreApplied(t *testing.T) {
 	world := newWorld(t)
 	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files"}, Data: map[string]string{"gres.conf": "AutoDetect=off\n"}}
@@ -218,7 +218,7 @@ func TestEditedConfigFilesAreApplied(t *testing.T) {
 	world.eventually(t, "slurm-config", live, func() error { return hasFile(live, "gres.conf", "AutoDetect=nvml\n") })
 	world.eventually(t, "slurm", controller, func() error {
 		if controller.Status.AppliedConfigHash != live.Annotations[hashAnnotation] {
-			return fmt.Errorf("applied is %s", controller.Status.AppliedConfigHash)
+			return fmt.Errorf("the applied hash is %s", controller.Status.AppliedConfigHash)
 		}
 		return nil
 	})
@@ -238,20 +238,20 @@ func TestControllerNamesWhatIsMissing(t *testing.T) {
 			t.Errorf("the message is %q", condition.Message)
 		}
 	}
-	// The Accounting, when it comes, brings the keys: others would part the cluster from it.
+	// The Accounting will provide the keys; with generated ones the cluster could not talk to it.
 	if err := world.Get(t.Context(), client.ObjectKey{Name: "slurm-auth-slurm"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
 		t.Errorf("keys were generated: %v", err)
 	}
 }
 
-// readyController makes a Controller with a RestApi and plays the kubelet, the trials, the agent and Slurm until it is
-// ready.
+// readyController creates a Controller with a RestApi, and simulates the kubelet, validation runs, the agent and Slurm
+// until the Controller is ready.
 func (w *world) readyController(t *testing.T) *slinkyv1beta1.Controller {
 	t.Helper()
 	return w.readyControllerWith(t, slinkyv1beta1.ControllerSpec{}, "slurm-auth-jwt")
 }
 
-// readyControllerWith does the same for a spec, whose tokens are signed with the key in a Secret.
+// readyControllerWith does the same with a given spec and the name of the Secret with its JWT key.
 func (w *world) readyControllerWith(t *testing.T, spec slinkyv1beta1.ControllerSpec, keyName string) *slinkyv1beta1.Controller {
 	t.Helper()
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: spec}
@@ -273,7 +273,7 @@ func (w *world) readyControllerWith(t *testing.T, spec slinkyv1beta1.ControllerS
 	return controller
 }
 
-// acceptEverything plays trials that accept and an agent that applies, until it is stopped.
+// acceptEverything simulates validation runs that accept and an agent that applies, until it is stopped.
 func (w *world) acceptEverything(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -281,8 +281,8 @@ func (w *world) acceptEverything(t *testing.T) (stop func()) {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			if pod := w.runningTrial(ctx); pod != nil {
-				_ = w.finish(ctx, pod, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+			if pod := w.pendingValidation(ctx); pod != nil {
+				_ = w.setReport(ctx, pod, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
 			}
 			live := &corev1.ConfigMap{}
 			if err := w.Get(ctx, client.ObjectKey{Name: "slurm-config"}, live); err == nil {
@@ -297,19 +297,19 @@ func (w *world) acceptEverything(t *testing.T) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// endTrial waits for a trial and ends it with a report.
-func (w *world) endTrial(t *testing.T, report trial.Report) {
+// finishValidation waits for a validation run and finishes it with a report.
+func (w *world) finishValidation(t *testing.T, report trial.Report) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
-		pod := w.runningTrial(ctx)
-		return pod != nil && w.finish(ctx, pod, report) == nil, nil
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
+		pod := w.pendingValidation(ctx)
+		return pod != nil && w.setReport(ctx, pod, report) == nil, nil
 	})
 	if err != nil {
-		t.Fatal("there is no trial")
+		t.Fatal("there is no validation run")
 	}
 }
 
-func (w *world) runningTrial(ctx context.Context) *corev1.Pod {
+func (w *world) pendingValidation(ctx context.Context) *corev1.Pod {
 	pods := &corev1.PodList{}
 	if err := w.List(ctx, pods, client.MatchingLabels{"app.kubernetes.io/name": "slurmctld-trial"}); err != nil {
 		return nil
@@ -322,7 +322,7 @@ func (w *world) runningTrial(ctx context.Context) *corev1.Pod {
 	return nil
 }
 
-func (w *world) finish(ctx context.Context, pod *corev1.Pod, report trial.Report) error {
+func (w *world) setReport(ctx context.Context, pod *corev1.Pod, report trial.Report) error {
 	message, err := json.Marshal(report)
 	if err != nil {
 		return err
@@ -334,7 +334,7 @@ func (w *world) finish(ctx context.Context, pod *corev1.Pod, report trial.Report
 	return w.Status().Update(ctx, pod)
 }
 
-// createPod plays the StatefulSet's controller and the kubelet.
+// createPod simulates the StatefulSet controller and the kubelet.
 func (w *world) createPod(t *testing.T, name, address string, template corev1.PodTemplateSpec) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: template.Labels}, Spec: template.Spec}
@@ -353,7 +353,7 @@ func (w *world) createPod(t *testing.T, name, address string, template corev1.Po
 // warns waits for a warning event.
 func (w *world) warns(t *testing.T, reason, text string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
 		events := &eventsv1.EventList{}
 		if err := w.List(ctx, events); err != nil {
 			return false, err
@@ -378,7 +378,7 @@ func hasFile(live *corev1.ConfigMap, name, content string) error {
 	return nil
 }
 
-// Daemons with different keys refuse each other: a key that somebody deletes is missed, and not made up.
+// Daemons with different keys refuse each other: a deleted key is reported, and not generated again.
 func TestKeyOfRunningDaemonsIsNotMadeAnew(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
@@ -396,12 +396,12 @@ func TestKeyOfRunningDaemonsIsNotMadeAnew(t *testing.T) {
 	})
 }
 
-// A slurmctld that starts without its saved state has every running job ended: a claim that somebody deletes is missed, and not made anew,
-// and as long as a running slurmctld keeps it from going, slurmctld is left alone.
+// A slurmctld that starts without its saved state kills every running job. So a deleted PVC is reported and not
+// re-created, and as long as slurmctld's pod keeps the PVC from being removed, the pod is not replaced.
 func TestStateOfARunningClusterIsNotMadeAnew(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
-	says := func(kind string, is metav1.ConditionStatus, reason string) {
+	conditionIs := func(kind string, is metav1.ConditionStatus, reason string) {
 		t.Helper()
 		world.eventually(t, "slurm", controller, func() error { return condition(controller, controller.Status.Conditions, kind, is, reason) })
 	}
@@ -410,34 +410,34 @@ func TestStateOfARunningClusterIsNotMadeAnew(t *testing.T) {
 	if err := world.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	says(slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonStateBeingDeleted)
-	// What would be a reason to replace the pod.
+	conditionIs(slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonStateBeingDeleted)
+	// A changed template would be a reason to replace the pod.
 	set := &appsv1.StatefulSet{}
 	world.get(t, "slurm-controller", set)
 	world.patch(t, set, `{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}`)
 	world.observed(t, set, "next")
-	world.rests(t)
+	world.waitUntilIdle(t)
 	if world.get(t, "slurm-controller-0", pod); pod.DeletionTimestamp != nil {
 		t.Error("slurmctld's pod was deleted, and the state with it")
 	}
-	// The pod goes for another reason.
+	// The pod is deleted for another reason.
 	if err := world.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	world.patch(t, claim, `{"metadata": {"finalizers": null}}`) // as Kubernetes does when no pod uses it
-	says(slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonStateLost)
-	world.rests(t)
+	world.patch(t, claim, `{"metadata": {"finalizers": null}}`) // as Kubernetes does when no pod uses the PVC
+	conditionIs(slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonStateLost)
+	world.waitUntilIdle(t)
 	if err := world.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); !apierrors.IsNotFound(err) {
-		t.Errorf("there is another claim: %v", err)
+		t.Errorf("the PVC was re-created: %v", err)
 	}
-	// Somebody restores it.
+	// An administrator restores it.
 	world.create(t, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-state"}, Spec: claim.Spec})
 	set.Spec.Template.Labels[appsv1.ControllerRevisionHashLabelKey] = "next"
 	world.createPod(t, "slurm-controller-0", slurmctldAddress, set.Spec.Template)
-	says(slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+	conditionIs(slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 }
 
-// The connection to Slurm outlives an Accounting that somebody deletes: slurmctld runs on with the keys that it has.
+// The connection to Slurm survives deletion of the Accounting: slurmctld keeps running with its keys.
 func TestSessionOutlivesTheAccounting(t *testing.T) {
 	world := newWorld(t)
 	books := newAccounting()
@@ -450,7 +450,7 @@ func TestSessionOutlivesTheAccounting(t *testing.T) {
 	world.eventually(t, "slurm", controller, func() error {
 		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
 	})
-	world.slurm.AddNodes("node-1") // only a session that lives sees it
+	world.slurm.AddNodes("node-1") // only a working session sees it
 	world.eventually(t, "slurm", controller, func() error {
 		if controller.Status.Nodes.Total != 2 {
 			return fmt.Errorf("%d nodes", controller.Status.Nodes.Total)
@@ -459,15 +459,15 @@ func TestSessionOutlivesTheAccounting(t *testing.T) {
 	})
 }
 
-// I4: no reconcile waits for Slurm, whatever slurmrestd does. Requests to Slurm never time out here: a reconcile that waited
-// for one would be cancelled each time, and the test would give up.
+// I4: no reconcile waits for Slurm, whatever slurmrestd does. Requests to Slurm never time out here: a reconcile that
+// waited for one would be canceled each time, and the test would time out.
 func TestSlurmThatHangsHoldsUpNothing(t *testing.T) {
 	world := newWorld(t)
 	world.slurmTimeout.Store(int64(24 * time.Hour))
 	controller := world.readyController(t)
 	world.slurm.Inject(slurmtest.Fault{Respond: slurmtest.Hang})
 	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
-	world.endTrial(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	world.finishValidation(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
 	live := &corev1.ConfigMap{}
 	world.eventually(t, "slurm-config", live, func() error {
 		if !strings.Contains(live.Data["slurm.conf"], "sched/builtin") {

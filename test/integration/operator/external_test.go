@@ -50,7 +50,7 @@ func TestExternalControllerRunsNothing(t *testing.T) {
 		}
 	}
 	if strings.Contains(configuration.Data["slurm.conf"], "StateSaveLocation") {
-		t.Error("slurm.conf has what only slurmctld needs")
+		t.Error("slurm.conf has StateSaveLocation, which only slurmctld needs")
 	}
 	for name, object := range map[string]client.Object{"site-controller": &appsv1.StatefulSet{}, "site-auth-slurm": &corev1.Secret{}} {
 		if err := world.Get(t.Context(), client.ObjectKey{Name: name}, object); !apierrors.IsNotFound(err) {
@@ -59,8 +59,8 @@ func TestExternalControllerRunsNothing(t *testing.T) {
 	}
 }
 
-// R3: the ServiceMonitor comes and goes with the setting, and nobody misses it where the Prometheus operator is not
-// installed, as in all other tests.
+// R3: the ServiceMonitor is created and deleted with the setting. In all other tests its CRD is not installed, and that
+// is no error.
 func TestServiceMonitorFollowsTheSetting(t *testing.T) {
 	installServiceMonitors(t)
 	world := newWorld(t)
@@ -109,7 +109,7 @@ func installServiceMonitors(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := direct.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
 			return false, err
 		}

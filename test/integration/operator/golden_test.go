@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// anonymous is an object as YAML, without what differs from run to run.
+// anonymous returns an object as YAML, without the fields that differ between runs.
 func (w *world) anonymous(t *testing.T, live *unstructured.Unstructured) string {
 	t.Helper()
 	metadata, _ := live.Object["metadata"].(map[string]any)
@@ -34,7 +34,7 @@ func (w *world) anonymous(t *testing.T, live *unstructured.Unstructured) string 
 	return anonymous
 }
 
-// object is an object of any kind that has only its name.
+// object returns an object of any kind with only its name set.
 func object(name string, kind schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)

@@ -35,7 +35,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/integration/apiserver"
 )
 
-// server is shared by all tests of the package; each works in a namespace of its own.
+// server is shared by all tests of the package; each uses its own namespace.
 var server *apiserver.Server
 
 func TestMain(m *testing.M) {
@@ -45,30 +45,30 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// testImages are what the manager's containers run.
+// testImages are the images of the containers that the manager creates.
 var testImages = naming.Images{Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev"}
 
-// A world is a namespace with a manager that looks after nothing else, and a Slurm in memory.
+// A world is a namespace with a manager for this namespace only, and an in-memory Slurm.
 type world struct {
 	client.Client
 	namespace string
 	slurm     *slurmtest.Server
-	// mirror says how often managers that are run look at Slurm.
+	// mirror sets how often the managers poll Slurm.
 	mirror slurm.MirrorOptions
 
 	mu     sync.Mutex
 	agents map[string]agent.Report // by the address of the pod
 	// stopManager stops the manager before the test ends.
 	stopManager func()
-	// metrics are what the manager that runs serves.
+	// metrics are the metrics of the running manager.
 	metrics *prometheus.Registry
-	// slurmTimeout is how long a request to Slurm may take, if it is not the default.
+	// slurmTimeout is the timeout of requests to Slurm in nanoseconds; zero for the default.
 	slurmTimeout atomic.Int64
-	// writes counts what the manager has asked the API server to change.
+	// writes counts the manager's write requests to the API server.
 	writes atomic.Int64
 }
 
-// newWorld makes a namespace and runs a manager for it until the test ends.
+// newWorld creates a namespace and runs a manager for it until the test ends.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	direct, err := client.New(server.Config, client.Options{Scheme: operator.Scheme()})
@@ -89,8 +89,8 @@ func newWorld(t *testing.T) *world {
 	return world
 }
 
-// countWrites returns a configuration whose clients count what they write. Events do not count: a recorder writes them
-// later, when it finds the time.
+// countWrites returns a configuration whose clients count their writes. Events do not count, because a recorder writes
+// them asynchronously.
 func countWrites(config *clientrest.Config, writes *atomic.Int64) *clientrest.Config {
 	counting := clientrest.CopyConfig(config)
 	counting.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -108,7 +108,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// run runs a manager and returns a function that stops it and waits for its end.
+// run runs a manager and returns a function that stops it and waits until it has exited.
 func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -130,7 +130,7 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 	}
 }
 
-// dial connects to the Slurm in memory, wherever a Service would lead.
+// dial connects to the in-memory Slurm instead of a Service.
 func (w *world) dial(options rest.Options) (slurm.Client, error) {
 	options.URL, options.Metrics = w.slurm.URL, ""
 	options.Timeout = time.Duration(w.slurmTimeout.Load())
@@ -147,10 +147,10 @@ func (w *world) agent(_ context.Context, address string) (agent.Report, error) {
 	return state, nil
 }
 
-// slurmctldAddress is where the agent of slurmctld's pod answers.
+// slurmctldAddress is the address of slurmctld's pod and its agent.
 const slurmctldAddress = "10.0.0.1"
 
-// setAgent says what that agent tells.
+// setAgent sets what slurmctld's agent reports.
 func (w *world) setAgent(state agent.Report) { w.setAgentAt(slurmctldAddress, state) }
 
 // setAgentAt sets what the agent at an address reports.
@@ -178,20 +178,20 @@ func (w *world) get(t *testing.T, name string, object client.Object) {
 	}
 }
 
-// giveUp is when a test stops waiting for a condition. It only has to be longer than a busy computer can take.
-const giveUp = 5 * time.Minute
+// pollTimeout is how long a test waits for a condition. It only has to be longer than a busy computer needs.
+const pollTimeout = 5 * time.Minute
 
-// eventually reads an object until check finds nothing wrong with it.
+// eventually reads an object until check returns no error.
 func (w *world) eventually(t *testing.T, name string, object client.Object, check func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
 		err := w.Get(ctx, client.ObjectKey{Name: name}, object)
 		if err == nil {
 			err = check()
 			last = err
 		}
-		last = cmp.Or(last, err) // what was wrong with it says more than that there was no time for another look
+		last = cmp.Or(last, err) // the last result of check says more than that the deadline was exceeded
 		return err == nil, nil
 	})
 	if err != nil {
@@ -199,7 +199,7 @@ func (w *world) eventually(t *testing.T, name string, object client.Object, chec
 	}
 }
 
-// condition reports that a condition is not, for the latest generation, as it should be.
+// condition returns an error unless a condition of the latest generation has this status and reason.
 func condition(object client.Object, conditions []metav1.Condition, kind string, is metav1.ConditionStatus, reason string) error {
 	found := meta.FindStatusCondition(conditions, kind)
 	if found == nil || found.Status != is || found.Reason != reason || found.ObservedGeneration != object.GetGeneration() {
@@ -219,22 +219,22 @@ func (w *world) patch(t *testing.T, object client.Object, format string, argumen
 // gone waits until an object does not exist.
 func (w *world) gone(t *testing.T, name string, object client.Object) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
 		err := w.Get(ctx, client.ObjectKey{Name: name}, object)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
 	if err != nil {
-		t.Fatalf("waiting for %T %s to go: %v", object, name, err)
+		t.Fatalf("waiting for deletion of %T %s: %v", object, name, err)
 	}
 }
 
-// rests waits until the manager has written nothing for a while. How long that is follows the speed of the computer: it is
-// counted in reads of the API server, each after a pause.
-func (w *world) rests(t *testing.T) {
+// waitUntilIdle waits until the manager has written nothing for a while. The time is measured in reads of the API
+// server, each after a pause, so that it scales with the speed of the computer.
+func (w *world) waitUntilIdle(t *testing.T) {
 	t.Helper()
 	const enough = 40
 	last, quiet := w.writes.Load(), 0
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := w.List(ctx, &corev1.PodList{}); err != nil {
 			return false, err
 		}
@@ -245,6 +245,6 @@ func (w *world) rests(t *testing.T) {
 		return quiet > enough, nil
 	})
 	if err != nil {
-		t.Fatalf("the manager does not come to rest: %d writes so far", last)
+		t.Fatalf("the manager does not become idle: %d writes so far", last)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// I8: while nothing happens there are no writes and no lists of Slurm's nodes or jobs, whatever resources there are.
+// I8: while idle there are no writes and no full lists of Slurm's nodes or jobs, with all resource types present.
 func TestNothingIsWrittenAtRest(t *testing.T) {
 	t.Parallel()
 	world := newWorld(t)
@@ -29,9 +29,9 @@ func TestNothingIsWrittenAtRest(t *testing.T) {
 		&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: slinkyv1beta1.NodeSetSpec{ControllerRef: controller}},
 	)
 	stop := world.acceptEverything(t) // the NodeSet changes the configuration once more
-	world.rests(t)
+	world.waitUntilIdle(t)
 	stop()
-	// A minute and a bit: some things are looked at every 15 seconds.
+	// More than a minute, because some polls happen every 15 seconds.
 	const window = 65 * time.Second
 	before, requests := world.writes.Load(), len(world.slurm.Requests())
 	lists, _ := world.slurm.Lists()
@@ -48,10 +48,10 @@ func TestNothingIsWrittenAtRest(t *testing.T) {
 		t.Errorf("%d lists of nodes or jobs in %s, the last requests were %q", after-lists, window, last(world.slurm.Requests(), 20))
 	}
 	if len(world.slurm.Requests()) == requests {
-		t.Error("Slurm was not asked at all, so the test proves nothing")
+		t.Error("Slurm got no requests at all, so the test proves nothing")
 	}
 	t.Logf("%d requests to Slurm in %s", len(world.slurm.Requests())-requests, window)
 }
 
-// last returns the end of a list.
+// last returns the last elements of a list.
 func last(list []string, count int) []string { return list[max(0, len(list)-count):] }

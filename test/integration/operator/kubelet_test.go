@@ -20,25 +20,25 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// A kubelet runs the slurmd pods of a world, in name only: it binds them to a Kubernetes node, makes them ready, and registers
-// their nodes with the Slurm in memory; when they are deleted, their slurmds no longer answer.
+// A kubelet simulates the slurmd pods of a world: it binds them to a Kubernetes node, sets them ready, and registers
+// their nodes with the in-memory Slurm. When a pod is deleted, its Slurm node stops responding.
 type kubelet struct {
-	world   *world
-	machine string
+	world    *world
+	nodeName string
 
 	mu      sync.Mutex
-	good    string            // the only revision whose pods come up; empty for all
+	good    string            // the only revision whose pods become ready; empty for all
 	running map[string]string // Slurm nodes, by the UID of their pod
 }
 
-// startKubelet runs a kubelet on a Kubernetes node of the world's own until the test ends.
+// startKubelet runs a kubelet with its own Kubernetes node until the test ends.
 func (w *world) startKubelet(t *testing.T) *kubelet {
 	t.Helper()
-	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-machine", Labels: map[string]string{"world": w.namespace}}}
-	if err := w.Create(t.Context(), machine); err != nil {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-machine", Labels: map[string]string{"world": w.namespace}}}
+	if err := w.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	k := &kubelet{world: w, machine: machine.Name, running: map[string]string{}}
+	k := &kubelet{world: w, nodeName: node.Name, running: map[string]string{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -51,25 +51,25 @@ func (w *world) startKubelet(t *testing.T) *kubelet {
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
-		if err := w.Delete(context.WithoutCancel(t.Context()), machine); err != nil {
+		if err := w.Delete(context.WithoutCancel(t.Context()), node); err != nil {
 			t.Error(err)
 		}
 	})
 	return k
 }
 
-// breakAllBut keeps pods from coming up that are not of a revision.
-func (k *kubelet) breakAllBut(good string) {
+// breakOtherRevisions makes the pods of all revisions but one fail.
+func (k *kubelet) breakOtherRevisions(good string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.good = good
 }
 
-// moveTo binds pods that may be anywhere to another Kubernetes node from now on.
-func (k *kubelet) moveTo(machine string) {
+// moveTo binds new pods without a node affinity to another Kubernetes node from now on.
+func (k *kubelet) moveTo(nodeName string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.machine = machine
+	k.nodeName = nodeName
 }
 
 func (k *kubelet) sync(ctx context.Context) error {
@@ -98,7 +98,7 @@ func (k *kubelet) sync(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// advance takes a pod one step further.
+// advance moves a pod to its next state.
 func (k *kubelet) advance(ctx context.Context, pod *corev1.Pod) error {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -107,7 +107,7 @@ func (k *kubelet) advance(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	case pod.Spec.NodeName == "":
 		return k.world.SubResource("binding").Create(ctx, pod, &corev1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: k.placeFor(pod)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: k.nodeFor(pod)},
 		})
 	case pod.Status.Phase != corev1.PodPending:
 		return nil
@@ -120,12 +120,12 @@ func (k *kubelet) advance(ctx context.Context, pod *corev1.Pod) error {
 	return k.setStatus(ctx, pod, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 }
 
-// placeFor is where a pod has to be, or else the kubelet's own Kubernetes node.
-func (k *kubelet) placeFor(pod *corev1.Pod) string {
+// nodeFor returns the Kubernetes node that a pod's affinity requires, or else the kubelet's own.
+func (k *kubelet) nodeFor(pod *corev1.Pod) string {
 	if affinity := pod.Spec.Affinity; affinity != nil && affinity.NodeAffinity != nil {
 		return affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
 	}
-	return k.machine
+	return k.nodeName
 }
 
 func (k *kubelet) setStatus(ctx context.Context, pod *corev1.Pod, state corev1.ContainerState) error {

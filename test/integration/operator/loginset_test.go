@@ -31,7 +31,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/golden"
 )
 
-// loginChildren are the children of the LoginSet login that it owns: their names and kinds, in the order of the golden file.
+// loginChildren returns the children that the LoginSet login owns, with name and kind, in the order of the golden file.
 func loginChildren() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		object("login", corev1.SchemeGroupVersion.WithKind("Service")),
@@ -164,7 +164,7 @@ func TestLoginSetReplacesPodsOnlyForWhatTheyReadAtTheirStart(t *testing.T) {
 	changes("other host keys")
 }
 
-// A kubelet brings a changed ConfigMap within a minute and a half, and at once when it has to look at the pod.
+// A kubelet updates a changed ConfigMap in a pod within a minute and a half, and immediately when the pod changes.
 func TestLoginSetTouchesItsPodsForAnAuthorizedKey(t *testing.T) {
 	world := newWorld(t)
 	set, deployment := newLoginSet(), &appsv1.Deployment{}
@@ -186,7 +186,7 @@ func TestLoginSetTouchesItsPodsForAnAuthorizedKey(t *testing.T) {
 	world.eventually(t, "login-1", pod, touched)
 	world.patch(t, set, `{"spec":{"rootSshAuthorizedKeys":"ssh-ed25519 AAAA other"}}`)
 	world.eventually(t, "login-1", pod, touched)
-	world.rests(t)
+	world.waitUntilIdle(t)
 }
 
 func TestLoginSetChangesItsStrategy(t *testing.T) {
@@ -225,7 +225,8 @@ func TestLoginSetRefusedByKubernetesSaysSo(t *testing.T) {
 	})
 }
 
-// Users' known_hosts files stay valid when a LoginSet is made anew, so its host keys outlive it; nothing else does.
+// Users' known_hosts files must stay valid when a LoginSet is re-created, so its host keys survive deletion; nothing
+// else does.
 func TestLoginSetMadeAnewHasTheSameHostKeys(t *testing.T) {
 	world := newWorld(t)
 	set := newLoginSet()
@@ -239,7 +240,7 @@ func TestLoginSetMadeAnewHasTheSameHostKeys(t *testing.T) {
 	if err := world.Delete(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	// Kubernetes' garbage collector, which does not run here, deletes what the LoginSet owns.
+	// Delete what the LoginSet owns, because Kubernetes' garbage collector does not run here.
 	for _, child := range loginChildren() {
 		if err := world.Delete(t.Context(), child); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
@@ -255,7 +256,8 @@ func TestLoginSetMadeAnewHasTheSameHostKeys(t *testing.T) {
 	}
 }
 
-// I8: at rest nothing is written. A reconciler that has just started asks once for each child, which changes nothing.
+// I8: an idle LoginSet causes no writes. A reconciler that has just started applies each child once, which changes
+// nothing.
 func TestLoginSetAtRestIsNotWritten(t *testing.T) {
 	world := newWorld(t)
 	set := newLoginSet()
@@ -280,14 +282,14 @@ func TestLoginSetAtRestIsNotWritten(t *testing.T) {
 		Status: status.NewWriter(direct, events.NewFakeRecorder(10), client.FieldOwner(naming.ManagedBy+"/"+loginset.Name)),
 	}
 	versions := world.versions(t)
-	world.rests(t)
+	world.waitUntilIdle(t)
 	for _, want := range []int64{6, 0, 0} { // five children and the status, then nothing
 		writes.Store(0)
 		if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(set)}); err != nil {
 			t.Fatal(err)
 		}
 		if writes.Load() != want {
-			t.Errorf("%d requests that write instead of %d", writes.Load(), want)
+			t.Errorf("%d write requests, want %d", writes.Load(), want)
 		}
 	}
 	if diff := cmp.Diff(versions, world.versions(t)); diff != "" {
@@ -295,7 +297,7 @@ func TestLoginSetAtRestIsNotWritten(t *testing.T) {
 	}
 }
 
-// versions are the resource versions of a LoginSet and all its children.
+// versions returns the resource versions of the LoginSet and all its children.
 func (w *world) versions(t *testing.T) map[string]string {
 	t.Helper()
 	set := &slinkyv1beta1.LoginSet{}
@@ -308,7 +310,7 @@ func (w *world) versions(t *testing.T) map[string]string {
 	return versions
 }
 
-// setDeployment plays the part of Kubernetes' Deployment controller, which does not run here.
+// setDeployment sets the Deployment's status, because Kubernetes' Deployment controller does not run here.
 func (w *world) setDeployment(t *testing.T, change func(*appsv1.DeploymentStatus)) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
@@ -320,7 +322,7 @@ func (w *world) setDeployment(t *testing.T, change func(*appsv1.DeploymentStatus
 	}
 }
 
-// failingPod makes a pod of the LoginSet that cannot pull its image.
+// failingPod creates a pod of the LoginSet that cannot pull its image.
 func (w *world) failingPod(t *testing.T) *corev1.Pod {
 	t.Helper()
 	deployment := &appsv1.Deployment{}

@@ -36,11 +36,11 @@ func TestManagerLeadsIsReadyAndHandsOverWhenStopped(t *testing.T) {
 
 	stop()
 	if err := leads(t.Context(), config); err == nil {
-		t.Error("the stopped manager still holds the lease, so the next one would wait for it to run out")
+		t.Error("the stopped manager still holds the lease, so the next one would wait for it to expire")
 	}
 }
 
-// TestMetricsTellHowSessionsAndObjectsDo uses the one registry that is served.
+// TestMetricsTellHowSessionsAndObjectsDo uses controller-runtime's global registry, the only one that is served.
 func TestMetricsTellHowSessionsAndObjectsDo(t *testing.T) {
 	world := newWorld(t)
 	world.readyController(t)
@@ -75,7 +75,7 @@ func TestMetricsTellHowSessionsAndObjectsDo(t *testing.T) {
 	}
 }
 
-// startManager runs the manager and returns a function that stops it and waits for its end.
+// startManager runs the manager and returns a function that stops it and waits until it has exited.
 func startManager(t *testing.T, config *rest.Config, health string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -94,7 +94,7 @@ func startManager(t *testing.T, config *rest.Config, health string) (stop func()
 	}
 }
 
-// leads reports why no manager holds the lease.
+// leads returns an error unless a manager holds the lease.
 func leads(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -105,7 +105,7 @@ func leads(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	if holder := lease.Spec.HolderIdentity; holder == nil || *holder == "" {
-		return fmt.Errorf("nobody holds the lease %s", lease.Name)
+		return fmt.Errorf("no manager holds the lease %s", lease.Name)
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func read(ctx context.Context, url string) (string, error) {
 func eventually(t *testing.T, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})

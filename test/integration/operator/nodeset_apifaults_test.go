@@ -17,23 +17,23 @@ import (
 	clientrest "k8s.io/client-go/rest"
 )
 
-// A storm is what the API server does to requests while it has troubles. It returns nil to let a request through.
-type storm func(random float64, request *http.Request, next http.RoundTripper) (*http.Response, error)
+// An apiFault is how a faulty API server handles a request. It returns nil to let the request through.
+type apiFault func(random float64, request *http.Request, next http.RoundTripper) (*http.Response, error)
 
-// often is the share of requests that a storm hits.
-const often = 0.6
+// faultRate is the share of requests that a fault hits.
+const faultRate = 0.6
 
-// refuse answers writes with a status instead of carrying them out.
-func refuse(code int, reason string, header ...string) storm {
+// refuse fails writes with a status.
+func refuse(code int, reason string, header ...string) apiFault {
 	return func(random float64, request *http.Request, _ http.RoundTripper) (*http.Response, error) {
-		if random > often || request.Method == http.MethodGet {
+		if random > faultRate || request.Method == http.MethodGet {
 			return nil, nil
 		}
 		response := &http.Response{
 			StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
 			Header: http.Header{"Content-Type": {"application/json"}},
 			Body: io.NopCloser(strings.NewReader(fmt.Sprintf(
-				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"the storm","code":%d}`, reason, code))),
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"injected fault","code":%d}`, reason, code))),
 		}
 		for i := 0; i+1 < len(header); i += 2 {
 			response.Header.Set(header[i], header[i+1])
@@ -42,12 +42,12 @@ func refuse(code int, reason string, header ...string) storm {
 	}
 }
 
-var errStorm = errors.New("the connection broke in the storm")
+var errConnectionLost = errors.New("injected fault: connection lost")
 
-const watchesEnd = "watches that end"
+const closedWatches = "closed watches"
 
-// storms are the troubles of an API server, of its etcd and of the network before it.
-var storms = map[string]storm{
+// apiFaults are faults of the API server, etcd and the network.
+var apiFaults = map[string]apiFault{
 	"conflicts":         refuse(http.StatusConflict, "Conflict"),
 	"too many requests": refuse(http.StatusTooManyRequests, "TooManyRequests", "Retry-After", "1"),
 	"internal errors":   refuse(http.StatusInternalServerError, "InternalError"),
@@ -59,17 +59,17 @@ var storms = map[string]storm{
 			return nil, request.Context().Err()
 		}
 	},
-	"answers that are lost": func(random float64, request *http.Request, next http.RoundTripper) (*http.Response, error) {
-		if random > often || request.Method == http.MethodGet {
+	"lost responses": func(random float64, request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if random > faultRate || request.Method == http.MethodGet {
 			return nil, nil
 		}
-		if response, err := next.RoundTrip(request); err == nil { // it is done, and nobody learns of it
+		if response, err := next.RoundTrip(request); err == nil { // the write succeeds, but the response is lost
 			response.Body.Close()
 		}
-		return nil, errStorm
+		return nil, errConnectionLost
 	},
-	"nothing at all": func(float64, *http.Request, http.RoundTripper) (*http.Response, error) { return nil, errStorm },
-	watchesEnd: func(random float64, request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	"no connection": func(float64, *http.Request, http.RoundTripper) (*http.Response, error) { return nil, errConnectionLost },
+	closedWatches: func(random float64, request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if request.URL.Query().Get("watch") == "" {
 			return nil, nil
 		}
@@ -79,32 +79,32 @@ var storms = map[string]storm{
 			cancel()
 			return nil, err
 		}
-		response.Body = &ending{response.Body, cancel}
+		response.Body = &cancelingBody{response.Body, cancel}
 		return response, nil
 	},
 }
 
-// An ending is a body that ends with its context.
-type ending struct {
+// A cancelingBody is a response body that cancels its context when it is closed.
+type cancelingBody struct {
 	io.ReadCloser
 	cancel context.CancelFunc
 }
 
-// Close closes it.
-func (e *ending) Close() error {
-	e.cancel()
-	return e.ReadCloser.Close()
+// Close closes the body.
+func (b *cancelingBody) Close() error {
+	b.cancel()
+	return b.ReadCloser.Close()
 }
 
-// withStorm returns a configuration whose clients meet a storm while it rages, and counts whom it hit.
-func withStorm(config *clientrest.Config, storm storm, rages *atomic.Bool, hit *atomic.Int64) *clientrest.Config {
-	stormy := clientrest.CopyConfig(config)
-	stormy.Wrap(func(next http.RoundTripper) http.RoundTripper {
+// withFaults returns a configuration whose clients suffer a fault while it is active, and counts the requests it hit.
+func withFaults(config *clientrest.Config, fault apiFault, active *atomic.Bool, hit *atomic.Int64) *clientrest.Config {
+	faulty := clientrest.CopyConfig(config)
+	faulty.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			if !rages.Load() {
+			if !active.Load() {
 				return next.RoundTrip(request)
 			}
-			response, err := storm(rand.Float64(), request, next)
+			response, err := fault(rand.Float64(), request, next)
 			if response == nil && err == nil {
 				return next.RoundTrip(request)
 			}
@@ -112,35 +112,35 @@ func withStorm(config *clientrest.Config, storm storm, rages *atomic.Bool, hit *
 			return response, err
 		})
 	})
-	return stormy
+	return faulty
 }
 
-// Whatever troubles the API server has, no pod with a job goes, there are never two pods of one name, and what was asked for
-// meanwhile is done when they are over.
+// Whatever faults the API server has, no pod with a job is deleted, and changes made meanwhile are completed
+// afterwards.
 func TestStormsAtTheAPIServerCostNoJob(t *testing.T) {
-	for name, storm := range storms {
+	for name, fault := range apiFaults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newNodeWorld(t, newNodeSet(4))
 			job := w.runJob(t, "gpu-0", time.Hour)
 			busy := w.uids(t)["gpu-0"]
 			w.stopManager()
-			var rages atomic.Bool
+			var active atomic.Bool
 			var hit atomic.Int64
-			rages.Store(name == watchesEnd) // those that are there already would stay
-			stop := w.run(t, withStorm(server.Config, storm, &rages, &hit))
+			active.Store(name == closedWatches) // existing watches would stay open
+			stop := w.run(t, withFaults(server.Config, fault, &active, &hit))
 			defer stop()
-			w.scale(t, 3) // and so the manager has begun, and knows its world
+			w.scale(t, 3) // so that the manager has started and its caches are synced
 			w.converges(t, "scale-in", nil)
-			rages.Store(true)
+			active.Store(true)
 			w.patch(t, w.set, `{"spec":{"replicas":2,"extraConf":"Weight=7"}}`)
-			w.until(t, "the storm to be felt", func(context.Context) error {
+			w.until(t, "the fault to hit requests", func(context.Context) error {
 				if hits := hit.Load(); hits < 10 {
 					return fmt.Errorf("it hit %d requests", hits)
 				}
 				return nil
 			})
-			rages.Store(false)
+			active.Store(false)
 			w.converges(t, "update", nil)
 			if uid := w.uids(t)["gpu-0"]; uid != busy {
 				t.Error("the pod with the job is gone")

@@ -23,7 +23,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 )
 
-// Whatever slurmrestd answers instead of the truth, it never means that a node is drained.
+// No unexpected response of slurmrestd may be taken for a drained node.
 func TestOddAnswersDeleteNothing(t *testing.T) {
 	tests := map[string]slurmtest.Responder{
 		"errors with status 200": slurmtest.Answer(http.StatusOK, `{"nodes":[],"jobs":[],"last_update":{"set":true,"number":1},"errors":[{"error":"Unable to contact slurm controller"}]}`),
@@ -31,7 +31,7 @@ func TestOddAnswersDeleteNothing(t *testing.T) {
 		"not found":              slurmtest.Answer(http.StatusNotFound, "not found"),
 		"an internal error":      slurmtest.Answer(http.StatusInternalServerError, `{"errors":[{"error":"boom"}]}`),
 		"garbage":                slurmtest.Answer(http.StatusOK, "<html>"),
-		"half an answer":         slurmtest.Truncated(`{"nodes":[`),
+		"a truncated response":   slurmtest.Truncated(`{"nodes":[`),
 		"no nodes member":        slurmtest.Answer(http.StatusOK, `{}`),
 		"a closed connection":    slurmtest.Reset,
 	}
@@ -45,7 +45,7 @@ func TestOddAnswersDeleteNothing(t *testing.T) {
 			}
 			w.scale(t, 0)
 			w.is(t, slinkyv1beta1.ConditionSlurmReachable, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
-			w.rests(t)
+			w.waitUntilIdle(t)
 			w.hasPods(t, "gpu-0", "gpu-1")
 			w.slurm.ClearFaults()
 			w.scale(t, 2)
@@ -54,14 +54,15 @@ func TestOddAnswersDeleteNothing(t *testing.T) {
 	}
 }
 
-// errKilled is what a manager gets from the API server once it counts as killed.
+// errKilled is returned to a manager for every request after the simulated kill.
 var errKilled = errors.New("this manager was killed")
 
-// killAt returns a configuration whose clients do no more writes after a number of them, and a channel that tells when.
+// killAt returns a configuration whose clients fail from the given write on, and a channel that is closed at that
+// write.
 func killAt(config *clientrest.Config, write int64) (*clientrest.Config, <-chan struct{}) {
 	killed, writes := make(chan struct{}), new(atomic.Int64)
-	mortal := clientrest.CopyConfig(config)
-	mortal.Wrap(func(next http.RoundTripper) http.RoundTripper {
+	failing := clientrest.CopyConfig(config)
+	failing.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if request.Method == http.MethodGet || strings.HasSuffix(request.URL.Path, "/events") {
 				return next.RoundTrip(request)
@@ -70,7 +71,7 @@ func killAt(config *clientrest.Config, write int64) (*clientrest.Config, <-chan 
 			case count < write:
 				return next.RoundTrip(request)
 			case count == write:
-				defer close(killed) // the write is done, and nobody learns of it
+				defer close(killed) // the write succeeds, but the manager does not get the response
 				if response, err := next.RoundTrip(request); err == nil {
 					response.Body.Close()
 				}
@@ -78,41 +79,41 @@ func killAt(config *clientrest.Config, write int64) (*clientrest.Config, <-chan 
 			return nil, errKilled
 		})
 	})
-	return mortal, killed
+	return failing, killed
 }
 
-// An operator that is killed after any of its writes loses no job, and the next one ends what it began.
+// An operator that is killed after any of its writes loses no job, and its successor completes the change.
 func TestOperatorIsKilledAtEveryWrite(t *testing.T) {
-	stories := map[string]struct {
+	changes := map[string]struct {
 		nodes  int32
 		change func(*nodeWorld) string
 	}{
 		"scale-in": {4, func(*nodeWorld) string { return `{"spec":{"replicas":2}}` }},
 		"update":   {3, func(w *nodeWorld) string { return fmt.Sprintf(`{"spec":{"extraConf":"Weight=%d"}}`, w.set.Generation) }},
 	}
-	for story, of := range stories {
-		t.Run(story, func(t *testing.T) {
+	for name, test := range changes {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newNodeWorld(t, newNodeSet(of.nodes))
+			w := newNodeWorld(t, newNodeSet(test.nodes))
 			busy := w.uids(t)["gpu-0"]
 			w.runJob(t, "gpu-0", time.Hour)
 			w.stopManager()
 			for write := int64(1); ; write++ {
-				w.patch(t, w.set, "%s", of.change(w))
-				mortal, killed := killAt(server.Config, write)
-				stop := w.run(t, mortal)
-				died := w.converges(t, story, killed)
+				w.patch(t, w.set, "%s", test.change(w))
+				failing, killed := killAt(server.Config, write)
+				stop := w.run(t, failing)
+				died := w.converges(t, name, killed)
 				stop()
 				if uid := w.uids(t)["gpu-0"]; uid != busy {
 					t.Fatalf("killed after write %d: the pod with the job is gone", write)
 				}
 				stop = w.run(t, server.Config)
-				w.converges(t, story, nil)
-				w.scale(t, of.nodes)
+				w.converges(t, name, nil)
+				w.scale(t, test.nodes)
 				w.converges(t, "scale-out", nil)
 				stop()
 				if !died {
-					t.Logf("it takes %d writes", write-1)
+					t.Logf("%s needs %d writes", name, write-1)
 					return
 				}
 			}
@@ -120,10 +121,11 @@ func TestOperatorIsKilledAtEveryWrite(t *testing.T) {
 	}
 }
 
-// converges waits until all that can be done beside a job on gpu-0 is done; it returns true when the manager died before.
-func (w *nodeWorld) converges(t *testing.T, story string, killed <-chan struct{}) (died bool) {
+// converges waits until a change is complete except for gpu-0, which has a job. It returns true if the manager was
+// killed before.
+func (w *nodeWorld) converges(t *testing.T, change string, killed <-chan struct{}) (died bool) {
 	t.Helper()
-	w.until(t, story, func(ctx context.Context) error {
+	w.until(t, change, func(ctx context.Context) error {
 		select {
 		case <-killed:
 			died = true
@@ -140,7 +142,7 @@ func (w *nodeWorld) converges(t *testing.T, story string, killed <-chan struct{}
 			return err
 		case is.ObservedGeneration != w.set.Generation || len(names) != pods || int(is.ReadyReplicas) != pods || !slices.Contains(names, "gpu-0"):
 			return fmt.Errorf("pods %v, status %+v", names, is)
-		case story == "update" && int(is.UpdatedReplicas) < pods-1:
+		case change == "update" && int(is.UpdatedReplicas) < pods-1:
 			return fmt.Errorf("%d pods are up to date", is.UpdatedReplicas)
 		}
 		return nil
@@ -148,7 +150,7 @@ func (w *nodeWorld) converges(t *testing.T, story string, killed <-chan struct{}
 	return died
 }
 
-// scratch is a claim for each pod.
+// scratch is a PVC for each pod.
 var scratch = []slinkyv1beta1.VolumeClaimTemplate{{
 	Metadata: slinkyv1beta1.VolumeClaimMetadata{Name: "scratch"},
 	Spec: corev1.PersistentVolumeClaimSpec{
@@ -171,7 +173,7 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 		}
 		return kinds
 	}
-	// An update lets claims stay. There is no garbage collector here: what it would delete is what has an owner.
+	// An update keeps PVCs. There is no garbage collector here: it would delete the PVCs that have an owner.
 	before := w.uids(t)
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
 	w.ready(t)
@@ -180,28 +182,28 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 	}
 	for pod := range before {
 		if kinds := owners(pod); len(kinds) != 0 {
-			t.Errorf("the claim of %s goes with %v", pod, kinds)
+			t.Errorf("the PVC of %s is owned by %v", pod, kinds)
 		}
 	}
 	w.scale(t, 2)
 	w.hasPods(t, "gpu-0", "gpu-1")
 	if kinds := owners("gpu-2"); !slices.Equal(kinds, []string{"Pod"}) {
-		t.Errorf("the claim of the pod that was scaled in goes with %v", kinds)
+		t.Errorf("the PVC of the pod that was scaled in is owned by %v", kinds)
 	}
 	if kinds := owners("gpu-1"); len(kinds) != 0 {
-		t.Errorf("the claim of a pod that stays goes with %v", kinds)
+		t.Errorf("the PVC of a pod that stays is owned by %v", kinds)
 	}
 	w.patch(t, w.set, `{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"}}}`)
-	w.until(t, "claims that go with the NodeSet", func(context.Context) error {
+	w.until(t, "PVCs owned by the NodeSet", func(context.Context) error {
 		if kinds := owners("gpu-0"); !slices.Equal(kinds, []string{"NodeSet"}) {
-			return fmt.Errorf("they go with %v", kinds)
+			return fmt.Errorf("they are owned by %v", kinds)
 		}
 		return nil
 	})
 }
 
-// Kubernetes keeps a claim that somebody deletes for as long as a pod on a machine uses it, but not for one that waits for a machine,
-// which would wait for ever.
+// Kubernetes keeps a deleted PVC while a scheduled pod uses it, but not for an unscheduled pod, which would then stay
+// pending forever.
 func TestClaimOfAWaitingPodIsMadeAnew(t *testing.T) {
 	set := newNodeSet(0)
 	set.Spec.VolumeClaimTemplates = scratch
@@ -215,7 +217,7 @@ func TestClaimOfAWaitingPodIsMadeAnew(t *testing.T) {
 	if err := w.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	w.patch(t, claim, `{"metadata": {"finalizers": null}}`) // as Kubernetes does when no pod uses it
+	w.patch(t, claim, `{"metadata": {"finalizers": null}}`) // as Kubernetes does when no pod uses the PVC
 	w.get(t, "gpu-0", pod)
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: `persistentvolumeclaim "scratch-gpu-0" not found`,
@@ -225,7 +227,7 @@ func TestClaimOfAWaitingPodIsMadeAnew(t *testing.T) {
 	}
 	w.eventually(t, "scratch-gpu-0", claim, func() error {
 		if claim.UID == before {
-			return errors.New("it is the old one")
+			return errors.New("it is still the old PVC")
 		}
 		return nil
 	})
@@ -239,20 +241,20 @@ func TestDaemonSetModeFollowsTheMachines(t *testing.T) {
 	w := &nodeWorld{world: newWorld(t), set: set}
 	set.Spec.Template.Spec.Raw = fmt.Appendf(nil, `{"nodeSelector":{"world":%q}}`, w.namespace)
 	w.start(t)
-	first, second := w.kubelet.machine, w.namespace+"-second"
+	first, second := w.kubelet.nodeName, w.namespace+"-second"
 	w.hasPods(t, "gpu-"+first)
-	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: second, Labels: map[string]string{"world": w.namespace}}}
-	w.create(t, machine)
+	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: second, Labels: map[string]string{"world": w.namespace}}}
+	w.create(t, kubernetesNode)
 	w.hasPods(t, "gpu-"+first, "gpu-"+second)
 	w.ready(t)
 	job := w.runJob(t, second, time.Hour)
-	w.patch(t, machine, `{"metadata":{"labels":{"world":null}}}`)
+	w.patch(t, kubernetesNode, `{"metadata":{"labels":{"world":null}}}`)
 	w.is(t, slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining)
 	w.hasPods(t, "gpu-"+first, "gpu-"+second)
 	w.cancelJob(t, job)
 	w.hasPods(t, "gpu-"+first)
 	w.ready(t)
-	if err := w.Delete(t.Context(), machine); err != nil {
+	if err := w.Delete(t.Context(), kubernetesNode); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 )
 
-// says waits until the message of the NodeSet's Ready condition has all of some texts in it.
-func (w *nodeWorld) says(t *testing.T, set *slinkyv1beta1.NodeSet, texts ...string) {
+// readyMessageContains waits until the message of the NodeSet's Ready condition contains all texts.
+func (w *nodeWorld) readyMessageContains(t *testing.T, set *slinkyv1beta1.NodeSet, texts ...string) {
 	t.Helper()
 	w.eventually(t, set.Name, set, func() error {
 		ready := meta.FindStatusCondition(set.Status.Conditions, slinkyv1beta1.ConditionReady)
@@ -37,7 +37,7 @@ func (w *nodeWorld) says(t *testing.T, set *slinkyv1beta1.NodeSet, texts ...stri
 	})
 }
 
-// Two slurmds under one name: Slurm would take the second for a restart of the first, and end its jobs.
+// With two slurmds under one name, Slurm would take the second for a restart of the first, and kill its jobs.
 func TestOneSlurmNodeHasOnePod(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(2))
 	job := w.runJob(t, "gpu-1", time.Hour)
@@ -45,7 +45,7 @@ func TestOneSlurmNodeHasOnePod(t *testing.T) {
 	other.Name = "other"
 	other.Spec.Template.Spec.Raw = []byte(`{"hostname":"gpu-"}`) // so that its nodes are gpu-0, gpu-1, …
 	w.create(t, other)
-	w.says(t, other, "pod gpu-0 is Slurm node gpu-0 already", "pod gpu-1 is Slurm node gpu-1 already")
+	w.readyMessageContains(t, other, "pod gpu-0 is Slurm node gpu-0 already", "pod gpu-1 is Slurm node gpu-1 already")
 	theirs := &nodeWorld{world: w.world, set: other}
 	theirs.hasPods(t, "other-2", "other-3")
 	w.ready(t)
@@ -56,7 +56,7 @@ func TestOneSlurmNodeHasOnePod(t *testing.T) {
 	theirs.hasPods(t, "other-1", "other-2", "other-3")
 }
 
-// One bad ordinal holds up nothing but itself, and is named.
+// A bad ordinal blocks nothing but itself, and is named.
 func TestABadOrdinalHoldsUpNoOther(t *testing.T) {
 	set := newNodeSet(0)
 	set.Spec.VolumeClaimTemplates = []slinkyv1beta1.VolumeClaimTemplate{{
@@ -77,7 +77,7 @@ func TestABadOrdinalHoldsUpNoOther(t *testing.T) {
 	}
 	w.scale(t, 4)
 	w.hasPods(t, "gpu-2", "gpu-3")
-	w.says(t, w.set, "pod gpu-0 exists and does not belong to this NodeSet", "PVC scratch-gpu-1 is still being deleted")
+	w.readyMessageContains(t, w.set, "pod gpu-0 exists and does not belong to this NodeSet", "PVC scratch-gpu-1 is still being deleted")
 	w.node(t, "gpu-3", "idle", func(node *slurm.Node) bool { return node.State == slurm.StateIdle })
 	w.patch(t, stuck, `{"metadata":{"finalizers":null}}`)
 	if err := w.Delete(t.Context(), foreign, client.GracePeriodSeconds(0)); err != nil {
@@ -87,14 +87,14 @@ func TestABadOrdinalHoldsUpNoOther(t *testing.T) {
 	w.ready(t)
 }
 
-// While Slurm refuses one request, the jobs on other nodes are protected all the same.
+// While Slurm rejects a request about one node, the jobs on other nodes are still protected.
 func TestJobsAreProtectedWhileSlurmRefuses(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(3))
 	w.runJob(t, "gpu-1", time.Hour)
 	w.slurm.Inject(slurmtest.Fault{Path: "node/gpu-2", Respond: slurmtest.Answer(http.StatusInternalServerError,
 		`{"errors":[{"error_number":2016,"error":"Requested nodes are busy","description":"it is reserved"}]}`)})
 	w.scale(t, 2)
-	w.says(t, w.set, "removing the records of 1 nodes from Slurm")
+	w.readyMessageContains(t, w.set, "removing the records of 1 nodes from Slurm")
 	pod := &corev1.Pod{}
 	w.get(t, "gpu-1", pod)
 	w.patch(t, pod, `{"metadata":{"labels":{%q:null}}}`, slinkyv1beta1.LabelPodProtect)
@@ -108,7 +108,7 @@ func TestJobsAreProtectedWhileSlurmRefuses(t *testing.T) {
 	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2")
 }
 
-// slurmd does not register again by itself when slurmctld has lost its record. Its pod is replaced, unless a job is in the way.
+// slurmd does not register again when slurmctld has lost its record. Its pod is replaced, unless it has a job.
 func TestALostRecordComesBack(t *testing.T) {
 	set := newNodeSet(2)
 	set.Spec.RegistrationTimeout = metav1.Duration{Duration: 10 * time.Second}
@@ -140,7 +140,7 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, is corev1.Condi
 	return fmt.Errorf("the conditions are %+v", pod.Status.Conditions)
 }
 
-// What a person or Slurm itself says about a node stays, whatever the operator does meanwhile.
+// Node states that a person or Slurm itself has set stay, whatever the operator does meanwhile.
 func TestStatesOfOthersStay(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(2))
 	if err := w.admin.UpdateNodes(t.Context(), []string{"gpu-1"}, slurm.NodeUpdate{State: slurm.Fail, Reason: "XID 79"}); err != nil {
@@ -149,18 +149,18 @@ func TestStatesOfOthersStay(t *testing.T) {
 	failing := func(node *slurm.Node) bool {
 		return node.Flags.Has(slurm.FlagFail) && !node.Draining() && node.Reason == "XID 79"
 	}
-	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.machine}}
-	w.patch(t, machine, `{"spec":{"unschedulable":true}}`)
+	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.nodeName}}
+	w.patch(t, kubernetesNode, `{"spec":{"unschedulable":true}}`)
 	w.node(t, "gpu-0", "drained", (*slurm.Node).DrainedByUs)
-	w.rests(t)
+	w.waitUntilIdle(t)
 	w.node(t, "gpu-1", "failing", failing)
-	w.patch(t, machine, `{"spec":{"unschedulable":null}}`)
+	w.patch(t, kubernetesNode, `{"spec":{"unschedulable":null}}`)
 	w.node(t, "gpu-0", "open", func(node *slurm.Node) bool { return !node.Closed() && !slurm.IsOurReason(node.Reason) })
-	w.rests(t)
+	w.waitUntilIdle(t)
 	w.node(t, "gpu-1", "failing", failing)
 }
 
-// A reservation ends with the update strategy that wanted it.
+// A reservation is deleted when its update strategy is removed from the spec.
 func TestReservationEndsWithItsStrategy(t *testing.T) {
 	set := newNodeSet(2)
 	start := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
@@ -179,14 +179,14 @@ func TestReservationEndsWithItsStrategy(t *testing.T) {
 		}
 	}
 	w.until(t, "a reservation", reservations(1))
-	w.stopManager() // and what it remembers
+	w.stopManager() // so that its memory is lost
 	stop := w.run(t, countWrites(server.Config, &w.writes))
 	defer stop()
 	w.patch(t, w.set, `{"spec":{"updateStrategy":{"type":"OnDelete","scheduledUpdate":null}}}`)
 	w.until(t, "no reservation", reservations(0))
 }
 
-// A slurmctld outside Kubernetes outlives its Controller, and so do its jobs.
+// An external slurmctld and its jobs survive deletion of the Controller.
 func TestDeletionWaitsForAnExternalSlurmctld(t *testing.T) {
 	w := &nodeWorld{world: newWorld(t), set: newNodeSet(2)}
 	key := make([]byte, 32)
@@ -215,13 +215,13 @@ func TestDeletionWaitsForAnExternalSlurmctld(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.is(t, slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonWaitingForSlurm)
-	w.rests(t)
+	w.waitUntilIdle(t)
 	w.hasPods(t, "gpu-0", "gpu-1")
 	w.patch(t, w.set, `{"metadata":{"annotations":{%q:"true"}}}`, slinkyv1beta1.AnnotationDeleteWithoutDrain)
 	w.gone(t, "gpu", w.set)
 }
 
-// A taint that keeps new pods away, and a Node object that is deleted and registers again, cost no pod, no PVC and no job.
+// A NoSchedule taint, and a Node object that is deleted and registers again, cost no pod, no PVC and no job.
 func TestDaemonSetModeKeepsPodsAsADaemonSetDoes(t *testing.T) {
 	set := newNodeSet(0)
 	set.Spec.ScalingMode = slinkyv1beta1.ScalingModeDaemonSet
@@ -230,20 +230,20 @@ func TestDaemonSetModeKeepsPodsAsADaemonSetDoes(t *testing.T) {
 	set.Spec.Template.Spec.Raw = fmt.Appendf(nil, `{"nodeSelector":{"world":%q}}`, w.namespace)
 	w.start(t)
 	before := w.uids(t)
-	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.machine}}
-	w.patch(t, machine, `{"spec":{"taints":[{"key":"example.com/repair","effect":"NoSchedule"}]}}`)
-	w.rests(t)
-	name := naming.NodeWorkerHost(set, machine.Name)
+	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.nodeName}}
+	w.patch(t, kubernetesNode, `{"spec":{"taints":[{"key":"example.com/repair","effect":"NoSchedule"}]}}`)
+	w.waitUntilIdle(t)
+	name := naming.NodeWorkerHost(set, kubernetesNode.Name)
 	open := func(node *slurm.Node) bool { return !node.Closed() }
 	w.node(t, name, "open for jobs", open)
-	if err := w.Delete(t.Context(), machine); err != nil {
+	if err := w.Delete(t.Context(), kubernetesNode); err != nil {
 		t.Fatal(err)
 	}
-	w.rests(t)
+	w.waitUntilIdle(t)
 	w.node(t, name, "open for jobs", open)
-	w.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name, Labels: map[string]string{"world": w.namespace}}})
+	w.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: kubernetesNode.Name, Labels: map[string]string{"world": w.namespace}}})
 	w.ready(t)
-	w.rests(t)
+	w.waitUntilIdle(t)
 	if after := w.uids(t); fmt.Sprint(before) != fmt.Sprint(after) || len(after) != 1 {
 		t.Errorf("the pods were %v and are %v", before, after)
 	}

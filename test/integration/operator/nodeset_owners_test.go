@@ -22,7 +22,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// orphan deletes the NodeSet as kubectl delete --cascade=orphan does, and does the work of Kubernetes' garbage collector.
+// orphan deletes the NodeSet like kubectl delete --cascade=orphan, and does the work of Kubernetes' garbage collector.
 func (w *nodeWorld) orphan(t *testing.T) {
 	t.Helper()
 	if err := w.Delete(t.Context(), w.set, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
@@ -44,7 +44,7 @@ func (w *nodeWorld) orphan(t *testing.T) {
 	w.gone(t, w.set.Name, w.set)
 }
 
-// owned are the objects with the labels of the set that it owns.
+// owned returns the objects with the set's labels that it owns.
 func (w *nodeWorld) owned(t *testing.T) []client.Object {
 	t.Helper()
 	pods, revisions := &corev1.PodList{}, &appsv1.ControllerRevisionList{}
@@ -82,7 +82,7 @@ func TestOrphansAreTakenOver(t *testing.T) {
 	job := w.runJob(t, "gpu-1", time.Hour)
 	before, count := w.uids(t), len(w.owned(t))
 	w.orphan(t)
-	w.rests(t)
+	w.waitUntilIdle(t)
 
 	w.set = newNodeSet(3)
 	w.set.Spec.PinToNode = true
@@ -92,13 +92,13 @@ func TestOrphansAreTakenOver(t *testing.T) {
 		t.Errorf("the pods were %v and are %v", before, after)
 	}
 	if owned := w.owned(t); len(owned) != count {
-		t.Errorf("of %d objects %d are taken over", count, len(owned))
+		t.Errorf("of %d objects %d were adopted", count, len(owned))
 	}
-	w.node(t, "gpu-1", "the new set's, and busy", func(node *slurm.Node) bool {
+	w.node(t, "gpu-1", "described by the new set, and busy", func(node *slurm.Node) bool {
 		owner, err := slurm.ParseOwner(node.Comment)
 		return err == nil && owner.NodeSetUID == string(w.set.UID) && node.Busy() && !node.Draining()
 	})
-	w.rests(t)
+	w.waitUntilIdle(t)
 	w.cancelJob(t, job)
 }
 
@@ -107,7 +107,7 @@ func TestOnlyOurOwnAreTakenOver(t *testing.T) {
 	template := &corev1.Pod{}
 	w.get(t, "gpu-0", template)
 	for name, edit := range map[string]func(*corev1.Pod){
-		"stranger": func(*corev1.Pod) {}, // no name of ours
+		"stranger": func(*corev1.Pod) {}, // not a name of the set's pods
 		"gpu-7":    func(pod *corev1.Pod) { pod.Labels[naming.LabelController] = "another" },
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(template.Labels)}, Spec: *template.Spec.DeepCopy()}
@@ -115,7 +115,7 @@ func TestOnlyOurOwnAreTakenOver(t *testing.T) {
 		edit(pod)
 		w.create(t, pod)
 	}
-	w.rests(t)
+	w.waitUntilIdle(t)
 	if owned := w.owned(t); len(owned) != 3 { // a pod, its revision and the budget
 		t.Errorf("the set owns %d objects", len(owned))
 	}
@@ -144,7 +144,7 @@ func TestAPodWithoutItsLabelsIsLetGo(t *testing.T) {
 	w.ready(t)
 }
 
-// Somebody else's object has the name of the next revision.
+// A foreign object has the name of the next revision.
 func TestRevisionsCollide(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(1))
 	first := w.set.Status.NodeSetHash

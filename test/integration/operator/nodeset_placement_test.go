@@ -16,7 +16,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// at passes a node that takes jobs and has a place in Slurm's topology.
+// at matches a Slurm node that accepts jobs and has this place in Slurm's topology.
 func at(place string) func(*slurm.Node) bool {
 	return func(node *slurm.Node) bool { return node.Topology == place && !node.Draining() }
 }
@@ -26,34 +26,34 @@ func TestTopologyFollowsTheMachine(t *testing.T) {
 	set.Spec.NodeLabels = &slinkyv1beta1.NodeLabelRules{Topology: []slinkyv1beta1.TopologyRule{{Name: "topo-switch", Labels: []string{"switch"}}}}
 	w := newNodeWorld(t, set)
 	before := w.uids(t)
-	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.machine}}
-	w.patch(t, machine, `{"metadata":{"labels":{"switch":"s1"}}}`)
+	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.nodeName}}
+	w.patch(t, kubernetesNode, `{"metadata":{"labels":{"switch":"s1"}}}`)
 	w.node(t, "gpu-0", "at s1, by the label", at("topo-switch:s1"))
-	w.patch(t, machine, `{"metadata":{"annotations":{%q:"topo-switch:s2"}}}`, slinkyv1beta1.AnnotationTopology)
+	w.patch(t, kubernetesNode, `{"metadata":{"annotations":{%q:"topo-switch:s2"}}}`, slinkyv1beta1.AnnotationTopology)
 	w.node(t, "gpu-0", "at s2, by the annotation", at("topo-switch:s2"))
 	w.node(t, "gpu-1", "at s2, by the annotation", at("topo-switch:s2"))
 	w.is(t, slinkyv1beta1.ConditionTopologyApplied, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 
-	w.patch(t, machine, `{"metadata":{"annotations":{%q:"topo-switch:s9"}}}`, slinkyv1beta1.AnnotationTopology)
+	w.patch(t, kubernetesNode, `{"metadata":{"annotations":{%q:"topo-switch:s9"}}}`, slinkyv1beta1.AnnotationTopology)
 	w.is(t, slinkyv1beta1.ConditionTopologyApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonTopologyRefused)
-	w.node(t, "gpu-0", "where it was", at("topo-switch:s2"))
+	w.node(t, "gpu-0", "still at s2", at("topo-switch:s2"))
 	w.ready(t)
-	w.rests(t)
+	w.waitUntilIdle(t)
 
-	w.patch(t, machine, `{"metadata":{"annotations":{%q:""}}}`, slinkyv1beta1.AnnotationTopology)
-	w.node(t, "gpu-0", "nowhere", at(""))
+	w.patch(t, kubernetesNode, `{"metadata":{"annotations":{%q:""}}}`, slinkyv1beta1.AnnotationTopology)
+	w.node(t, "gpu-0", "without a topology", at(""))
 	w.is(t, slinkyv1beta1.ConditionTopologyApplied, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 	if after := w.uids(t); before["gpu-0"] != after["gpu-0"] || before["gpu-1"] != after["gpu-1"] {
 		t.Errorf("the pods were %v and are %v", before, after)
 	}
 }
 
-// An ordinal returns to the machine that it first ran on, until somebody removes the pin.
+// An ordinal returns to the Kubernetes node that it first ran on, until an administrator removes the pin.
 func TestPinsBringPodsBack(t *testing.T) {
 	set := newNodeSet(2)
 	set.Spec.PinToNode = true
 	w := newNodeWorld(t, set)
-	first, second := w.kubelet.machine, w.namespace+"-second"
+	first, second := w.kubelet.nodeName, w.namespace+"-second"
 	pins := &corev1.ConfigMap{}
 	w.eventually(t, "gpu-pins-0", pins, func() error {
 		if want := map[string]string{"0": first, "1": first}; !maps.Equal(pins.Data, want) {
@@ -67,19 +67,19 @@ func TestPinsBringPodsBack(t *testing.T) {
 		}
 		return nil
 	})
-	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: second}}
-	w.create(t, machine)
+	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: second}}
+	w.create(t, kubernetesNode)
 	defer func() {
-		if err := w.Delete(context.WithoutCancel(t.Context()), machine); err != nil {
+		if err := w.Delete(context.WithoutCancel(t.Context()), kubernetesNode); err != nil {
 			t.Error(err)
 		}
 	}()
 	w.kubelet.moveTo(second)
-	w.replaced(t, "gpu-1", first)
+	w.deleteAndWait(t, "gpu-1", first)
 	w.patch(t, pins, `{"data":{"1":null}}`)
 	w.eventually(t, "gpu-pins-0", pins, func() error {
 		if pins.Data["1"] != first {
-			return fmt.Errorf("a pod that runs is not pinned again: %v", pins.Data)
+			return fmt.Errorf("a running pod is not pinned again: %v", pins.Data)
 		}
 		return nil
 	})
@@ -94,11 +94,11 @@ func TestPinsBringPodsBack(t *testing.T) {
 		return nil
 	})
 	w.ready(t)
-	w.rests(t)
+	w.waitUntilIdle(t)
 }
 
-// replaced deletes a pod, as somebody else would, and waits until the next one runs on a machine.
-func (w *nodeWorld) replaced(t *testing.T, name, machine string) {
+// deleteAndWait deletes a pod, as a user might, and waits until its replacement is on a Kubernetes node.
+func (w *nodeWorld) deleteAndWait(t *testing.T, name, nodeName string) {
 	t.Helper()
 	pod := &corev1.Pod{}
 	w.get(t, name, pod)
@@ -110,7 +110,7 @@ func (w *nodeWorld) replaced(t *testing.T, name, machine string) {
 		if err := w.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}
-		if pod.UID == before || pod.Spec.NodeName != machine {
+		if pod.UID == before || pod.Spec.NodeName != nodeName {
 			return fmt.Errorf("it is %s on %q", pod.UID, pod.Spec.NodeName)
 		}
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// Nodes keep their host keys, and slurm.conf makes a place for sessions in each job.
+// Nodes keep their host keys, and slurm.conf has PrologFlags=Contain, which puts ssh sessions into the job's container.
 func TestSSHToNodes(t *testing.T) {
 	set := newNodeSet(1)
 	set.Spec.SSH.Enabled = true
@@ -26,13 +26,13 @@ func TestSSHToNodes(t *testing.T) {
 		}
 		return nil
 	})
-	w.rests(t)
+	w.waitUntilIdle(t)
 	if err := w.Delete(t.Context(), w.set); err != nil {
 		t.Fatal(err)
 	}
 	w.gone(t, "gpu", w.set)
 	again := &corev1.Secret{}
 	if w.get(t, keys.Name, again); again.UID != keys.UID {
-		t.Error("the host keys are others")
+		t.Error("the host keys were re-created")
 	}
 }

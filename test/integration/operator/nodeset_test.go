@@ -30,7 +30,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 )
 
-// newNodeSet is a NodeSet of the Controller slurm.
+// newNodeSet returns a NodeSet of the Controller slurm.
 func newNodeSet(replicas int32) *slinkyv1beta1.NodeSet {
 	return &slinkyv1beta1.NodeSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "gpu"},
@@ -38,7 +38,7 @@ func newNodeSet(replicas int32) *slinkyv1beta1.NodeSet {
 	}
 }
 
-// A nodeWorld is a world with a cluster that answers, a kubelet, and a NodeSet.
+// A nodeWorld is a world with a ready Controller, a kubelet, and a NodeSet.
 type nodeWorld struct {
 	*world
 	kubelet *kubelet
@@ -46,7 +46,7 @@ type nodeWorld struct {
 	admin   slurm.Client
 }
 
-// newNodeWorld makes a NodeSet and waits until it is ready.
+// newNodeWorld creates a NodeSet and waits until it is ready.
 func newNodeWorld(t *testing.T, set *slinkyv1beta1.NodeSet) *nodeWorld {
 	t.Helper()
 	w := &nodeWorld{world: newWorld(t), set: set}
@@ -54,7 +54,7 @@ func newNodeWorld(t *testing.T, set *slinkyv1beta1.NodeSet) *nodeWorld {
 	return w
 }
 
-// start runs a kubelet and a cluster, makes the NodeSet, and waits until it is ready.
+// start starts a kubelet and a cluster, creates the NodeSet, and waits until it is ready.
 func (w *nodeWorld) start(t *testing.T) {
 	t.Helper()
 	w.kubelet = w.startKubelet(t)
@@ -68,7 +68,7 @@ func (w *nodeWorld) start(t *testing.T) {
 	w.ready(t)
 }
 
-// ready waits until the NodeSet is.
+// ready waits until the NodeSet is ready.
 func (w *nodeWorld) ready(t *testing.T) {
 	t.Helper()
 	w.is(t, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
@@ -84,7 +84,7 @@ func (w *nodeWorld) scale(t *testing.T, replicas int32) {
 	w.patch(t, w.set, `{"spec":{"replicas":%d}}`, replicas)
 }
 
-// pods are the names of the pods that are not being deleted.
+// pods returns the names of the pods that are not being deleted.
 func (w *nodeWorld) pods(ctx context.Context) ([]string, error) {
 	pods := &corev1.PodList{}
 	if err := w.List(ctx, pods, client.MatchingLabels(naming.Selector(naming.Slurmd, w.set.Name))); err != nil {
@@ -100,7 +100,7 @@ func (w *nodeWorld) pods(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// uids are the pods' own.
+// uids returns the UIDs of the pods by name.
 func (w *nodeWorld) uids(t *testing.T) map[string]types.UID {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -114,23 +114,23 @@ func (w *nodeWorld) uids(t *testing.T) map[string]types.UID {
 	return uids
 }
 
-// hasPods waits until the set has these pods and no others.
+// hasPods waits until the set has exactly these pods.
 func (w *nodeWorld) hasPods(t *testing.T, want ...string) {
 	t.Helper()
 	w.until(t, fmt.Sprintf("pods %v", want), func(ctx context.Context) error {
 		got, err := w.pods(ctx)
 		if err == nil && !slices.Equal(got, want) {
-			err = fmt.Errorf("there are pods %v", got)
+			err = fmt.Errorf("the pods are %v", got)
 		}
 		return err
 	})
 }
 
-// until waits until a check finds nothing wrong.
+// until waits until a check returns no error.
 func (w *nodeWorld) until(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})
@@ -169,7 +169,8 @@ func (w *nodeWorld) cancelJob(t *testing.T, job int64) {
 	}
 }
 
-// slurmctld ends all jobs of a partition that it loses: one that is taken out of the spec stays until its last job has ended.
+// slurmctld kills all jobs of a partition that is removed, so a partition that the spec no longer has stays until its
+// last job has ended.
 func TestPartitionLeavesAfterItsLastJob(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(1))
 	stop := w.acceptEverything(t)
@@ -178,7 +179,7 @@ func TestPartitionLeavesAfterItsLastJob(t *testing.T) {
 	has := func(line string, want bool) func() error {
 		return func() error {
 			if conf := live.Data["slurm.conf"]; strings.Contains(conf, line+"\n") != want {
-				return fmt.Errorf("that slurm.conf has %s is not %t:\n%s", line, want, conf)
+				return fmt.Errorf("slurm.conf has %s: %t, want %t:\n%s", line, !want, want, conf)
 			}
 			return nil
 		}
@@ -195,23 +196,23 @@ func TestPartitionLeavesAfterItsLastJob(t *testing.T) {
 		}
 		return nil
 	})
-	w.rests(t)
+	w.waitUntilIdle(t)
 	w.eventually(t, "slurm-config", live, has("PartitionName=all Nodes=ALL State=DRAIN", true))
 	w.cancelJob(t, job)
 	w.eventually(t, "slurm-config", live, func() error {
 		if strings.Contains(live.Data["slurm.conf"], "PartitionName=all") {
-			return errors.New("the partition is still there")
+			return errors.New("the partition still exists")
 		}
 		return nil
 	})
 }
 
-// A node that registers before slurmctld knows its GRES never gets it: its pod is made when slurmctld does, and not before.
+// A node that registers before slurmctld knows its GRES never gets it, so its pod is created only when slurmctld does.
 func TestPodsWaitUntilSlurmctldKnowsTheirGres(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(0))
 	w.patch(t, w.set, `{"spec":{"replicas":1,"slurmd":{"resources":{"limits":{"nvidia.com/gpu":"2"}}}}}`)
 	w.is(t, slinkyv1beta1.ConditionReady, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
-	w.rests(t)
+	w.waitUntilIdle(t)
 	w.hasPods(t)
 	stop := w.acceptEverything(t)
 	defer stop()
@@ -230,10 +231,10 @@ func TestNodeSetComesUp(t *testing.T) {
 		owner, err := slurm.ParseOwner(node.Comment)
 		return err == nil && owner.PodName == "gpu-1" && owner.NodeSetUID == string(w.set.UID)
 	})
-	w.rests(t)
+	w.waitUntilIdle(t)
 }
 
-// A mirror at rest looks rarely, and yet a node that has registered is seen at once.
+// An idle mirror polls rarely, but a newly registered node is seen immediately.
 func TestNewNodesAreSeenAtOnce(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(1))
 	w.stopManager()
@@ -242,7 +243,7 @@ func TestNewNodesAreSeenAtOnce(t *testing.T) {
 	defer stop()
 	w.scale(t, 2)
 	w.ready(t)
-	w.rests(t)
+	w.waitUntilIdle(t)
 	w.scale(t, 3)
 	w.ready(t)
 }
@@ -252,7 +253,7 @@ func TestScaleInWaitsForJobs(t *testing.T) {
 	short, middle := w.runJob(t, "gpu-1", time.Hour), w.runJob(t, "gpu-3", 2*time.Hour)
 	w.runJob(t, "gpu-2", 3*time.Hour)
 	w.scale(t, 1)
-	w.hasPods(t, "gpu-1", "gpu-2", "gpu-3") // the idle one goes at once
+	w.hasPods(t, "gpu-1", "gpu-2", "gpu-3") // the idle one is deleted immediately
 	w.eventually(t, "gpu", w.set, func() error {
 		scaledIn := meta.FindStatusCondition(w.set.Status.Conditions, slinkyv1beta1.ConditionScaledIn)
 		if want := fmt.Sprintf("waiting for 2 nodes: gpu-1 runs job %d until ", short); !strings.HasPrefix(scaledIn.Message, want) {
@@ -281,7 +282,7 @@ func TestScaleInIsReversed(t *testing.T) {
 		w.node(t, node, "open for jobs", func(node *slurm.Node) bool { return !node.Draining() })
 	}
 	w.ready(t)
-	w.rests(t)
+	w.waitUntilIdle(t)
 }
 
 func TestUpdateGoesThroughDrains(t *testing.T) {
@@ -291,9 +292,9 @@ func TestUpdateGoesThroughDrains(t *testing.T) {
 	job := w.runJob(t, "gpu-3", time.Hour)
 	before := w.uids(t)
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
-	w.until(t, "three pods to be new", func(context.Context) error {
+	w.until(t, "three updated pods", func(context.Context) error {
 		if w.get(t, "gpu", w.set); w.set.Status.UpdatedReplicas != 3 {
-			return fmt.Errorf("%d are", w.set.Status.UpdatedReplicas)
+			return fmt.Errorf("%d are updated", w.set.Status.UpdatedReplicas)
 		}
 		return nil
 	})
@@ -309,7 +310,7 @@ func TestUpdateGoesThroughDrains(t *testing.T) {
 		}
 		w.node(t, name, "open for jobs", func(node *slurm.Node) bool { return !node.Draining() })
 	}
-	w.rests(t)
+	w.waitUntilIdle(t)
 }
 
 func TestBrokenRevisionStops(t *testing.T) {
@@ -317,7 +318,7 @@ func TestBrokenRevisionStops(t *testing.T) {
 	set.Spec.RegistrationTimeout = metav1.Duration{Duration: 10 * time.Second}
 	w := newNodeWorld(t, set)
 	good := w.set.Status.NodeSetHash
-	w.kubelet.breakAllBut(good)
+	w.kubelet.breakOtherRevisions(good)
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
 	w.is(t, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonUpdateStopped)
 	old := &corev1.PodList{}
@@ -343,7 +344,7 @@ func TestDrainsOfOthersStay(t *testing.T) {
 	}
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
 	w.is(t, slinkyv1beta1.ConditionUpdateInProgress, metav1.ConditionFalse, slinkyv1beta1.ReasonUpToDate)
-	w.rests(t)
+	w.waitUntilIdle(t)
 	w.node(t, "gpu-1", "drained for the bad disk", func(node *slurm.Node) bool { return node.Draining() && node.Reason == "bad disk" })
 }
 
@@ -358,12 +359,12 @@ func TestCordonsDrain(t *testing.T) {
 	w.patch(t, pod, `{"metadata":{"annotations":{%q:null}}}`, slinkyv1beta1.AnnotationPodCordon)
 	w.node(t, "gpu-0", "open", func(node *slurm.Node) bool { return !node.Draining() })
 
-	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.machine}}
-	w.patch(t, machine, `{"metadata":{"annotations":{%q:"new fans"}},"spec":{"unschedulable":true}}`, slinkyv1beta1.AnnotationNodeCordonReason)
+	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.nodeName}}
+	w.patch(t, kubernetesNode, `{"metadata":{"annotations":{%q:"new fans"}},"spec":{"unschedulable":true}}`, slinkyv1beta1.AnnotationNodeCordonReason)
 	for _, node := range []string{"gpu-0", "gpu-1"} {
 		w.node(t, node, "drained", func(node *slurm.Node) bool { return node.Reason == "slurm-operator: new fans" })
 	}
-	w.patch(t, machine, `{"spec":{"unschedulable":null}}`)
+	w.patch(t, kubernetesNode, `{"spec":{"unschedulable":null}}`)
 	for _, node := range []string{"gpu-0", "gpu-1"} {
 		w.node(t, node, "open", func(node *slurm.Node) bool { return !node.Draining() })
 	}
@@ -375,7 +376,7 @@ func TestNothingGoesWhileSlurmIsSilent(t *testing.T) {
 	w.is(t, slinkyv1beta1.ConditionSlurmReachable, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
 	w.scale(t, 0)
 	w.is(t, slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonWaitingForSlurm)
-	w.rests(t)
+	w.waitUntilIdle(t)
 	w.hasPods(t, "gpu-0", "gpu-1")
 	w.slurm.StartController()
 	w.hasPods(t)
@@ -419,7 +420,7 @@ func TestDeletionWithoutACluster(t *testing.T) {
 	if err := w.Delete(t.Context(), w.set); err != nil {
 		t.Fatal(err)
 	}
-	// slurmctld's pod may still be terminating, and its jobs are then not lost yet.
+	// slurmctld's pod may still be terminating, and until it is gone its jobs are not lost.
 	w.is(t, slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonWaitingForSlurm)
 	w.hasPods(t, "gpu-0", "gpu-1")
 	slurmctld := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}
@@ -429,7 +430,7 @@ func TestDeletionWithoutACluster(t *testing.T) {
 	w.gone(t, "gpu", w.set)
 }
 
-// A pod is protected from its creation on, and until Slurm shows its node drained and empty.
+// A pod is protected from its creation until Slurm shows its node drained and without jobs.
 func TestBusyPodsAreProtected(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(2))
 	pod := &corev1.Pod{}
@@ -454,30 +455,30 @@ func TestBusyPodsAreProtected(t *testing.T) {
 	if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
 		t.Errorf("the budget %+v does not protect the pod: %v", budget.Spec, err)
 	}
-	// Everything else is compared with the replicas of the spec, which a scale-in lowers long before the pods are deleted.
+	// Any other budget is compared with spec.replicas, which a scale-in lowers long before the pods are deleted.
 	if least := budget.Spec.MinAvailable; least == nil || least.Type != intstr.Int || least.IntVal < 65536 || budget.Spec.MaxUnavailable != nil {
 		t.Errorf("the budget %+v can be met", budget.Spec)
 	}
-	machine := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.machine}}
-	w.patch(t, machine, `{"spec":{"unschedulable":true}}`)
+	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.nodeName}}
+	w.patch(t, kubernetesNode, `{"spec":{"unschedulable":true}}`)
 	w.eventually(t, "gpu-0", pod, func() error { return protected(false) })
 	w.eventually(t, "gpu-1", pod, func() error { return errors.Join(hasStates(pod, "Mixed", "Drain"), protected(true)) })
 	w.cancelJob(t, job)
 	w.eventually(t, "gpu-1", pod, func() error { return protected(false) })
-	w.patch(t, machine, `{"spec":{"unschedulable":null}}`)
+	w.patch(t, kubernetesNode, `{"spec":{"unschedulable":null}}`)
 	for _, name := range []string{"gpu-0", "gpu-1"} {
 		w.node(t, name, "open for jobs", func(node *slurm.Node) bool { return !node.Draining() })
 		w.get(t, name, pod) // it was protected before
 		if err := protected(true); err != nil {
-			t.Errorf("%s takes jobs: %v", name, err)
+			t.Errorf("%s accepts jobs: %v", name, err)
 		}
 	}
 }
 
-// hasState reports whether a pod shows a state of its Slurm node, and no other.
+// hasState returns an error unless the conditions of a pod show exactly this state of its Slurm node.
 func hasState(pod *corev1.Pod, state string) error { return hasStates(pod, state) }
 
-// hasStates reports whether a pod shows some states of its Slurm node, and no others.
+// hasStates returns an error unless the conditions of a pod show exactly these states of its Slurm node.
 func hasStates(pod *corev1.Pod, states ...string) error {
 	var found []string
 	for _, condition := range pod.Status.Conditions {
@@ -493,7 +494,7 @@ func hasStates(pod *corev1.Pod, states ...string) error {
 	return nil
 }
 
-// A scheduled update reserves the nodes, waits for the window, replaces the pods in it, and gives the nodes back.
+// A scheduled update reserves the nodes, waits for the window, replaces the pods in it, and deletes the reservation.
 func TestScheduledUpdateReservesItsNodes(t *testing.T) {
 	set := newNodeSet(2)
 	start := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
@@ -514,12 +515,12 @@ func TestScheduledUpdateReservesItsNodes(t *testing.T) {
 	if now := w.uids(t); !maps.Equal(now, before) {
 		t.Errorf("pods were replaced before the window: %v", now)
 	}
-	// However slow the computer is, the window opens only now.
+	// The window opens only now, however slow the computer is.
 	start = metav1.NewTime(time.Now().Add(2 * time.Second).Truncate(time.Second))
 	w.patch(t, w.set, `{"spec":{"updateStrategy":{"scheduledUpdate":{"startTime":%q,"duration":"24h"}}}}`, start.UTC().Format(time.RFC3339))
 	w.is(t, slinkyv1beta1.ConditionUpdateInProgress, metav1.ConditionFalse, slinkyv1beta1.ReasonUpToDate)
 	if time.Now().Before(start.Time) {
-		t.Error("it was done before the window")
+		t.Error("the update finished before the window")
 	}
 	w.until(t, "no reservation", func(ctx context.Context) error {
 		all, err := w.admin.Reservations(ctx)
@@ -530,7 +531,8 @@ func TestScheduledUpdateReservesItsNodes(t *testing.T) {
 	})
 }
 
-// The cluster's key comes from its Accounting. While that is away no pod is made with another one, and none is replaced.
+// The cluster's key comes from its Accounting. While the Accounting is missing, no pod is created with another key, and
+// none is replaced.
 func TestNodeSetFollowsTheAccounting(t *testing.T) {
 	w := &nodeWorld{world: newWorld(t), set: newNodeSet(1)}
 	books := func() *slinkyv1beta1.Accounting {

@@ -17,7 +17,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// limit gives the namespace a ResourceQuota, in the way of the controller that no integration test runs.
+// limit creates a ResourceQuota and sets its status, because the quota controller does not run here.
 func (w *world) limit(t *testing.T, name string, cpu, memory string) *corev1.ResourceQuota {
 	t.Helper()
 	hard := corev1.ResourceList{}
@@ -44,8 +44,8 @@ func (w *world) setLimit(t *testing.T, quota *corev1.ResourceQuota, hard corev1.
 	}
 }
 
-// Quotas of CPU and memory refuse pods with a container that does not say how much it needs. The user sizes the daemons; everything else
-// in their pods, and the validation run, has sizes of its own.
+// A quota for CPU and memory refuses pods with a container without requests and limits. The user sets those of the
+// daemons; all other containers, and the validation run, have their own.
 func TestClusterFitsIntoAQuota(t *testing.T) {
 	world := newWorld(t)
 	world.limit(t, "compute", "20", "20Gi")
@@ -70,21 +70,19 @@ func TestClusterFitsIntoAQuota(t *testing.T) {
 
 	// A validation run is as large as slurmctld.
 	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
-	trials := &corev1.PodList{}
+	var validation *corev1.Pod
 	world.eventually(t, "slurm", controller, func() error {
-		pod := world.runningTrial(t.Context())
-		if pod == nil {
+		if validation = world.pendingValidation(t.Context()); validation == nil {
 			return fmt.Errorf("there is no validation run: %v", controller.Status.Conditions)
 		}
-		trials.Items = []corev1.Pod{*pod}
 		return nil
 	})
-	if limit := trials.Items[0].Spec.Containers[0].Resources.Limits.Memory().String(); limit != "1Gi" {
+	if limit := validation.Spec.Containers[0].Resources.Limits.Memory().String(); limit != "1Gi" {
 		t.Errorf("the validation run has %s of memory", limit)
 	}
 }
 
-// The user has not sized slurmctld, so the quota refuses its pod. The StatefulSet does not say so; the Controller does.
+// slurmctld has no resources, so the quota refuses its pod. The StatefulSet does not report that; the Controller does.
 func TestQuotaThatRefusesSlurmctldIsNamed(t *testing.T) {
 	world := newWorld(t)
 	world.limit(t, "compute", "20", "20Gi")
@@ -106,7 +104,7 @@ func TestQuotaThatRefusesSlurmctldIsNamed(t *testing.T) {
 	})
 }
 
-// unsized names the containers of a pod without requests or limits.
+// unsized returns an error that names a container without requests or limits.
 func unsized(spec corev1.PodSpec) error {
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
 		for _, list := range []corev1.ResourceList{container.Resources.Requests, container.Resources.Limits} {
@@ -138,7 +136,7 @@ func TestQuotaThatRefusesAPodIsNamed(t *testing.T) {
 	})
 	world.warns(t, slinkyv1beta1.ReasonQuotaExceeded, "tight")
 	world.setLimit(t, quota, corev1.ResourceList{})
-	// The next change of anything tries again at once, and time does too.
+	// Any change triggers a retry immediately; without one the backoff does.
 	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
 	world.eventually(t, "slurm", controller, func() error {
 		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonTrying)

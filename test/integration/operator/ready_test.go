@@ -23,7 +23,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/leak"
 )
 
-// R9: kubectl shows whether the operator's connection to Slurm is up, by what it finds on the connection itself.
+// R9: kubectl shows whether the operator's connection to Slurm is up, as seen on the connection itself.
 func TestKubectlShowsTheConnectionUpAndDown(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
@@ -53,7 +53,7 @@ func TestKubectlShowsTheConnectionUpAndDown(t *testing.T) {
 	shows("True")
 }
 
-// I7: no secret bytes in objects that others than administrators may read, nor in the operator's metrics.
+// I7: no secret bytes in objects that non-administrators may read, nor in the operator's metrics.
 func TestNoSecretInObjectsOrMetrics(t *testing.T) {
 	world := newWorld(t)
 	world.readyController(t)
@@ -98,7 +98,7 @@ func TestNoSecretInObjectsOrMetrics(t *testing.T) {
 	if found := leak.Find(all, secrets); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
-	// A leak would be found.
+	// Check that a leak would be found.
 	world.create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "leak"}, BinaryData: map[string][]byte{"key": secrets["slurm.key"]}})
 	if found := leak.Find(text(), secrets); len(found) != 1 {
 		t.Errorf("a key in a ConfigMap is found as %v", found)

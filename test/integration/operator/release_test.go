@@ -14,16 +14,17 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/operator"
 )
 
-// When the operator is uninstalled, nothing may be left that only it could delete, and no job may end by that.
+// When the operator is uninstalled, no finalizer may be left that only the operator could remove, and no job may be
+// killed.
 func TestRelease(t *testing.T) {
 	for name, test := range map[string]struct {
 		deleted, withController bool
 		wantGone                bool // once it is deleted
 		wantLog                 string
 	}{
-		"a NodeSet can be deleted without the operator":                    {withController: true, wantGone: true, wantLog: "may be deleted"},
-		"a NodeSet that is being deleted goes when its cluster is gone":    {deleted: true, wantGone: true, wantLog: "may be deleted"},
-		"a NodeSet that is being deleted waits while its cluster is there": {deleted: true, withController: true, wantLog: "may wait for jobs"},
+		"a NodeSet can be deleted without the operator":              {withController: true, wantGone: true, wantLog: "may be deleted"},
+		"a terminating NodeSet is released when its cluster is gone": {deleted: true, wantGone: true, wantLog: "may be deleted"},
+		"a terminating NodeSet waits while its cluster exists":       {deleted: true, withController: true, wantLog: "may wait for jobs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := newWorld(t)

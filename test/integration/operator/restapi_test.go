@@ -42,22 +42,22 @@ func TestRestApiComesUpWithItsController(t *testing.T) {
 	for _, child := range []client.Object{deployment, &corev1.Service{}, &corev1.ConfigMap{}} {
 		world.get(t, "slurm-restapi", child)
 		if !metav1.IsControlledBy(child, restAPI) {
-			t.Errorf("%T is owned by %v, so it would survive the RestApi", child, child.GetOwnerReferences())
+			t.Errorf("%T is owned by %v, so it would survive deletion of the RestApi", child, child.GetOwnerReferences())
 		}
 	}
 	if image := deployment.Spec.Template.Spec.Containers[0].Image; image != "example.com/slurm/slurmrestd:26.05" {
 		t.Errorf("the image is %s", image)
 	}
-	world.run1of1(t, deployment)
+	world.setDeploymentReady(t, deployment)
 	ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 	if restAPI.Status.Ready != "1/1" || restAPI.Status.Replicas != 1 || restAPI.Status.Selector != "app.kubernetes.io/instance=slurm,app.kubernetes.io/name=slurmrestd" {
 		t.Errorf("status is %+v", restAPI.Status)
 	}
 
-	t.Run("a partition is nothing to slurmrestd", func(t *testing.T) {
+	t.Run("a new partition does not restart slurmrestd", func(t *testing.T) {
 		before := deployment.Generation
 		world.patch(t, configuration, `{"data": {"slurm.conf": %q}}`, slurmConf+"PartitionName=debug Nodes=ALL\n")
-		// What comes later is seen later: when the port has changed, the partition has been dealt with.
+		// Changes are handled in order: once the port has changed, the partition has been handled too.
 		world.patch(t, restAPI, `{"spec": {"service": {"port": 8080}}}`)
 		service := &corev1.Service{}
 		world.eventually(t, "slurm-restapi", service, func() error {
@@ -71,13 +71,13 @@ func TestRestApiComesUpWithItsController(t *testing.T) {
 		if deployment.Generation != before {
 			t.Error("the Deployment was changed")
 		}
-		world.rests(t)
+		world.waitUntilIdle(t)
 	})
-	t.Run("accounting rolls it", func(t *testing.T) {
+	t.Run("accounting restarts slurmrestd", func(t *testing.T) {
 		world.patch(t, configuration, `{"data": {"slurm.conf": %q}}`, slurmConf+"AccountingStorageType=accounting_storage/slurmdbd\n")
 		world.eventually(t, "slurm-restapi", deployment, func() error {
 			if !slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, "openapi/slurmctld,openapi/slurmdbd") {
-				return errors.New("slurmdbd's part is not served")
+				return errors.New("slurmdbd's API is not served")
 			}
 			return nil
 		})
@@ -110,7 +110,7 @@ func TestRestApiChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
 	}
 	world.eventually(t, "slurm-restapi", service, func() error { return nil })
 
-	// A single pod cannot be protected without keeping its node from being drained.
+	// Protecting a single pod would block draining its Kubernetes node.
 	world.patch(t, restAPI, `{"spec": {"replicas": 1}}`)
 	world.gone(t, "slurm-restapi", budget)
 }
@@ -130,7 +130,7 @@ func TestRestApiSaysWhatKubernetesRefuses(t *testing.T) {
 	})
 }
 
-// configure does the part of the Controller's reconciler that a RestApi needs.
+// configure creates the ConfigMap that a RestApi needs, in place of the Controller's reconciler.
 func (w *world) configure(t *testing.T, controller *slinkyv1beta1.Controller, text string) *corev1.ConfigMap {
 	t.Helper()
 	kind := slinkyv1beta1.SchemeGroupVersion.WithKind("Controller")
@@ -144,8 +144,8 @@ func (w *world) configure(t *testing.T, controller *slinkyv1beta1.Controller, te
 	return configuration
 }
 
-// run1of1 says that the Deployment's only pod is ready, as its controller would.
-func (w *world) run1of1(t *testing.T, deployment *appsv1.Deployment) {
+// setDeploymentReady sets the Deployment's status as its controller would with one ready pod.
+func (w *world) setDeploymentReady(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 	deployment.Status = appsv1.DeploymentStatus{
 		ObservedGeneration: deployment.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,

@@ -65,7 +65,7 @@ func TestTokenSecretIsRepairedAndKeepsForeignFields(t *testing.T) {
 	}
 }
 
-// A Secret that the spec does not name any more holds a token that nobody renews.
+// A Secret that the spec no longer names would keep a token that is not renewed.
 func TestTokenLeavesNoSecretBehind(t *testing.T) {
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
@@ -108,7 +108,7 @@ func TestTokenThatIsNotRefreshedIsImmutable(t *testing.T) {
 	if secret.Immutable == nil || !*secret.Immutable {
 		t.Error("the Secret is not immutable")
 	}
-	// A changed lifetime needs another token, for which the Secret is made anew.
+	// A changed lifetime needs another token, so the Secret is re-created.
 	first := string(secret.Data[slinkyv1beta1.TokenKey])
 	if err := world.Patch(t.Context(), token, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"lifetime":"2h"}}`))); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/golden"
 )
 
-// admission are objects that are applied one after the other, by what they show.
+// admission are test cases: the objects of each are applied one after the other.
 var admission = map[string]string{
 	"Accounting: what it refers to has to come": `
 kind: Accounting
@@ -136,28 +136,28 @@ func TestAdmission(t *testing.T) {
 	golden.Compare(t, "admission.txt", text.String())
 }
 
-// Of what nobody may read, nothing is said.
+// The webhook does not warn about Secrets that it may not read.
 func TestSecretsNeedNotBeReadable(t *testing.T) {
 	world := newWorld(t, options{required: true, withoutSecrets: true})
 	world.serve(t)
 	got := world.apply(t, "kind: Controller\nspec: {accountingRef: {name: db}, slurmKeyRef: {name: keys, key: slurm.key}}")
 	if !strings.Contains(got, "Controller x: accepted") || !strings.Contains(got, "spec.accountingRef") || strings.Contains(got, "spec.slurmKeyRef") {
-		t.Errorf("the answer is\n%s", got)
+		t.Errorf("the response is\n%s", got)
 	}
 }
 
-// With --namespaces, rights in these namespaces are enough, and others are not looked at.
+// With --namespaces, permissions in these namespaces are enough, and objects in others are not reviewed.
 func TestNamespaces(t *testing.T) {
 	const controller = "kind: Controller\nspec: {accountingRef: {name: db}, extraConf: SlurmdTimeout=60}"
 	inside := newWorld(t, options{required: true, namespaced: true})
 	inside.serve(t, "--namespaces="+inside.namespace)
 	if got := inside.apply(t, controller); !strings.Contains(got, "warning: spec.accountingRef.name") {
-		t.Errorf("within the namespace the answer is\n%s", got)
+		t.Errorf("inside the namespace the response is\n%s", got)
 	}
 	outside := newWorld(t, options{required: true})
 	outside.serve(t, "--namespaces="+inside.namespace)
 	if got := outside.apply(t, controller); got != "    Controller x: accepted\n" {
-		t.Errorf("outside of the namespace the answer is\n%s", got)
+		t.Errorf("outside the namespace the response is\n%s", got)
 	}
 }
 
@@ -178,14 +178,14 @@ func TestSamples(t *testing.T) {
 	}
 	together := world.apply(t, strings.Join(all, "\n---\n"))
 	if strings.Contains(together, "warning") {
-		t.Errorf("there are warnings about samples that go together:\n%s", together)
+		t.Errorf("samples of one cluster cause warnings:\n%s", together)
 	}
 	fmt.Fprintf(&text, "what belongs to one cluster\n%s", together)
 	golden.Compare(t, "samples.txt", text.String())
 }
 
-// apply creates or updates objects as kubectl does, deletes them in the end, and returns what the API server says. The group and
-// a name may be left out.
+// apply creates or updates objects like kubectl, deletes them at the end, and returns the responses of the API server.
+// Group and name may be omitted.
 func (w *world) apply(t *testing.T, manifests string) string {
 	t.Helper()
 	var text strings.Builder
@@ -213,7 +213,7 @@ func (w *world) apply(t *testing.T, manifests string) string {
 	return text.String()
 }
 
-// complete adds what every object has.
+// complete sets the omitted group and name, and the namespace.
 func (w *world) complete(object *unstructured.Unstructured) {
 	if object.GetAPIVersion() == "" {
 		object.SetAPIVersion("v1")
@@ -227,7 +227,7 @@ func (w *world) complete(object *unstructured.Unstructured) {
 	object.SetNamespace(w.namespace)
 }
 
-// verdict is an answer, with each cause on a line of its own.
+// verdict formats a response, with each cause on its own line.
 func verdict(err error) string {
 	if err == nil {
 		return "accepted"

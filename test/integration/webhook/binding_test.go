@@ -27,16 +27,16 @@ func TestPodsGetTheTopologyOfTheirNode(t *testing.T) {
 	tests := map[string]struct {
 		labels map[string]string
 		node   string
-		sets   bool // whether there is a NodeSet in the namespace
+		sets   bool // whether the namespace has a NodeSet
 		want   string
 	}{
-		"not before there is a NodeSet":         {slurmd, placed, false, ""},
-		"a slurmd pod":                          {slurmd, placed, true, topology},
-		"not when the node has none":            {slurmd, plain, true, ""},
-		"not a pod of somebody else":            {nil, placed, true, ""},
-		"not a pod of another daemon":           {naming.Labels(naming.Slurmctld, "gpu"), placed, true, ""},
-		"not when the node is not known":        {slurmd, "missing", true, ""},
-		"not a pod that only looks like slurmd": {naming.Selector(naming.Slurmd, "gpu"), placed, true, ""},
+		"not before there is a NodeSet":    {slurmd, placed, false, ""},
+		"a slurmd pod":                     {slurmd, placed, true, topology},
+		"not when the node has none":       {slurmd, plain, true, ""},
+		"not a foreign pod":                {nil, placed, true, ""},
+		"not a pod of another daemon":      {naming.Labels(naming.Slurmctld, "gpu"), placed, true, ""},
+		"not when the node does not exist": {slurmd, "missing", true, ""},
+		"not a pod without all labels":     {naming.Selector(naming.Slurmd, "gpu"), placed, true, ""},
 	}
 	set := &slinkyv1beta1.NodeSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "gpu", Namespace: world.namespace},
@@ -45,7 +45,7 @@ func TestPodsGetTheTopologyOfTheirNode(t *testing.T) {
 	for _, sets := range []bool{false, true} {
 		if sets {
 			world.create(t, set)
-			world.knowsNodeSets(t, placed)
+			world.waitForNodeSet(t, placed)
 		}
 		for name, test := range tests {
 			if test.sets != sets {
@@ -61,18 +61,18 @@ func TestPodsGetTheTopologyOfTheirNode(t *testing.T) {
 	}
 }
 
-func (w *world) knowsNodeSets(t *testing.T, node string) {
+func (w *world) waitForNodeSet(t *testing.T, node string) {
 	t.Helper()
 	eventually(t, "the webhook has seen the NodeSet", func(context.Context) error {
 		pod := w.bound(t, naming.Labels(naming.Slurmd, "gpu"), node)
 		if pod.Annotations[slinkyv1beta1.AnnotationTopology] == "" {
-			return errors.New("it has not")
+			return errors.New("the pod has no topology")
 		}
 		return nil
 	})
 }
 
-// node makes a Kubernetes node.
+// node creates a Kubernetes node.
 func (w *world) node(t *testing.T, annotations map[string]string) string {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "node-", Annotations: annotations}}
@@ -80,7 +80,7 @@ func (w *world) node(t *testing.T, annotations map[string]string) string {
 	return node.Name
 }
 
-// bound makes a pod, binds it to a node and returns it as it then is.
+// bound creates a pod, binds it to a Kubernetes node and returns the result.
 func (w *world) bound(t *testing.T, labels map[string]string, node string) *corev1.Pod {
 	t.Helper()
 	pod := w.pod(t, labels)
@@ -96,7 +96,7 @@ func (w *world) bound(t *testing.T, labels map[string]string, node string) *core
 	return pod
 }
 
-// pod makes a pod that is on no node yet.
+// pod creates a pod that is not scheduled yet.
 func (w *world) pod(t *testing.T, labels map[string]string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -107,7 +107,7 @@ func (w *world) pod(t *testing.T, labels map[string]string) *corev1.Pod {
 	return pod
 }
 
-// bind binds a pod to a node as the scheduler does.
+// bind binds a pod to a Kubernetes node like the scheduler.
 func (w *world) bind(ctx context.Context, pod *corev1.Pod, node string) error {
 	return w.SubResource("binding").Create(ctx, pod.DeepCopy(), &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
@@ -115,10 +115,10 @@ func (w *world) bind(ctx context.Context, pod *corev1.Pod, node string) error {
 	})
 }
 
-// What is reviewed at a binding is a Binding, and it has none of the pod's labels: a selector for them matches nothing, so that
-// the webhook would never be asked. That is why it looks at the pod itself.
+// The object of a binding request is a Binding, which has none of the pod's labels: with an object selector for them
+// the webhook would never be called. That is why it reads the pod itself.
 func TestSelectorsDoNotSeeThePodOfABinding(t *testing.T) {
-	world := newWorld(t, options{required: true}) // and nobody answers
+	world := newWorld(t, options{required: true}) // no webhook is running
 	node, slurmd := world.node(t, nil), naming.Labels(naming.Slurmd, "gpu")
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	if err := world.Get(t.Context(), client.ObjectKey{Name: world.namespace}, configuration); err != nil {
@@ -135,5 +135,5 @@ func TestSelectorsDoNotSeeThePodOfABinding(t *testing.T) {
 	if err := world.Update(t.Context(), configuration); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "bindings do not concern the webhook", bind)
+	eventually(t, "bindings do not call the webhook", bind)
 }

@@ -29,7 +29,8 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// Three replicas that start at once on an empty Secret end up with one certificate, which both configurations trust.
+// Three replicas that start at the same time with an empty Secret agree on one certificate, which both configurations
+// trust.
 func TestReplicasAgreeOnOneCertificate(t *testing.T) {
 	world := newWorld(t, options{required: true})
 	var replicas []*replica
@@ -63,7 +64,7 @@ func TestReplicasAgreeOnOneCertificate(t *testing.T) {
 	}
 }
 
-// trusted is what each webhook of the configurations trusts.
+// trusted returns the CA bundle of each webhook in the configurations.
 func (w *world) trusted(ctx context.Context) ([][]byte, error) {
 	validating, mutating := &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.MutatingWebhookConfiguration{}
 	name := client.ObjectKey{Name: w.namespace}
@@ -80,7 +81,7 @@ func (w *world) trusted(ctx context.Context) ([][]byte, error) {
 	return bundles, nil
 }
 
-// handshake connects with a replica as an API server does that trusts a bundle, and returns the certificate.
+// handshake connects to a replica like an API server that trusts a bundle, and returns the certificate.
 func (w *world) handshake(ctx context.Context, replica *replica, bundle []byte) (*x509.Certificate, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
@@ -93,7 +94,7 @@ func (w *world) handshake(ctx context.Context, replica *replica, bundle []byte) 
 	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }
 
-// Certificates are replaced twice while requests come without a pause, and none of them fails.
+// Certificates are replaced twice during continuous requests, and none of the requests fails.
 func TestNoRequestFailsWhenCertificatesRotate(t *testing.T) {
 	const rotations = 2
 	world := newWorld(t, options{required: true})
@@ -101,8 +102,8 @@ func TestNoRequestFailsWhenCertificatesRotate(t *testing.T) {
 	for _, replica := range replicas {
 		replica.ready(t)
 	}
-	world.service.lead(replicas[0].address, replicas[1].address)
-	world.reviewed(t)
+	world.service.route(replicas[0].address, replicas[1].address)
+	world.waitForReviews(t)
 
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
@@ -130,7 +131,7 @@ func TestNoRequestFailsWhenCertificatesRotate(t *testing.T) {
 	t.Logf("%d requests", requests)
 }
 
-// watch connects with a replica again and again until its certificate was replaced so many times.
+// watch connects to a replica repeatedly until its certificate was replaced this many times.
 func (w *world) watch(ctx context.Context, replica *replica, rotations int) error {
 	seen := map[string]bool{}
 	for len(seen) <= rotations {
@@ -147,7 +148,7 @@ func (w *world) watch(ctx context.Context, replica *replica, rotations int) erro
 	return nil
 }
 
-// Whoever overwrites a configuration, as some tools do when they apply a manifest, does not switch the webhook off.
+// Overwriting a configuration, as some tools do when they apply a manifest, does not disable the webhook.
 func TestOverwrittenConfigurationIsMended(t *testing.T) {
 	world := newWorld(t, options{})
 	world.serve(t, "--certificate-lifetime=1m")
@@ -161,21 +162,21 @@ func TestOverwrittenConfigurationIsMended(t *testing.T) {
 	if err := world.Update(t.Context(), configuration); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the configuration is mended", func(ctx context.Context) error {
+	eventually(t, "the configuration is repaired", func(ctx context.Context) error {
 		if err := world.Get(ctx, client.ObjectKeyFromObject(configuration), configuration); err != nil {
 			return err
 		}
 		for _, webhook := range configuration.Webhooks {
 			if len(webhook.ClientConfig.CABundle) == 0 {
-				return fmt.Errorf("webhook %s trusts nobody", webhook.Name)
+				return fmt.Errorf("webhook %s has no CA bundle", webhook.Name)
 			}
 		}
 		return nil
 	})
-	world.reviewed(t)
+	world.waitForReviews(t)
 }
 
-// Emptying the Secret is how one replaces a certificate that has become known.
+// Emptying the Secret is how an administrator replaces a compromised certificate.
 func TestEmptiedSecretMeansAnotherCertificate(t *testing.T) {
 	world := newWorld(t, options{})
 	replica := world.serve(t, "--certificate-lifetime=1m")
@@ -198,10 +199,10 @@ func TestEmptiedSecretMeansAnotherCertificate(t *testing.T) {
 		_, err = world.handshake(ctx, replica, bundles[0])
 		return err
 	})
-	world.reviewed(t)
+	world.waitForReviews(t)
 }
 
-// A certificate that somebody else keeps in files is served, and served anew when it changes. No Secret is needed for it.
+// A certificate from files is served, and reloaded when it changes. It needs no Secret.
 func TestCertificateDirectory(t *testing.T) {
 	world := newWorld(t, options{})
 	directory := t.TempDir()

@@ -14,25 +14,26 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// TestDeadWebhookStopsNothing is invariant I15: a dead webhook stops no pod from being scheduled and no object from being deleted.
+// TestDeadWebhookStopsNothing checks invariant I15: a dead webhook does not block scheduling of pods or deletion of
+// objects.
 func TestDeadWebhookStopsNothing(t *testing.T) {
-	// How long a request waits for a dead webhook is what its configuration says: the API server keeps to that.
-	const longest = 5
+	// The API server waits for a dead webhook for as long as the configuration says.
+	const maxTimeout = 5
 	for _, configuration := range manifests(t, "config/webhook/manifests.yaml") {
 		webhooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, webhook := range webhooks {
-			if timeout, _, err := unstructured.NestedFloat64(webhook.(map[string]any), "timeoutSeconds"); err != nil || timeout < 1 || timeout > longest {
+			if timeout, _, err := unstructured.NestedFloat64(webhook.(map[string]any), "timeoutSeconds"); err != nil || timeout < 1 || timeout > maxTimeout {
 				t.Errorf("webhook %v has a timeout of %v s: %v", webhook.(map[string]any)["name"], timeout, err)
 			}
 		}
 	}
 	for name, die := range map[string]func(*world, *replica){
 		"that was killed":     func(_ *world, replica *replica) { replica.kill() },
-		"that is unreachable": func(world *world, replica *replica) { world.service.lead(); replica.kill() },
-		"that never answers":  func(world *world, replica *replica) { world.service.fallSilent(); replica.kill() },
+		"that is unreachable": func(world *world, replica *replica) { world.service.route(); replica.kill() },
+		"that never answers":  func(world *world, replica *replica) { world.service.hang(); replica.kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := newWorld(t, options{})
@@ -62,7 +63,7 @@ func TestDeadWebhookStopsNothing(t *testing.T) {
 				t.Errorf("a deletion called webhooks %d times", calls)
 			}
 			if err := world.Get(t.Context(), client.ObjectKeyFromObject(set), set); client.IgnoreNotFound(err) != nil || err == nil {
-				t.Errorf("the NodeSet is still there: %v", err)
+				t.Errorf("the NodeSet still exists: %v", err)
 			}
 		})
 	}

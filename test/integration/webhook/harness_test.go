@@ -32,30 +32,31 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/ports"
 )
 
-// Names of what the chart would install.
+// Names of the objects that the chart would install.
 const (
 	serviceName = "slurm-operator-webhook"
 	secretName  = "slurm-operator-webhook-certificate"
 )
 
-// A world is a namespace with webhook configurations that see nothing else, and whatever replicas of the webhook are started.
+// A world is a namespace with webhook configurations for this namespace only, and replicas of the webhook.
 type world struct {
 	client.Client
 	namespace string
-	// user is whom the webhook acts as, with no rights but those of config/rbac.
+	// user is the webhook's user, with only the permissions of config/rbac.
 	user    string
 	service *service
-	// warnings are those of the API server since they were last taken.
+	// warnings are the API server's warnings since the last take.
 	warnings *warnings
 }
 
-// options change how a world is made.
+// options configure a world.
 type options struct {
-	// required makes every request fail that the webhook has not answered, so that no test passes because nobody was asked.
+	// required makes requests fail if the webhook does not answer, so that no test passes because the webhook was not
+	// called.
 	required bool
-	// withoutSecrets leaves out the right to read Secrets.
+	// withoutSecrets omits the permission to read Secrets.
 	withoutSecrets bool
-	// namespaced gives the rights to look around in this namespace alone.
+	// namespaced limits the read permissions to this namespace.
 	namespaced bool
 }
 
@@ -88,7 +89,7 @@ func newWorld(t *testing.T, options options) *world {
 	return world
 }
 
-// grant gives the webhook the rights of config/rbac, with the names that it has here.
+// grant grants the webhook the permissions of config/rbac, with the object names of this world.
 func (w *world) grant(t *testing.T, options options) {
 	t.Helper()
 	for _, role := range manifests(t, "config/rbac/webhook_role.yaml") {
@@ -130,7 +131,7 @@ func (w *world) grant(t *testing.T, options options) {
 	}
 }
 
-// configure creates the webhook configurations of config/webhook, for this namespace alone.
+// configure creates the webhook configurations of config/webhook, for this namespace only.
 func (w *world) configure(t *testing.T, options options) {
 	t.Helper()
 	for _, configuration := range manifests(t, "config/webhook/manifests.yaml") {
@@ -163,11 +164,11 @@ func (w *world) configure(t *testing.T, options options) {
 // A replica is a running webhook.
 type replica struct {
 	address, health string
-	// kill ends it without a warning; more than once is once.
+	// kill kills it with SIGKILL; further calls do nothing.
 	kill func()
 }
 
-// start starts a replica, and does not wait for it.
+// start starts a replica without waiting for it.
 func (w *world) start(t *testing.T, flags ...string) *replica {
 	t.Helper()
 	port, healthPort := ports.Free(t), ports.Free(t)
@@ -176,7 +177,7 @@ func (w *world) start(t *testing.T, flags ...string) *replica {
 		"webhook", "--port=" + port, "--health-probe-bind-address=" + replica.health, "--metrics-bind-address=0",
 		"--service=" + serviceName, "--certificate-secret=" + secretName, "--configuration=" + w.namespace,
 	}, flags...)
-	command := exec.Command(program, arguments...) //nolint:noctx // it ends with the test, and before that when the test says so
+	command := exec.Command(program, arguments...) //nolint:noctx // it is killed by the test, or at the end of the test
 	var log bytes.Buffer
 	command.Stderr = &log
 	command.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig(t), "POD_NAMESPACE="+w.namespace)
@@ -196,17 +197,17 @@ func (w *world) start(t *testing.T, flags ...string) *replica {
 	return replica
 }
 
-// serve starts a replica, waits until it is ready and until the API server asks it.
+// serve starts a replica and waits until it is ready and the API server calls it.
 func (w *world) serve(t *testing.T, flags ...string) *replica {
 	t.Helper()
 	replica := w.start(t, flags...)
 	replica.ready(t)
-	w.service.lead(replica.address)
-	w.reviewed(t)
+	w.service.route(replica.address)
+	w.waitForReviews(t)
 	return replica
 }
 
-// ready waits until /readyz says so.
+// ready waits until /readyz returns OK.
 func (r *replica) ready(t *testing.T) {
 	t.Helper()
 	eventually(t, "the webhook is ready", func(ctx context.Context) error {
@@ -226,22 +227,22 @@ func (r *replica) ready(t *testing.T) {
 	})
 }
 
-// reviewed waits until the API server has its objects reviewed.
-func (w *world) reviewed(t *testing.T) {
+// waitForReviews waits until the API server calls the webhook.
+func (w *world) waitForReviews(t *testing.T) {
 	t.Helper()
-	eventually(t, "a bad object is refused", func(ctx context.Context) error {
+	eventually(t, "an invalid object is refused", func(ctx context.Context) error {
 		err := w.Create(ctx, &slinkyv1beta1.Controller{
 			ObjectMeta: metav1.ObjectMeta{Name: "bad", Namespace: w.namespace}, Spec: slinkyv1beta1.ControllerSpec{ExtraConf: "ClusterName=x"},
 		}, client.DryRunAll)
 		if !apierrors.IsInvalid(err) {
-			return fmt.Errorf("the answer is %w", err)
+			return fmt.Errorf("the response is %w", err)
 		}
 		return nil
 	})
 	w.warnings.take()
 }
 
-// kubeconfig is the path of a configuration with the rights of the webhook.
+// kubeconfig returns the path of a kubeconfig with the webhook's permissions.
 func (w *world) kubeconfig(t *testing.T) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(server.Kubeconfig)
@@ -268,14 +269,14 @@ func (w *world) create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// giveUp is when a test stops waiting for a condition. It only has to be longer than a busy computer can take.
-const giveUp = 5 * time.Minute
+// pollTimeout is how long a test waits for a condition. It only has to be longer than a busy computer needs.
+const pollTimeout = 5 * time.Minute
 
-// eventually polls until there is no error.
+// eventually polls until check returns no error.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, giveUp, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})
@@ -284,7 +285,7 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 	}
 }
 
-// manifests reads the documents of a file of the repository.
+// manifests reads the documents of a file in the repository.
 func manifests(t *testing.T, path string) []*unstructured.Unstructured {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, path))
@@ -309,20 +310,20 @@ func documents(t *testing.T, content string) []*unstructured.Unstructured {
 	return objects
 }
 
-// warnings collects what the API server warns about.
+// warnings collects warnings of the API server.
 type warnings struct {
 	mu   sync.Mutex
 	list []string
 }
 
-// HandleWarningHeader keeps a warning.
+// HandleWarningHeader stores a warning.
 func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list = append(w.list, text)
 }
 
-// take returns the warnings and forgets them.
+// take returns the warnings and clears them.
 func (w *warnings) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,10 +18,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/integration/apiserver"
 )
 
-// server is shared by all tests of the package; each has a namespace and webhook configurations of its own.
+// server is shared by all tests of the package; each has its own namespace and webhook configurations.
 var server *apiserver.Server
 
-// root is the top of the repository, and program the operator that was built from it.
+// root is the root of the repository, and program the operator built from it.
 var root, program string
 
 func TestMain(m *testing.M) {

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// A service stands in for kube-proxy: it connects API servers with one of the replicas, each new connection with the next. The
-// Service in the API server is an ExternalName that leads here.
+// A service replaces kube-proxy: it forwards each new connection of the API server to the next replica. The Service
+// object is an ExternalName that points here.
 type service struct {
 	listener net.Listener
 
 	mu       sync.Mutex
 	replicas []string // addresses
 	turn     int
-	silent   bool
+	hanging  bool
 	accepted int // connections so far
 }
 
@@ -47,46 +47,47 @@ func newService(t *testing.T) *service {
 
 func (s *service) port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
-// lead lets new connections lead to these replicas. Without any they are closed at once.
-func (s *service) lead(replicas ...string) {
+// route forwards new connections to these replicas. Without replicas they are closed immediately.
+func (s *service) route(replicas ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replicas = replicas
 }
 
-// fallSilent lets new connections lead to where nobody ever answers.
-func (s *service) fallSilent() {
+// hang makes new connections hang without a response.
+func (s *service) hang() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.silent = true
+	s.hanging = true
 }
 
-// connections is how often an API server has called a webhook on a new connection. A dead webhook leaves none to reuse.
+// connections returns how often an API server has called a webhook on a new connection. A dead webhook leaves none to
+// reuse.
 func (s *service) connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accepted
 }
 
-func (s *service) next() (address string, silent bool) {
+func (s *service) next() (address string, hanging bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.accepted++
 	if len(s.replicas) == 0 {
-		return "", s.silent
+		return "", s.hanging
 	}
 	s.turn++
-	return s.replicas[s.turn%len(s.replicas)], s.silent
+	return s.replicas[s.turn%len(s.replicas)], s.hanging
 }
 
 func (s *service) connect(caller net.Conn) {
 	defer caller.Close()
-	address, silent := s.next()
-	if silent {
+	address, hanging := s.next()
+	if hanging {
 		_, _ = io.Copy(io.Discard, caller)
 		return
 	}
-	replica, err := net.Dial("tcp", address) //nolint:noctx // it ends with the caller's connection
+	replica, err := net.Dial("tcp", address) //nolint:noctx // it is closed with the caller's connection
 	if err != nil {
 		return
 	}
