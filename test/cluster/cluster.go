@@ -1,8 +1,9 @@
-// Package cluster brings up a real Kubernetes on one machine for tests: a control plane of plain processes, and nodes that
-// are sets of namespaces with a kubelet and containerd of their own. It needs root, no container engine and no registry.
+// Package cluster starts a real Kubernetes on one computer for tests: a control plane of plain processes, and nodes
+// that are sets of Linux namespaces, each with its own kubelet and containerd. It needs root, but no container engine
+// and no registry.
 //
-// Everything it keeps lies in one directory: logs, certificates, the nodes' disks. Everything it starts carries that
-// directory's name as a mark, so that a cluster which was cut off in the middle of anything can be cleared away.
+// All its files are in one directory: logs, certificates, the nodes' disks. All its processes are marked with the name
+// of that directory, so that a cluster that was interrupted at any point can be cleaned up.
 package cluster
 
 import (
@@ -30,14 +31,14 @@ const Registry = "registry"
 
 const registryAddress = network.HostAddress + ":5000"
 
-// Cluster is the test cluster of this machine.
+// Cluster is the test cluster of this computer.
 type Cluster struct {
 	Plane controlplane.Plane
 	Nodes []node.Node
 	state state
 }
 
-// state is what must be known to find a running cluster again.
+// state is what is saved to find a running cluster again.
 type state struct {
 	Nodes    int
 	Binaries []string
@@ -45,7 +46,7 @@ type state struct {
 	Program string
 }
 
-// Dir is where the cluster keeps all its files.
+// Dir returns the directory with all files of the cluster.
 func Dir() (string, error) {
 	root, err := cache.Dir()
 	if err != nil {
@@ -54,7 +55,7 @@ func Dir() (string, error) {
 	return filepath.Join(root, "cluster"), nil
 }
 
-// Open finds the cluster that was brought up on this machine.
+// Open returns the cluster that runs on this computer.
 func Open() (*Cluster, error) {
 	dir, err := Dir()
 	if err != nil {
@@ -62,7 +63,7 @@ func Open() (*Cluster, error) {
 	}
 	content, err := os.ReadFile(filepath.Join(dir, "cluster.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("no cluster is up on this machine: bring one up with make cluster-up")
+		return nil, errors.New("no cluster is running on this computer: start one with make cluster-up")
 	}
 	if err != nil {
 		return nil, err
@@ -74,18 +75,18 @@ func Open() (*Cluster, error) {
 	return found.cluster(dir), nil
 }
 
-// Options say what cluster to bring up.
+// Options describe a cluster.
 type Options struct {
 	Nodes int
-	// Program is the path of the devcluster program, which is the init of every node and more.
+	// Program is the path of the devcluster program, which is, among others, the init of every node.
 	Program string
 }
 
-// Up brings up a cluster and returns when every node is ready and DNS answers. A cluster that is up
-// already in this form is left as it is; any other, and the remains of any other, is cleared away first.
+// Up starts a cluster and returns when every node is ready and DNS answers. A running cluster with the same options is
+// kept; any other, and leftovers of any other, are removed first.
 func Up(ctx context.Context, log io.Writer, options Options) (*Cluster, error) {
 	if os.Geteuid() != 0 {
-		return nil, errors.New("a test cluster needs root: it makes namespaces, mounts and cgroups")
+		return nil, errors.New("a test cluster needs root: it creates namespaces, mounts and cgroups")
 	}
 	dir, err := Dir()
 	if err != nil {
@@ -100,11 +101,11 @@ func Up(ctx context.Context, log io.Writer, options Options) (*Cluster, error) {
 	}
 	wanted := state{Nodes: options.Nodes, Binaries: dirs, Program: filepath.Join(dir, "devcluster")}
 	if found, err := Open(); err == nil && found.state.equal(wanted) && found.waitReady(ctx, log) == nil {
-		fmt.Fprintln(log, "the cluster is already up")
+		fmt.Fprintln(log, "the cluster is already running")
 		return found, nil
 	}
 	if err := Down(ctx); err != nil {
-		return nil, fmt.Errorf("clearing away what was left: %w", err)
+		return nil, fmt.Errorf("removing leftovers: %w", err)
 	}
 	for _, old := range []string{"logs", "nodes"} {
 		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
@@ -156,7 +157,7 @@ func (c *Cluster) start(ctx context.Context, log io.Writer) error {
 	})
 }
 
-// Down ends the cluster and takes away everything but its logs, whatever state it is in.
+// Down stops the cluster, in whatever state it is, and removes everything except its logs.
 func Down(ctx context.Context) error {
 	dir, err := Dir()
 	if err != nil {
@@ -179,7 +180,7 @@ func Down(ctx context.Context) error {
 	return nil
 }
 
-// Leftovers lists every process, link, namespace, cgroup and mount of a test cluster on this machine.
+// Leftovers lists every process, link, namespace, cgroup and mount of a test cluster on this computer.
 func Leftovers(ctx context.Context) ([]string, error) {
 	dir, err := Dir()
 	if err != nil {
@@ -201,7 +202,7 @@ func Leftovers(ctx context.Context) ([]string, error) {
 	return append(append(left, links...), fromNodes...), err
 }
 
-// Node finds a node by name.
+// Node returns a node by name.
 func (c *Cluster) Node(name string) (node.Node, error) {
 	for _, node := range c.Nodes {
 		if node.Name == name {
@@ -223,8 +224,8 @@ func (c *Cluster) kubectl() string {
 	return path
 }
 
-// save records the state and keeps a copy of the devcluster program, since the one at its place may be built anew while
-// the cluster runs.
+// save writes the state and a copy of the devcluster program, because the original may be rebuilt while the cluster
+// runs.
 func (c *Cluster) save(program string) error {
 	content, err := os.ReadFile(program)
 	if err != nil {
@@ -270,7 +271,7 @@ func (s state) cluster(dir string) *Cluster {
 	return made
 }
 
-// raiseLimits lifts a limit of the machine that a few kubelets reach.
+// raiseLimits raises a kernel limit that a few kubelets reach.
 func raiseLimits() error {
 	const file = "/proc/sys/fs/inotify/max_user_instances"
 	if err := os.WriteFile(file, []byte("8192"), 0o644); err != nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster/controlplane"
 )
 
-// program is the devcluster program: the cluster runs it as the init of its nodes.
+// The devcluster program is also the init of the cluster's nodes.
 var (
 	program = flag.String("devcluster", "", "the devcluster program")
-	cycles  = flag.Int("cycles", 2, "how often the cluster is brought up and down")
+	cycles  = flag.Int("cycles", 2, "how often the cluster is started and stopped")
 )
 
 const nodes = 3
@@ -52,7 +52,7 @@ func TestUpAndDownLeaveNothingBehind(t *testing.T) {
 func TestUpClearsAwayAClusterThatWasCutOff(t *testing.T) {
 	t.Cleanup(func() { down(t) })
 	made := up(t)
-	// Half of it is gone, and nothing says what the other half is.
+	// One node is gone, and the saved state and the pid files too.
 	if err := made.Nodes[0].Off(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -88,19 +88,19 @@ func TestFaults(t *testing.T) {
 		must(t, node.On())
 		isReady(true)
 	})
-	t.Run("a node off the network is not ready until it is back on it", func(t *testing.T) {
+	t.Run("a disconnected node is not ready until it is reconnected", func(t *testing.T) {
 		must(t, node.Wire.Cut(t.Context()))
 		isReady(false)
 		must(t, node.Wire.Heal(t.Context()))
 		isReady(true)
 	})
-	t.Run("a stopped kubelet is missed until it continues", func(t *testing.T) {
+	t.Run("a node with a paused kubelet is not ready until it continues", func(t *testing.T) {
 		must(t, made.Pause(node.Name+"/kubelet"))
 		isReady(false)
 		must(t, made.Continue(node.Name+"/kubelet"))
 		isReady(true)
 	})
-	t.Run("a killed kubelet is started anew", func(t *testing.T) {
+	t.Run("a killed kubelet is restarted", func(t *testing.T) {
 		must(t, made.Restart(t.Context(), node.Name+"/kubelet"))
 		eventually(t, func(context.Context) bool { return made.Pause(node.Name+"/kubelet") == nil })
 		must(t, made.Continue(node.Name+"/kubelet"))
@@ -120,7 +120,7 @@ func TestFaults(t *testing.T) {
 			return err == nil && took < delay
 		})
 	})
-	t.Run("the API server comes back with what it knew", func(t *testing.T) {
+	t.Run("the API server keeps its objects over a restart", func(t *testing.T) {
 		before := uidOfDefaultNamespace(t, made)
 		must(t, made.Restart(t.Context(), controlplane.APIServer))
 		if after := uidOfDefaultNamespace(t, made); after != before {
@@ -132,7 +132,7 @@ func TestFaults(t *testing.T) {
 		stalled, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		if _, err := client(t, made).CoreV1().Namespaces().Create(stalled, namespace("stalled"), metav1.CreateOptions{}); err == nil {
-			t.Error("a write went through while etcd was stopped")
+			t.Error("a write succeeded while etcd was paused")
 		}
 		must(t, made.Continue(controlplane.Etcd))
 		eventually(t, func(ctx context.Context) bool {
@@ -140,7 +140,7 @@ func TestFaults(t *testing.T) {
 			return err == nil
 		})
 	})
-	t.Run("the audit log tells who wrote", func(t *testing.T) {
+	t.Run("the audit log has the user of a write", func(t *testing.T) {
 		eventually(t, func(context.Context) bool {
 			writes, err := audit.ReadFile(made.Plane.AuditLog(), time.Time{}, audit.Request.IsWrite)
 			must(t, err)

@@ -17,18 +17,18 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster/process"
 )
 
-// A daemon is named as in the logs: one of the control plane's by its own name, one of a node's as node-1/kubelet.
+// A daemon is named as in the logs: one of the control plane by its own name, one of a node as node-1/kubelet.
 
-// Pause stops a daemon in its tracks: it holds its connections and answers nothing.
+// Pause freezes a daemon: it keeps its connections and answers nothing.
 func (c *Cluster) Pause(daemon string) error { return c.signal(daemon, syscall.SIGSTOP) }
 
 // Continue undoes Pause.
 func (c *Cluster) Continue(daemon string) error { return c.signal(daemon, syscall.SIGCONT) }
 
-// Restart ends a daemon and starts it anew. It returns when a restarted API server is ready again.
+// Restart restarts a daemon. After a restart of the API server or etcd it waits until the API server is ready.
 func (c *Cluster) Restart(ctx context.Context, daemon string) error {
 	if strings.Contains(daemon, "/") {
-		// The node's init starts it anew.
+		// The node's init restarts it.
 		return c.signal(daemon, syscall.SIGKILL)
 	}
 	if err := c.Plane.StopDaemon(ctx, daemon); err != nil {
@@ -58,7 +58,7 @@ func (c *Cluster) signal(daemon string, signal syscall.Signal) error {
 	return node.Signal(part, signal)
 }
 
-// Kill ends every program of a pod at once, without asking: none of them can tidy up.
+// Kill kills all processes of a pod with SIGKILL: none of them can clean up.
 func (c *Cluster) Kill(podUID string) error {
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
@@ -69,9 +69,9 @@ func (c *Cluster) Kill(podUID string) error {
 		process := filepath.Dir(path)
 		group, err := os.ReadFile(path)
 		if err != nil || !strings.Contains(string(group), "/pod"+podUID+"/") {
-			continue // it has ended, or is another's
+			continue // it has exited, or belongs to another pod
 		}
-		// The sandbox stays: it is the kubelet's, not the pod's.
+		// The sandbox stays: it belongs to the kubelet, not to the pod.
 		if command, err := os.ReadFile(filepath.Join(process, "comm")); err != nil || strings.TrimSpace(string(command)) == "pause" {
 			continue
 		}
@@ -85,12 +85,12 @@ func (c *Cluster) Kill(podUID string) error {
 		killed++
 	}
 	if killed == 0 {
-		return fmt.Errorf("pod %s runs no program", podUID)
+		return fmt.Errorf("pod %s has no running process", podUID)
 	}
 	return nil
 }
 
-// Delay holds up every frame that a node sends or receives; a delay of zero ends it.
+// Delay delays every frame that a node sends or receives; zero removes the delay.
 func (c *Cluster) Delay(ctx context.Context, node node.Node, delay time.Duration) error {
 	relay := node.Name + "-relay"
 	if err := c.Plane.Processes.Stop(ctx, relay, time.Second); err != nil {
@@ -107,7 +107,7 @@ func (c *Cluster) Delay(ctx context.Context, node node.Node, delay time.Duration
 	})
 }
 
-// Divert makes all pods that connect to a Service, behind which there is one pod, arrive at another address.
+// Divert redirects all connections from pods to a Service with a single endpoint to another address.
 func (c *Cluster) Divert(ctx context.Context, service, behind, to netip.AddrPort) error {
 	for _, node := range c.Nodes {
 		if err := node.Wire.Divert(ctx, service, behind, to); err != nil {

@@ -20,7 +20,7 @@ import (
 // busybox is Debian's static build; the package is busybox-static.
 const busybox = "/bin/busybox"
 
-// addImages puts the images of the cluster's own pods into the image store.
+// addImages adds the images of the cluster's own pods to the image store.
 func addImages(ctx context.Context, dirs []string) error {
 	programs, err := os.MkdirTemp("", "devcluster-images-")
 	if err != nil {
@@ -56,7 +56,7 @@ func addImages(ctx context.Context, dirs []string) error {
 	return nil
 }
 
-// program is an image of one static program.
+// program returns an image with a single static program.
 func program(path string) images.Scratch {
 	target := "/" + filepath.Base(path)
 	return images.Scratch{Files: map[string]string{target: path}, Config: ociv1.ImageConfig{Entrypoint: []string{target}}}

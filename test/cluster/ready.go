@@ -78,7 +78,7 @@ func (c *Cluster) UnreadyNodes(ctx context.Context) ([]string, error) {
 	return unready, nil
 }
 
-// waitForDNS asks for the API server's name through the DNS Service, from the node.
+// waitForDNS resolves the API server's name through the DNS Service, from the node.
 func waitForDNS(ctx context.Context, node node.Node) error {
 	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, transport, _ string) (net.Conn, error) {
 		return node.Wire.Dial(ctx, transport, net.JoinHostPort(network.DNSAddress, "53"))

@@ -24,18 +24,18 @@ import (
 )
 
 var (
-	sizes     = flag.String("pods", "1000,5000", "how many pods to measure with, one size after another")
-	kinds     = flag.String("workloads", "StatefulSet,Deployment", "what to measure")
+	sizes     = flag.String("pods", "1000,5000", "the numbers of pods to measure, separated by commas")
+	workloads = flag.String("workloads", "StatefulSet,Deployment", "the workloads to measure, separated by commas")
 	nodes     = flag.Int("nodes", 110, "how many nodes the simulated clusters have")
 	out       = flag.String("out", "", "the directory for the results (default the cache directory)")
-	docsTable = flag.String("docs", "", "the section of docs/scale.md to rewrite with the baseline; the other results then have theirs too")
+	docsTable = flag.String("docs", "", "the section of docs/scale.md to rewrite with the baseline; the sections of other results are then rewritten too")
 )
 
 func TestBaseline(t *testing.T) {
 	makers := map[string]func(kubernetes.Interface, int) scale.Workload{"StatefulSet": statefulSet, "Deployment": deployment}
 	report := scale.Report{Cores: runtime.NumCPU(), Nodes: *nodes}
 	for _, pods := range podCounts(t) {
-		for kind := range strings.SplitSeq(*kinds, ",") {
+		for kind := range strings.SplitSeq(*workloads, ",") {
 			maker, known := makers[kind]
 			if !known {
 				t.Fatalf("-workloads: no workload %q", kind)
@@ -55,7 +55,7 @@ func TestBaseline(t *testing.T) {
 	publish(t, report, "scale.json", *docsTable)
 }
 
-// podCounts are the sizes to measure with.
+// podCounts returns the numbers of pods to measure.
 func podCounts(t *testing.T) []int {
 	t.Helper()
 	var counts []int
@@ -78,20 +78,20 @@ func versionOf(t *testing.T, cluster *simulated.Cluster) string {
 	return version.GitVersion
 }
 
-// checkWrites doubts figures that cannot be: every pod takes at least one write to be created, to be bound and to be Ready, and
-// nobody writes about a pod over and over.
+// checkWrites rejects implausible figures: every pod needs at least one write to be created, to be bound and to become
+// Ready, and no user needs many writes for a pod.
 func checkWrites(t *testing.T, result scale.Result) {
 	t.Helper()
-	for who, users := range map[string][]string{
+	for name, users := range map[string][]string{
 		"controllers": result.Controllers, "scheduler": {"system:kube-scheduler"}, "kwok": {simulated.Kwok},
 	} {
 		if perPod := result.PerPod(result.Creation, users...); perPod < 1 || perPod > 3 {
-			t.Errorf("%s: %.2f writes per pod; want 1 to 3: %v", who, perPod, result.Creation)
+			t.Errorf("%s: %.2f writes per pod; want 1 to 3: %v", name, perPod, result.Creation)
 		}
 	}
 }
 
-// publish logs a report, writes it to a file, and into a section of the documentation if there is to be one.
+// publish logs a report, writes it to a file, and, if a section is given, into the documentation.
 func publish(t *testing.T, report interface{ Markdown() string }, name, section string) {
 	t.Helper()
 	t.Logf("\n%s", report.Markdown())
@@ -127,7 +127,7 @@ func statefulSet(client kubernetes.Interface, pods int) scale.Workload {
 	return statefulSetOf(client, pods, podTemplate())
 }
 
-// statefulSetOf is a StatefulSet whose pods carry the labels.
+// statefulSetOf returns a StatefulSet with a pod template that has the labels.
 func statefulSetOf(client kubernetes.Interface, pods int, template corev1.PodTemplateSpec) scale.Workload {
 	sets := client.AppsV1().StatefulSets(corev1.NamespaceDefault)
 	set := &appsv1.StatefulSet{

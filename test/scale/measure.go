@@ -1,8 +1,8 @@
-// Package scale is the yardstick for controllers of thousands of pods. It measures a workload in a simulated cluster (how
-// fast its pods come and go, how often the API server is written to, what the control plane needs) and reports the
-// figures as JSON and as a table in the documentation.
+// Package scale measures controllers with thousands of pods. It runs a workload in a simulated cluster and measures how
+// fast its pods are created and deleted, how many writes the API server gets, and what the control plane uses. It
+// reports the figures as JSON and as a table in the documentation.
 //
-// The baseline that it measures is what Kubernetes itself offers: a bare StatefulSet and a bare Deployment.
+// The baseline is a plain StatefulSet and a plain Deployment.
 package scale
 
 import (
@@ -20,31 +20,28 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
 )
 
-// Workload is something that makes pods in the default namespace.
+// Workload is an object that creates pods in the default namespace.
 type Workload struct {
 	Kind string
-	// Pods is how many it makes, and Selector chooses them.
+	// Pods is the number of its pods, and Selector selects them.
 	Pods     int
 	Selector string
-	// Users are the controllers that care for it, by the names under which they write.
+	// Users are the user names of the controllers that manage it.
 	Users []string
 
 	Create func(ctx context.Context) error
-	// Settled reports whether its controllers have nothing left to write about it while all its pods are Ready.
+	// Settled reports whether its controllers have nothing left to write when all its pods are Ready.
 	Settled func(ctx context.Context) (bool, error)
-	// While is what else is measured while it is there and has settled; nil for nothing.
+	// While runs further measurements between Settled and Delete; it may be nil.
 	While  func()
 	Delete func(ctx context.Context) error
 }
 
-// Patience is when a measurement with so many pods gives up on a step. It is no bound of what is measured: it only has to be
-// longer than a busy computer can take.
-func Patience(pods int) time.Duration { return 10*time.Minute + time.Duration(pods)*time.Second }
+// StepTimeout returns the timeout of each step of a measurement. It is not a bound for the results: it only has to be
+// longer than a busy computer needs.
+func StepTimeout(pods int) time.Duration { return 10*time.Minute + time.Duration(pods)*time.Second }
 
-// patience is how long any one step of a measurement may take: enough for a machine that is busy with other things.
-func (w Workload) patience() time.Duration {
-	return Patience(w.Pods)
-}
+func (w Workload) stepTimeout() time.Duration { return StepTimeout(w.Pods) }
 
 // Measure creates a workload, waits until all its pods are Ready, deletes it and waits until they are gone.
 func Measure(t *testing.T, cluster *simulated.Cluster, workload Workload) Result {
@@ -52,7 +49,7 @@ func Measure(t *testing.T, cluster *simulated.Cluster, workload Workload) Result
 	pods := cluster.Pods(t, corev1.NamespaceDefault, workload.Selector)
 	step := func(doing string, do func(ctx context.Context) error) {
 		t.Helper()
-		ctx, cancel := context.WithTimeoutCause(t.Context(), workload.patience(), fmt.Errorf("not done within %s", workload.patience()))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), workload.stepTimeout(), fmt.Errorf("not done within %s", workload.stepTimeout()))
 		defer cancel()
 		if err := do(ctx); err != nil {
 			t.Fatalf("%s: %v", doing, err)
@@ -86,8 +83,8 @@ func Measure(t *testing.T, cluster *simulated.Cluster, workload Workload) Result
 	step("deleting", workload.Delete)
 	step("until all pods are gone", until(func(c simulated.PodCount) bool { return c.Present == 0 }))
 	result.Gone = time.Since(deleted).Seconds()
-	if made := pods.Count().Created; made != workload.Pods && workload.While == nil {
-		t.Errorf("%d pods were created for %d", made, workload.Pods)
+	if created := pods.Count().Created; created != workload.Pods && workload.While == nil {
+		t.Errorf("%d pods were created instead of %d", created, workload.Pods)
 	}
 
 	writes := cluster.Writes(t, started)
@@ -104,7 +101,8 @@ func Measure(t *testing.T, cluster *simulated.Cluster, workload Workload) Result
 	return result
 }
 
-// isRefused reports whether the API server was too busy for a request. Clients send it again, so it is no write of its own.
+// isRefused reports whether the API server was too busy for a request. Clients retry it, so it does not count as a
+// write.
 func isRefused(r audit.Request) bool { return r.Code == http.StatusTooManyRequests }
 
 func pick(requests []audit.Request, wanted func(audit.Request) bool) []audit.Request {

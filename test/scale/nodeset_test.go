@@ -32,12 +32,12 @@ import (
 )
 
 var (
-	restFor = flag.Duration("rest", time.Minute, "how long a NodeSet is watched at rest")
+	idleFor = flag.Duration("rest", time.Minute, "how long an idle NodeSet is watched")
 	changes = flag.Int("changes", 100, "how many nodes change in Slurm, one after another")
 )
 
-// mostUpdated is the largest size whose rolling update is measured: it takes several times as long as all else.
-const mostUpdated = 1000
+// maxUpdated is the largest size whose rolling update is measured: it takes several times as long as everything else.
+const maxUpdated = 1000
 
 const (
 	clusterName = "slurm"
@@ -52,7 +52,7 @@ func TestNodeSet(t *testing.T) {
 		var result scale.NodeSetResult
 		passed := t.Run(fmt.Sprintf("StatefulSet of %d", pods), func(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
-			scale.PlaySlurmds(t, cluster, slurmtest.New(t, slurmtest.Release2605)) // whose watch of pods costs something on both sides
+			scale.SimulateSlurmds(t, cluster, slurmtest.New(t, slurmtest.Release2605)) // their pod watch costs the same as with the NodeSet
 			result.StatefulSet = scale.Measure(t, cluster, statefulSetOf(cluster.Client, pods, slurmdTemplate(t)))
 		}) && t.Run(fmt.Sprintf("NodeSet of %d", pods), func(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
@@ -71,7 +71,7 @@ func TestNodeSet(t *testing.T) {
 	publish(t, report, "scale-nodeset.json", section)
 }
 
-// slurmdTemplate is what the pods of the NodeSet are made from.
+// slurmdTemplate returns the pod template of the NodeSet.
 func slurmdTemplate(t *testing.T) corev1.PodTemplateSpec {
 	t.Helper()
 	template, err := worker.Template(worker.Set{
@@ -86,7 +86,7 @@ func slurmdTemplate(t *testing.T) corev1.PodTemplateSpec {
 	return template
 }
 
-// newController is a Slurm cluster that runs elsewhere.
+// newController returns a Controller for an external Slurm cluster.
 func newController() *slinkyv1beta1.Controller {
 	return &slinkyv1beta1.Controller{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName},
@@ -98,7 +98,7 @@ func newController() *slinkyv1beta1.Controller {
 	}
 }
 
-// A bench is a simulated cluster with the operator, and a Slurm in memory whose slurmctld is outside of it.
+// A bench is a simulated cluster with the operator, and an in-memory Slurm as its external slurmctld.
 type bench struct {
 	client.Client
 	cluster  *simulated.Cluster
@@ -112,10 +112,10 @@ type bench struct {
 func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
 	t.Helper()
 	b := &bench{cluster: cluster, slurm: slurmtest.New(t, slurmtest.Release2605), pods: pods}
-	key := []byte("everybody may know this key of a cluster that does not exist")
+	key := []byte("a key that is not secret, because its cluster does not exist")
 	b.slurm.SetKey(key)
 	b.operator = scale.StartOperator(t, cluster, b.slurm.URL)
-	b.slurmds = scale.PlaySlurmds(t, cluster, b.slurm)
+	b.slurmds = scale.SimulateSlurmds(t, cluster, b.slurm)
 	var err error
 	if b.Client, err = client.New(cluster.Config, client.Options{Scheme: operator.Scheme()}); err != nil {
 		t.Fatal(err)
@@ -146,15 +146,15 @@ func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
 
 func (b *bench) until(t *testing.T, what string, is wait.ConditionWithContextFunc) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, scale.Patience(b.pods), true, is); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, scale.StepTimeout(b.pods), true, is); err != nil {
 		t.Fatalf("waiting until %s: %v", what, err)
 	}
 }
 
-// measure takes a NodeSet through its life.
+// measure measures a NodeSet from creation to scale-in.
 func (b *bench) measure(t *testing.T, result *scale.NodeSetResult) {
 	t.Helper()
-	result.Empty = b.rest(t)
+	result.Empty = b.idle(t)
 	begin := b.meter(t)
 	result.NodeSet = scale.Measure(t, b.cluster, scale.Workload{
 		Kind: "NodeSet", Pods: b.pods, Selector: slinkyv1beta1.LabelPodHostname, Users: []string{scale.OperatorUser},
@@ -162,9 +162,9 @@ func (b *bench) measure(t *testing.T, result *scale.NodeSetResult) {
 		Settled: func(ctx context.Context) (bool, error) { return b.settled(ctx, b.pods) },
 		While: func() {
 			result.Creation = begin.step(t)
-			result.Rest = b.rest(t)
+			result.Idle = b.idle(t)
 			result.Reaction = b.reactions(t)
-			if b.pods <= mostUpdated {
+			if b.pods <= maxUpdated {
 				result.Update = b.update(t)
 			}
 			b.quiet(t)
@@ -173,13 +173,13 @@ func (b *bench) measure(t *testing.T, result *scale.NodeSetResult) {
 		Delete: func(ctx context.Context) error { return b.patchSet(ctx, `{"spec":{"replicas":0}}`) },
 	})
 	result.ScaleIn = begin.step(t)
-	t.Logf("requests to Slurm while scaling in: %v", requestKinds(b.slurm.Requests()[begin.requests:]))
+	t.Logf("requests to Slurm while scaling in: %v", countRequests(b.slurm.Requests()[begin.requests:]))
 	b.until(t, "the NodeSet has settled", func(ctx context.Context) (bool, error) { return b.settled(ctx, 0) })
 	b.countEvents(t)
 }
 
-// countEvents holds that the events of a whole life are few: less than one for fifty pods. For few pods that means little, because each decision
-// is told once a minute at the most, however long it takes.
+// countEvents checks that there are few events: less than one per fifty pods. It does not check small NodeSets, because
+// a decision may be reported once a minute, however many pods it concerns.
 func (b *bench) countEvents(t *testing.T) {
 	t.Helper()
 	recorded := &eventsv1.EventList{}
@@ -197,8 +197,8 @@ func (b *bench) countEvents(t *testing.T) {
 		total += count
 	}
 	t.Logf("%d events for %d pods: %v", total, b.pods, byReason)
-	const few = 1000
-	if b.pods >= few && total*50 >= b.pods {
+	const minPods = 1000
+	if b.pods >= minPods && total*50 >= b.pods {
 		t.Errorf("%d events are too many for %d pods", total, b.pods)
 	}
 }
@@ -222,7 +222,7 @@ func (b *bench) set(ctx context.Context) (*slinkyv1beta1.NodeSet, error) {
 	return set, b.Get(ctx, client.ObjectKey{Namespace: namespace, Name: setName}, set)
 }
 
-// settled tells whether a NodeSet is as it is to be, with so many idle nodes, and says so on every pod.
+// settled reports whether the NodeSet is ready with this many idle nodes, and all its pods show that.
 func (b *bench) settled(ctx context.Context, pods int) (bool, error) {
 	set, err := b.set(ctx)
 	if err != nil {
@@ -233,7 +233,7 @@ func (b *bench) settled(ctx context.Context, pods int) (bool, error) {
 		int(set.Status.SlurmIdle) == pods && int(set.Status.UpdatedReplicas) == pods && b.slurmds.With(slinkyv1beta1.PodConditionType("Idle")) == pods, nil
 }
 
-// A meter is how much had been used of everything at a moment.
+// A meter is a reading of all counters at a time.
 type meter struct {
 	bench    *bench
 	at       time.Time
@@ -247,7 +247,7 @@ func (b *bench) meter(t *testing.T) meter {
 	return meter{bench: b, at: time.Now(), requests: len(b.slurm.Requests()), bytes: b.slurm.Sent(), cpu: b.operator.CPU(t)}
 }
 
-// step is what was used since.
+// step returns the usage since the reading.
 func (m meter) step(t *testing.T) scale.Step {
 	t.Helper()
 	now := m.bench.meter(t)
@@ -257,43 +257,43 @@ func (m meter) step(t *testing.T) scale.Step {
 	}
 }
 
-// requestKinds counts requests by what they ask for.
-func requestKinds(requests []string) map[string]int {
+// countRequests counts requests by method and path.
+func countRequests(requests []string) map[string]int {
 	counts := map[string]int{}
 	for _, request := range requests {
-		kind, _, _ := strings.Cut(request, "?")
-		counts[kind]++
+		path, _, _ := strings.Cut(request, "?")
+		counts[path]++
 	}
 	return counts
 }
 
-// quiet waits until the operator has seen all that has happened, and looks at Slurm no more often than at rest.
+// quiet waits until the operator has handled all changes, and polls Slurm no more often than when idle.
 func (b *bench) quiet(t *testing.T) {
 	t.Helper()
-	const interval = 10 * time.Second // of its looks at rest
-	window := min(2*interval, 2**restFor)
-	looks, since := b.looks(), time.Now()
-	b.until(t, "the operator rests", func(context.Context) (bool, error) {
+	const interval = 10 * time.Second // of its polls when idle
+	window := min(2*interval, 2**idleFor)
+	polls, since := b.polls(), time.Now()
+	b.until(t, "the operator is idle", func(context.Context) (bool, error) {
 		if time.Since(since) < window {
 			return false, nil
 		}
-		before := looks
-		looks, since = b.looks(), time.Now()
-		return looks-before <= int(window/interval)+1, nil
+		before := polls
+		polls, since = b.polls(), time.Now()
+		return polls-before <= int(window/interval)+1, nil
 	})
 }
 
-// looks is how often the operator has looked at Slurm so far.
-func (b *bench) looks() int { return requestKinds(b.slurm.Requests())["GET diag/"] }
+// polls returns how often the operator has polled Slurm so far.
+func (b *bench) polls() int { return countRequests(b.slurm.Requests())["GET diag/"] }
 
-// rest watches the operator while nothing happens, but that slurmds answer slurmctld's pings.
-func (b *bench) rest(t *testing.T) scale.Rest {
+// idle measures the operator while nothing happens except slurmds answering slurmctld's pings.
+func (b *bench) idle(t *testing.T) scale.Idle {
 	t.Helper()
 	b.quiet(t)
 	begin := b.meter(t)
 	heartbeat := time.NewTicker(10 * time.Second)
 	defer heartbeat.Stop()
-	for end := time.After(*restFor); end != nil; {
+	for end := time.After(*idleFor); end != nil; {
 		select {
 		case <-heartbeat.C:
 			b.slurm.Heartbeat()
@@ -306,21 +306,21 @@ func (b *bench) rest(t *testing.T) scale.Rest {
 	writes := 0
 	for _, write := range step.Writes {
 		writes += write.Requests
-		t.Logf("at rest: %+v", write)
+		t.Logf("idle: %+v", write)
 	}
-	return scale.Rest{
+	return scale.Idle{
 		Writes: float64(writes) / minutes, SlurmRequests: float64(step.SlurmRequests) / minutes,
 		SlurmBytes: float64(step.SlurmBytes) / minutes, CPU: step.CPU / minutes, Heap: b.operator.Heap(t),
 	}
 }
 
-// reactions measures how long it takes until Kubernetes knows that an administrator has drained a node.
+// reactions measures how long it takes until Kubernetes shows that an administrator has drained a Slurm node.
 func (b *bench) reactions(t *testing.T) scale.Reaction {
 	t.Helper()
 	var reaction scale.Reaction
 	var drained []string
 	condition := slinkyv1beta1.PodConditionType("Drain")
-	ctx, cancel := context.WithTimeout(t.Context(), scale.Patience(b.pods))
+	ctx, cancel := context.WithTimeout(t.Context(), scale.StepTimeout(b.pods))
 	defer cancel()
 	fail := func(doing string, err error) {
 		if err != nil {

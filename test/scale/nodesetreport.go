@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// NodeSetReport is all results about NodeSets of one run, and where it ran.
+// NodeSetReport is all NodeSet results of a run, and its environment.
 type NodeSetReport struct {
 	Kubernetes string          `json:"kubernetes"`
 	Cores      int             `json:"cores"`
@@ -14,78 +14,79 @@ type NodeSetReport struct {
 	Results    []NodeSetResult `json:"results"`
 }
 
-// NodeSetResult is what was measured of one NodeSet, beside a StatefulSet of the same size.
+// NodeSetResult is the measurement of a NodeSet and a StatefulSet of the same size.
 type NodeSetResult struct {
 	StatefulSet Result `json:"statefulSet"`
 	NodeSet     Result `json:"nodeSet"`
-	// Creation, Update and ScaleIn are what these three steps took.
+	// Creation, Update and ScaleIn are the costs of these three steps.
 	Creation Step `json:"creation"`
 	Update   Step `json:"update"`
 	ScaleIn  Step `json:"scaleIn"`
-	// Rest is when all pods are there and nothing happens, Empty when there is no NodeSet.
-	Rest  Rest `json:"rest"`
-	Empty Rest `json:"empty"`
-	// Reaction is how long it takes until Kubernetes knows what has changed in Slurm.
+	// Idle is the cost per minute when all pods exist and nothing happens, Empty the cost without a NodeSet.
+	Idle  Idle `json:"rest"`
+	Empty Idle `json:"empty"`
+	// Reaction is how long it takes until Kubernetes shows a change in Slurm.
 	Reaction Reaction `json:"reaction"`
 }
 
-// Step is what one change of a NodeSet took.
+// Step is the cost of a change of a NodeSet.
 type Step struct {
 	Seconds float64 `json:"seconds"`
-	// Writes are the operator's.
+	// Writes are the operator's writes.
 	Writes        []Writes `json:"writes"`
 	SlurmRequests int      `json:"slurmRequests"`
 	SlurmBytes    int64    `json:"slurmBytes"`
 	CPU           float64  `json:"cpuSeconds"`
 }
 
-// Rest is what the operator does in a minute in which nothing happens.
-type Rest struct {
+// Idle is what the operator does in a minute in which nothing happens.
+type Idle struct {
 	Writes        float64 `json:"writesPerMinute"`
 	SlurmRequests float64 `json:"slurmRequestsPerMinute"`
 	SlurmBytes    float64 `json:"slurmBytesPerMinute"`
 	CPU           float64 `json:"cpuSecondsPerMinute"`
-	// Heap is the bytes of its objects.
+	// Heap is the size of its heap objects.
 	Heap int64 `json:"heapBytes"`
 }
 
-// Reaction is how long changes of single nodes took to show, in seconds: on the pod, and in the status of the NodeSet.
+// Reaction is how long changes of single nodes took to show up, in seconds: on the pod, and in the status of the
+// NodeSet.
 type Reaction struct {
 	Pods   []float64 `json:"podSeconds"`
 	Status []float64 `json:"statusSeconds"`
 }
 
-// apart tells whether writes are counted apart from those that make pods: status, and claims.
-func (w Writes) apart() bool {
+// countedSeparately reports whether writes are counted separately from those that create pods: status and PVCs.
+func (w Writes) countedSeparately() bool {
 	return strings.HasSuffix(w.Resource, "/status") || w.Resource == "persistentvolumeclaims"
 }
 
-// perPod is how often the operator wrote for each pod, without and with what is counted apart.
-func (r NodeSetResult) perPod(writes []Writes) (pods, apart float64) {
+// perPod returns the operator's writes per pod, and those that are counted separately.
+func (r NodeSetResult) perPod(writes []Writes) (pods, separate float64) {
 	for _, write := range writes {
 		if write.User != OperatorUser {
 			continue
 		}
-		if write.apart() {
-			apart += float64(write.Requests) / float64(r.NodeSet.Pods)
+		if write.countedSeparately() {
+			separate += float64(write.Requests) / float64(r.NodeSet.Pods)
 		} else {
 			pods += float64(write.Requests) / float64(r.NodeSet.Pods)
 		}
 	}
-	return pods, apart
+	return pods, separate
 }
 
-// heapPerPod is in bytes.
+// heapPerPod returns the heap per pod in bytes.
 func (r NodeSetResult) heapPerPod() float64 {
-	return float64(r.Rest.Heap-r.Empty.Heap) / float64(r.NodeSet.Pods)
+	return float64(r.Idle.Heap-r.Empty.Heap) / float64(r.NodeSet.Pods)
 }
 
-// String is a rest as cells of a table.
-func (r Rest) String() string {
-	return fmt.Sprintf("%.1f | %.2f | %.0f | %.0f | %.1f", r.Writes, r.CPU, r.SlurmRequests, r.SlurmBytes/1e3, float64(r.Heap)/1e6)
+// String returns the figures as cells of a table.
+func (i Idle) String() string {
+	return fmt.Sprintf("%.1f | %.2f | %.0f | %.0f | %.1f", i.Writes, i.CPU, i.SlurmRequests, i.SlurmBytes/1e3, float64(i.Heap)/1e6)
 }
 
-// percentile is the value that so many percent of the values do not exceed; 0 without any.
+// percentile returns a percentile of values, or 0 without any.
 func percentile(values []float64, percent int) float64 {
 	if len(values) == 0 {
 		return 0
@@ -94,7 +95,8 @@ func percentile(values []float64, percent int) float64 {
 	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
-// Markdown renders the report as tables: first side by side with a StatefulSet, then what only a NodeSet does.
+// Markdown renders the report as tables: first a comparison with a StatefulSet, then the figures that only a NodeSet
+// has.
 func (r NodeSetReport) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d simulated nodes. Times in seconds, writes per pod.\n\n", r.Kubernetes, r.Cores, r.Nodes)
@@ -104,9 +106,9 @@ func (r NodeSetReport) Markdown() string {
 		base, own := result.StatefulSet, result.NodeSet
 		fmt.Fprintf(&b, "| StatefulSet | %d | %.1f | %.1f | %.1f | %.2f | | %d | %.1f |\n",
 			base.Pods, base.Created, base.Ready, base.Settled, base.PerPod(base.Creation, base.Controllers...), base.Refused, base.Gone)
-		pods, apart := result.perPod(own.Creation)
+		pods, separate := result.perPod(own.Creation)
 		fmt.Fprintf(&b, "| NodeSet | %d | %.1f | %.1f | %.1f | %.2f | %.2f | %d | %.1f |\n",
-			own.Pods, own.Created, own.Ready, own.Settled, pods, apart, own.Refused, own.Gone)
+			own.Pods, own.Created, own.Ready, own.Settled, pods, separate, own.Refused, own.Gone)
 		fmt.Fprintf(&b, "| ratio | | %.2f | %.2f | %.2f | | | | %.2f |\n",
 			own.Created/base.Created, own.Ready/base.Ready, own.Settled/base.Settled, own.Gone/base.Gone)
 	}
@@ -120,16 +122,16 @@ func (r NodeSetReport) Markdown() string {
 			if step.Seconds == 0 {
 				continue // not measured
 			}
-			pods, apart := result.perPod(step.Writes)
+			pods, separate := result.perPod(step.Writes)
 			fmt.Fprintf(&b, "| %s | %d | %.1f | %.2f | %.2f | %d | %.1f | %.1f |\n", step.name, result.NodeSet.Pods,
-				step.Seconds, pods, apart, step.SlurmRequests, float64(step.SlurmBytes)/1e6, step.CPU)
+				step.Seconds, pods, separate, step.SlurmRequests, float64(step.SlurmBytes)/1e6, step.CPU)
 		}
 	}
 	b.WriteString("\n| At rest, a minute | Pods | Writes | CPU seconds | Requests to Slurm | kB from Slurm | Heap in MB | Heap per pod in kB |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
 		fmt.Fprintf(&b, "| no NodeSet | 0 | %s | |\n", result.Empty)
-		fmt.Fprintf(&b, "| NodeSet | %d | %s | %.1f |\n", result.NodeSet.Pods, result.Rest, result.heapPerPod()/1e3)
+		fmt.Fprintf(&b, "| NodeSet | %d | %s | %.1f |\n", result.NodeSet.Pods, result.Idle, result.heapPerPod()/1e3)
 	}
 	b.WriteString("\n| A node changes in Slurm, seconds until it shows | Pods | Changes | p50 | p99 | Longest |\n|---|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {

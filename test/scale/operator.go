@@ -25,26 +25,27 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
 )
 
-// OperatorUser is as whom the operator writes.
+// OperatorUser is the operator's user name.
 const OperatorUser = "slurm-operator"
 
 const operatorTimeout = 10 * time.Minute
 
-// Operator is the operator's manager: the real program, as a process of its own, so that what it uses is its own.
+// Operator is the operator's manager: the real program in a separate process, so that its resource usage can be
+// measured.
 type Operator struct {
 	cluster  *simulated.Cluster
-	profiles string // where it serves them
+	profiles string // URL of its profiles
 }
 
-// StartOperator installs the CRDs and runs the operator in a cluster until that ends.
+// StartOperator installs the CRDs and runs the operator in a cluster until the cluster is stopped.
 //
-// Services have no addresses in a simulated cluster, so the operator reaches slurmrestd as it would through a company's proxy: by
-// asking slurmURL for every host. Its connection to the API server has no proxy, because that is on this machine.
+// Services have no addresses in a simulated cluster, so the operator reaches slurmrestd through an HTTP proxy: slurmURL
+// answers for every host. Its connection to the API server does not use the proxy, because that is on localhost.
 func StartOperator(t *testing.T, cluster *simulated.Cluster, slurmURL string) *Operator {
 	t.Helper()
 	root, err := repo.Root()
 	must(t, "finding the repository", err)
-	log.SetLogger(logr.Discard()) // envtest insists on one
+	log.SetLogger(logr.Discard()) // envtest requires one
 	_, err = envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(root, "config", "crd", "bases")}})
 	must(t, "installing the CRDs", err)
 	program := filepath.Join(t.TempDir(), "slurm-operator")
@@ -69,13 +70,13 @@ func StartOperator(t *testing.T, cluster *simulated.Cluster, slurmURL string) *O
 	return operator
 }
 
-// CPU is how much processor time it has used so far.
+// CPU returns the CPU time that it has used so far.
 func (o *Operator) CPU(t *testing.T) time.Duration {
 	t.Helper()
 	return o.cluster.UsageOf(t, OperatorUser).CPU
 }
 
-// Heap is how many bytes its objects take after a garbage collection.
+// Heap returns the size of its heap in bytes after a garbage collection.
 func (o *Operator) Heap(t *testing.T) int64 {
 	t.Helper()
 	bytes, err := o.heap(t.Context())
@@ -91,12 +92,12 @@ func (o *Operator) heap(ctx context.Context) (int64, error) {
 	_, rest, found := bytes.Cut(profile, []byte("\n# HeapAlloc = "))
 	number, _, _ := bytes.Cut(rest, []byte("\n"))
 	if !found {
-		return 0, errors.New("the profile says nothing of HeapAlloc")
+		return 0, errors.New("the profile has no HeapAlloc")
 	}
 	return strconv.ParseInt(strings.TrimSpace(string(number)), 10, 64)
 }
 
-// Profile asks it for one of its profiles.
+// Profile reads one of its pprof profiles.
 func (o *Operator) Profile(ctx context.Context, profile string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.profiles+"/debug/pprof/"+profile, http.NoBody)
 	if err != nil {
@@ -108,7 +109,7 @@ func (o *Operator) Profile(ctx context.Context, profile string) ([]byte, error) 
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("asking for profile %s: %s", profile, response.Status)
+		return nil, fmt.Errorf("reading profile %s: %s", profile, response.Status)
 	}
 	return io.ReadAll(response.Body)
 }

@@ -19,9 +19,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
 )
 
-var placed = flag.Int("placed", 1000, "how many pods are placed on as many nodes, one on each")
+var placed = flag.Int("placed", 1000, "how many pods are placed, each on its own node")
 
-// TestPlacement measures what it costs the scheduler to keep slurmd pods apart, in each of the ways in which Kubernetes can.
+// TestPlacement measures the scheduler's cost of placing slurmd pods on separate nodes, for each way to do that in
+// Kubernetes.
 func TestPlacement(t *testing.T) {
 	report := placementReport{Pods: *placed, Cores: runtime.NumCPU()}
 	for _, way := range waysApart {
@@ -74,7 +75,7 @@ var waysApart = []struct {
 	}},
 }
 
-// A placementReport is what each way costs.
+// A placementReport is the cost of each way.
 type placementReport struct {
 	Kubernetes  string      `json:"kubernetes"`
 	Pods, Cores int         `json:",omitempty"`

@@ -12,7 +12,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
 )
 
-// Report is all results of one run, and where it ran.
+// Report is all results of a run, and its environment.
 type Report struct {
 	Kubernetes string   `json:"kubernetes"`
 	Cores      int      `json:"cores"`
@@ -20,11 +20,11 @@ type Report struct {
 	Results    []Result `json:"results"`
 }
 
-// Result is what was measured of one workload, in a cluster of its own.
+// Result is the measurement of a workload in its own cluster.
 type Result struct {
 	Kind string `json:"kind"`
 	Pods int    `json:"pods"`
-	// Controllers are the users that care for the workload.
+	// Controllers are the users that manage the workload.
 	Controllers []string `json:"controllers"`
 
 	// Created, Ready and Settled are seconds since the workload's creation; Gone is seconds since its deletion.
@@ -35,16 +35,16 @@ type Result struct {
 
 	Creation []Writes `json:"creationWrites"`
 	Deletion []Writes `json:"deletionWrites"`
-	// Refused is how many writes the API server was too busy for. They are not among the writes.
+	// Refused counts the writes that the API server refused because it was too busy. They are not among the writes.
 	Refused int `json:"refusedWrites"`
 
-	// CreationCPU is the seconds that each daemon had spent on a processor by the time the workload had settled.
+	// CreationCPU is the CPU seconds that each daemon had used when the workload had settled.
 	CreationCPU map[string]float64 `json:"creationCPUSeconds"`
 	// Daemons are the daemons of the control plane, and kwok.
 	Daemons map[string]Usage `json:"daemons"`
 }
 
-// Writes is how often a user wrote in one way.
+// Writes counts a user's writes with a verb to a resource.
 type Writes struct {
 	User     string `json:"user"`
 	Verb     string `json:"verb"`
@@ -52,7 +52,7 @@ type Writes struct {
 	Requests int    `json:"requests"`
 }
 
-// Usage is the most memory that a daemon held, in bytes, and the seconds it spent on a processor.
+// Usage is the peak memory of a daemon in bytes, and its CPU seconds.
 type Usage struct {
 	PeakMemory int64   `json:"peakMemoryBytes"`
 	CPU        float64 `json:"cpuSeconds"`
@@ -66,7 +66,7 @@ func summarize(requests []audit.Request) []Writes {
 	return writes
 }
 
-// PerPod is how often any of the users wrote for each pod.
+// PerPod returns the users' writes per pod.
 func (r Result) PerPod(writes []Writes, users ...string) float64 {
 	total := 0
 	for _, write := range writes {
@@ -77,13 +77,13 @@ func (r Result) PerPod(writes []Writes, users ...string) float64 {
 	return float64(total) / float64(r.Pods)
 }
 
-// The users that write for every workload.
+// Users that write for every workload.
 const (
 	schedulerUser        = "system:kube-scheduler"
 	garbageCollectorUser = "system:serviceaccount:kube-system:generic-garbage-collector"
 )
 
-// Markdown renders the report as tables: first what the workloads do, then what that costs the control plane.
+// Markdown renders the report as tables: first the workloads, then the cost for the control plane.
 func (r Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d simulated nodes. Times in seconds, writes per pod.\n\n", r.Kubernetes, r.Cores, r.Nodes)
@@ -116,7 +116,7 @@ func (r Report) Markdown() string {
 	return b.String()
 }
 
-// String is a usage as one cell of a table.
+// String returns a usage as a cell of a table.
 func (u Usage) String() string { return fmt.Sprintf("%d, %.0f s", u.PeakMemory>>20, u.CPU) }
 
 // WriteJSON writes a report to a file.
@@ -128,7 +128,7 @@ func WriteJSON(path string, report any) error {
 	return os.WriteFile(path, append(content, '\n'), 0o644)
 }
 
-// RewriteSection puts new text between the two comments that mark a section of a document.
+// RewriteSection replaces the text between the two comments that mark a section of a document.
 func RewriteSection(path, section, text string) error {
 	document, err := os.ReadFile(path)
 	if err != nil {

@@ -52,8 +52,8 @@ func TestNodeSetMarkdown(t *testing.T) {
 		NodeSet:  scale.Result{Pods: 100, Created: 1.1, Ready: 2.2, Settled: 3, Gone: 3, Creation: writes},
 		Creation: scale.Step{Seconds: 3, Writes: writes, SlurmRequests: 120, SlurmBytes: 2_500_000, CPU: 0.5},
 		ScaleIn:  scale.Step{Seconds: 3.5, SlurmRequests: 12},
-		Empty:    scale.Rest{CPU: 0.1, SlurmRequests: 12, SlurmBytes: 4000, Heap: 5_000_000},
-		Rest:     scale.Rest{CPU: 0.11, SlurmRequests: 12, SlurmBytes: 4000, Heap: 6_000_000},
+		Empty:    scale.Idle{CPU: 0.1, SlurmRequests: 12, SlurmBytes: 4000, Heap: 5_000_000},
+		Idle:     scale.Idle{CPU: 0.11, SlurmRequests: 12, SlurmBytes: 4000, Heap: 6_000_000},
 		Reaction: scale.Reaction{Pods: []float64{1, 3, 2}, Status: []float64{1.5}},
 	}}}
 	compare(t, "nodeset.md", report.Markdown())
@@ -97,6 +97,6 @@ func TestRewriteSection(t *testing.T) {
 		t.Error(diff)
 	}
 	if err := scale.RewriteSection(path, "unknown", "text"); err == nil {
-		t.Error("a section that is not there was rewritten")
+		t.Error("a section that does not exist was rewritten")
 	}
 }

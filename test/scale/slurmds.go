@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// registration is how long slurmds that start at about the same time take to register together.
-	registration = 100 * time.Millisecond
-	// silence is after how long slurmctld notices that a slurmd has ended, which does not tell it: the operator's SlurmdTimeout.
-	silence = 300 * time.Second
+	// registrationInterval is how often started slurmds are registered.
+	registrationInterval = 100 * time.Millisecond
+	// slurmdTimeout is when slurmctld notices that a slurmd has exited: the SlurmdTimeout that the operator sets.
+	slurmdTimeout = 300 * time.Second
 )
 
-// Slurmds play the slurmds in the pods of NodeSets: each registers its node when its pod is Ready, and no longer answers when
-// its pod goes.
+// Slurmds simulates the slurmds in the pods of NodeSets: each registers its node when its pod is Ready, and stops
+// responding when its pod is deleted.
 type Slurmds struct {
 	slurm *slurmtest.Server
 
 	mutex      sync.Mutex
-	conditions map[string][]corev1.PodConditionType // of each pod
+	conditions map[string][]corev1.PodConditionType // by pod name
 	changed    chan struct{}
 	started    []string             // nodes that are about to register
-	ended      map[string]time.Time // nodes whose slurmds have ended, and when
+	ended      map[string]time.Time // nodes whose slurmds have exited, and when
 }
 
-// PlaySlurmds plays the slurmds of a cluster until the test ends.
-func PlaySlurmds(t *testing.T, cluster *simulated.Cluster, slurm *slurmtest.Server) *Slurmds {
+// SimulateSlurmds simulates the slurmds of a cluster until the test ends.
+func SimulateSlurmds(t *testing.T, cluster *simulated.Cluster, slurm *slurmtest.Server) *Slurmds {
 	t.Helper()
 	slurmds := &Slurmds{
 		slurm: slurm, conditions: map[string][]corev1.PodConditionType{}, changed: make(chan struct{}), ended: map[string]time.Time{},
@@ -46,13 +46,13 @@ func PlaySlurmds(t *testing.T, cluster *simulated.Cluster, slurm *slurmtest.Serv
 		informers.WithNamespace(corev1.NamespaceDefault),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = slinkyv1beta1.LabelPodHostname }))
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { slurmds.see(nil, object.(*corev1.Pod)) },
-		UpdateFunc: func(before, after any) { slurmds.see(before.(*corev1.Pod), after.(*corev1.Pod)) },
+		AddFunc:    func(object any) { slurmds.observe(nil, object.(*corev1.Pod)) },
+		UpdateFunc: func(before, after any) { slurmds.observe(before.(*corev1.Pod), after.(*corev1.Pod)) },
 		DeleteFunc: func(object any) {
 			if unseen, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = unseen.Obj
 			}
-			slurmds.see(object.(*corev1.Pod), nil)
+			slurmds.observe(object.(*corev1.Pod), nil)
 		},
 	})
 	must(t, "watching slurmd pods", err)
@@ -68,8 +68,8 @@ func PlaySlurmds(t *testing.T, cluster *simulated.Cluster, slurm *slurmtest.Serv
 	return slurmds
 }
 
-// see notes what becomes of a pod; either is nil when there is none.
-func (s *Slurmds) see(before, after *corev1.Pod) {
+// observe handles a change of a pod; before is nil for a new pod, and after for a deleted one.
+func (s *Slurmds) observe(before, after *corev1.Pod) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if before != nil && runs(before) && (after == nil || after.UID != before.UID || !runs(after)) {
@@ -93,16 +93,16 @@ func (s *Slurmds) see(before, after *corev1.Pod) {
 	s.changed = make(chan struct{})
 }
 
-// runs tells whether a slurmd answers in a pod.
+// runs reports whether the slurmd in a pod responds.
 func runs(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
 	})
 }
 
-// register tells Slurm of the slurmds that have started, and lets it notice which have ended.
+// register registers started slurmds with Slurm, and stops those that have exited.
 func (s *Slurmds) register(ctx context.Context) {
-	ticker := time.NewTicker(registration)
+	ticker := time.NewTicker(registrationInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -110,31 +110,32 @@ func (s *Slurmds) register(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		started, silent := s.take(time.Now())
+		started, stopped := s.take(time.Now())
 		if len(started) > 0 {
 			s.slurm.AddNodes(started...)
 		}
-		if len(silent) > 0 {
-			s.slurm.StopNodes(silent...)
+		if len(stopped) > 0 {
+			s.slurm.StopNodes(stopped...)
 		}
 	}
 }
 
-// take takes the nodes that slurmctld learns of now: those that have started, and those that have been silent for long.
-func (s *Slurmds) take(now time.Time) (started, silent []string) {
+// take returns and removes the nodes whose change slurmctld notices now: those that have started, and those that have
+// not responded for slurmdTimeout.
+func (s *Slurmds) take(now time.Time) (started, stopped []string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	started, s.started = s.started, nil
 	for node, since := range s.ended {
-		if now.Sub(since) >= silence {
-			silent = append(silent, node)
+		if now.Sub(since) >= slurmdTimeout {
+			stopped = append(stopped, node)
 			delete(s.ended, node)
 		}
 	}
-	return started, silent
+	return started, stopped
 }
 
-// With is how many pods have a condition.
+// With returns how many pods have a condition.
 func (s *Slurmds) With(condition corev1.PodConditionType) int {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

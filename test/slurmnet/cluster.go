@@ -1,12 +1,12 @@
 // Package slurmnet runs a real Slurm cluster for a test, without Kubernetes, in a few seconds.
 //
-// Every daemon is a host of its own with a name, an address and a root filesystem: the very images that also run in
-// pods, in Linux namespaces. The first process of each host's PID namespace dies with the test process, whatever ends
-// that, and the kernel then ends the rest; nothing can outlive a test. The test stays where it is and reaches
-// slurmrestd at Cluster.URL.
+// Every daemon runs on its own host, with a name, an address and a root filesystem: the same images that run in pods,
+// in Linux namespaces. The kernel kills the first process of each host's PID namespace when the test process exits for
+// any reason, and with it all others, so nothing can outlive a test. The test itself does not change namespaces and
+// reaches slurmrestd at Cluster.URL.
 //
-// It needs root and the Debian packages iproute2 and util-linux, and what the package hack/images needs to make the
-// images when they are not in the cache.
+// It needs root, the Debian packages iproute2 and util-linux, and what package hack/images needs to build images that
+// are not in the cache.
 package slurmnet
 
 import (
@@ -24,25 +24,25 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/images"
 )
 
-// readyTimeout is how long a cluster may take to become ready, on a busy machine.
+// readyTimeout is how long a cluster may take to become ready on a busy computer.
 const readyTimeout = 10 * time.Minute
 
 // Options describe a cluster.
 type Options struct {
 	// Version is the Slurm version: one of images.Versions.
 	Version string
-	// Nodes is the number of nodes that really run, named node-0, node-1 and so on.
+	// Nodes is the number of nodes with a running slurmd, named node-0, node-1 and so on.
 	Nodes int
-	// CloudNodes is the number of nodes cloud-0, cloud-1, … that Slurm knows but nobody runs. They cost nothing, so there
+	// CloudNodes is the number of configured nodes cloud-0, cloud-1, … without a slurmd. They cost nothing, so there
 	// can be thousands.
 	CloudNodes int
-	// NodeConf is what the nodes that run say of themselves, such as "CPUs=1000"; empty for what they are.
+	// NodeConf is the configuration that slurmds register with, such as "CPUs=1000"; empty for the actual hardware.
 	NodeConf string
 	// Accounting adds slurmdbd and MariaDB.
 	Accounting bool
-	// ExtraConf is added to the end of slurm.conf.
+	// ExtraConf is appended to slurm.conf.
 	ExtraConf string
-	// Files are further files in slurmctld's /etc/slurm, by name.
+	// Files are additional files in slurmctld's /etc/slurm, by name.
 	Files map[string]string
 }
 
@@ -60,18 +60,18 @@ type Cluster struct {
 	// Nodes are the slurmds.
 	Nodes []*Daemon
 
-	daemons []*Daemon // all of the above, in the order in which they are started
+	daemons []*Daemon // all of the above, in start order
 	sandbox *sandbox
 	jwtKey  []byte
 	opts    Options
 }
 
-// Start starts a cluster and returns when all its nodes are idle. It is stopped when the test ends; when the test has
-// failed, the daemons' logs are printed before that.
+// Start starts a cluster and returns when all its nodes are idle. It is stopped when the test ends; if the test has
+// failed, the daemons' logs are printed before.
 func Start(tb testing.TB, opts Options) *Cluster {
 	tb.Helper()
 	if os.Geteuid() != 0 {
-		tb.Fatal("slurmnet makes namespaces and mounts: run the tests as root")
+		tb.Fatal("slurmnet creates namespaces and mounts: run the tests as root")
 	}
 	if err := images.Build(tb.Context(), tb.Output(), images.Options{}); err != nil {
 		tb.Fatal(err)
@@ -81,7 +81,7 @@ func Start(tb testing.TB, opts Options) *Cluster {
 		tb.Fatal(err)
 	}
 	cluster := &Cluster{sandbox: sandbox, opts: opts}
-	logs := tb.TempDir() // made first, because what is made first is cleaned up last
+	logs := tb.TempDir() // created first, because cleanups run in reverse order
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			cluster.printLogs(tb)
@@ -108,7 +108,7 @@ func Start(tb testing.TB, opts Options) *Cluster {
 	return cluster
 }
 
-// define fills in the daemons.
+// define defines the daemons.
 func (c *Cluster) define(ctx context.Context, logs string, opts Options) error {
 	if opts.Nodes > 200 {
 		return errors.New("at most 200 nodes fit into a cluster's subnet; CloudNodes has no such limit")
@@ -155,7 +155,7 @@ func (c *Cluster) define(ctx context.Context, logs string, opts Options) error {
 	return nil
 }
 
-// slurmrestdCommand leaves out what needs slurmdbd when there is none: 24.11 would not start with it.
+// slurmrestdCommand omits the plugins that need slurmdbd if there is none: 24.11 would not start with them.
 func (o Options) slurmrestdCommand() []string {
 	if o.Accounting {
 		return nil
@@ -163,7 +163,7 @@ func (o Options) slurmrestdCommand() []string {
 	return []string{"/usr/sbin/slurmrestd", "-a", "rest_auth/jwt", "-s", "openapi/slurmctld", "0.0.0.0:6820"}
 }
 
-// startAll starts the daemons, each after those that it cannot do without.
+// startAll starts the daemons, each after those that it needs.
 func (c *Cluster) startAll(tb testing.TB) {
 	tb.Helper()
 	ports := map[*Daemon]string{c.Slurmctld: "6817"}
@@ -205,21 +205,21 @@ func (c *Cluster) WaitReady(tb testing.TB) {
 			return err
 		})
 	}
-	// sackd has fetched the configuration, so that commands on the login node find the cluster.
+	// Wait until sackd has fetched the configuration, so that commands on the login node work.
 	c.WaitFor(tb, "the login node", func(ctx context.Context) error {
 		_, err := c.Run(ctx, "scontrol", "ping")
 		return err
 	})
 }
 
-// WaitFor polls until check succeeds; it gives up at once when a daemon has ended by itself.
+// WaitFor polls until check succeeds. It fails immediately if a daemon has crashed.
 func (c *Cluster) WaitFor(tb testing.TB, what string, check func(context.Context) error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), readyTimeout)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
-	var last error // what was wrong before the time was up
+	var last error // the last error before the deadline
 	for {
 		err := check(ctx)
 		if err == nil {
@@ -230,7 +230,7 @@ func (c *Cluster) WaitFor(tb testing.TB, what string, check func(context.Context
 		}
 		for _, daemon := range c.daemons {
 			if daemon.crashed() {
-				tb.Fatalf("waiting for %s: %s has ended: %s", what, daemon.Name, daemon.init.err)
+				tb.Fatalf("waiting for %s: %s has exited: %s", what, daemon.Name, daemon.init.err)
 			}
 		}
 		select {
@@ -246,24 +246,24 @@ func (c *Cluster) Run(ctx context.Context, args ...string) (string, error) {
 	return c.Login.Run(ctx, args...)
 }
 
-// close ends all daemons, all at the same time, and what they lived in.
+// close kills all daemons in parallel, and removes the sandbox.
 func (c *Cluster) close() error {
-	var ending sync.WaitGroup
+	var kills sync.WaitGroup
 	for _, daemon := range c.daemons {
 		if daemon.running() {
-			ending.Go(daemon.init.kill)
+			kills.Go(daemon.init.kill)
 		}
 	}
-	ending.Wait()
+	kills.Wait()
 	return c.sandbox.close()
 }
 
 // printLogs prints the last part of every daemon's log.
 func (c *Cluster) printLogs(tb testing.TB) {
 	tb.Helper()
-	const enough = 8192
+	const maxBytes = 8192
 	for _, daemon := range c.daemons {
 		log := daemon.Logs()
-		tb.Logf("log of %s:\n%s", daemon.Name, log[max(0, len(log)-enough):])
+		tb.Logf("log of %s:\n%s", daemon.Name, log[max(0, len(log)-maxBytes):])
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"text/template"
 )
 
-// slurmUser is the uid and gid of slurm in Debian's packages, and so in our images.
+// slurmUser is the uid and gid of the Slurm user in Debian's packages, and so in our images.
 const slurmUser = 64030
 
-// authentication is what slurm.conf and slurmdbd.conf have in common.
+// authentication is the part that slurm.conf and slurmdbd.conf share.
 const authentication = `
 AuthType=auth/slurm
 AuthInfo=use_client_ids
@@ -20,7 +20,7 @@ AuthAltParameters=jwt_key=/etc/slurm/jwt_hs256.key
 SlurmUser=slurm
 `
 
-// slurmConf has no cgroups and counts processes itself, so that it runs where the kernel offers no cgroup tree of our own.
+// slurmConf uses no cgroups, so that it works on hosts without a delegated cgroup tree.
 var slurmConf = template.Must(template.New("slurm.conf").Parse(authentication + `
 ClusterName=slurmnet
 SlurmctldHost=slurmctld
@@ -63,16 +63,16 @@ func (o Options) slurmConf() (string, error) {
 	var conf strings.Builder
 	err := slurmConf.Execute(&conf, map[string]any{
 		"Accounting":    o.Accounting,
-		"Metrics":       o.Version != "24.11", // which does not know them
+		"Metrics":       o.Version != "24.11", // it does not support them
 		"CloudNodes":    o.CloudNodes,
 		"LastCloudNode": o.CloudNodes - 1,
-		"MaxNodes":      o.Nodes + o.CloudNodes + 100, // room for nodes that a test makes
+		"MaxNodes":      o.Nodes + o.CloudNodes + 100, // room for nodes that a test creates
 		"ExtraConf":     o.ExtraConf,
 	})
 	return conf.String(), err
 }
 
-// configure writes each host's files. Only those who need a key get it.
+// configure writes each host's files. Only hosts that need a key get it.
 func (c *Cluster) configure(opts Options) error {
 	conf, err := opts.slurmConf()
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Cluster) configure(opts Options) error {
 	}
 	c.jwtKey = randomBytes(32)
 	slurmKey := randomBytes(1024)
-	// The test is among them, because Slurm looks up the names of its peers and is slow when it does not find them.
+	// The test needs an entry too, because Slurm looks up the names of its peers and is slow if it does not find them.
 	hosts := []string{"127.0.0.1 localhost", c.sandbox.address(outside) + " test"}
 	for _, daemon := range c.daemons {
 		hosts = append(hosts, daemon.address+" "+daemon.Name)
@@ -116,7 +116,7 @@ func (c *Cluster) configure(opts Options) error {
 	return nil
 }
 
-// file is a file of a host; its owner is a user and the group of the same number.
+// file is a file on a host; owner is both its uid and its gid.
 type file struct {
 	path, content string
 	owner         int

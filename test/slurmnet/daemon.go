@@ -18,35 +18,35 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/images"
 )
 
-// stopTimeout is how long a daemon may take to end after it was told to.
+// stopTimeout is how long a daemon may take to exit after a signal.
 const stopTimeout = 5 * time.Minute
 
-// A Daemon is one host of the cluster and what it runs: an image in namespaces of its own, as a container would be. Its
-// files and its address outlive its processes, so it can be stopped and started again.
+// A Daemon is a host of the cluster and the daemon on it: an image in its own namespaces, like a container. Its files
+// and its address survive its processes, so it can be stopped and started again.
 type Daemon struct {
-	// Name is the daemon's name and the host name under which the others find it.
+	// Name is the daemon's name and its host name.
 	Name string
 
 	sandbox *sandbox
 	address string
 	image   images.Unpacked
-	args    []string // what to run; the image's own command when empty
+	args    []string // the command; empty for the image's own
 	logPath string
 
-	init     *process // the first process of the last start; nil before
-	stopping bool     // told to end by the test
+	init     *process // the first process of the last start; nil before the first start
+	stopping bool     // stopped by the test
 }
 
-// root is the daemon's root filesystem, as seen in the sandbox.
+// root returns the path of the daemon's root filesystem in the sandbox.
 func (d *Daemon) root() string { return filepath.Join("/run/hosts", d.Name, "root") }
 
-// Path is where a file of the host is seen from the test.
+// Path returns the path of a file of the host, as seen from the test.
 func (d *Daemon) Path(file string) string { return d.sandbox.path(d.root(), file) }
 
-// setup is the part of the sandbox's setup script that makes the host: network, root filesystem and devices.
+// setup returns the part of the sandbox's setup script that creates the host: network, root filesystem and devices.
 func (d *Daemon) setup(index int) string {
 	layers := slices.Clone(d.image.Layers)
-	slices.Reverse(layers) // overlayfs wants the uppermost first
+	slices.Reverse(layers) // overlayfs expects the uppermost first
 	return strings.NewReplacer(
 		"NAME", d.Name, "PORT", fmt.Sprintf("port%d", index), "ADDRESS", d.address,
 		"LAYERS", strings.Join(layers, ":"), "ROOT", d.root(),
@@ -72,7 +72,7 @@ mount -t tmpfs -o mode=1777 tmpfs ROOT/dev/shm
 `)
 }
 
-// Start starts the daemon. It does not wait until it is of any use: see Cluster.WaitReady.
+// Start starts the daemon. It does not wait until the daemon is ready: see Cluster.WaitReady.
 func (d *Daemon) Start(tb testing.TB) {
 	tb.Helper()
 	if err := d.start(); err != nil {
@@ -80,7 +80,7 @@ func (d *Daemon) Start(tb testing.TB) {
 	}
 }
 
-// StartWith starts the daemon with another command, under the same init, and keeps it for later starts.
+// StartWith starts the daemon with another command, under the same init. Later starts use the same command.
 func (d *Daemon) StartWith(tb testing.TB, args ...string) {
 	tb.Helper()
 	d.args = args
@@ -91,7 +91,8 @@ func (d *Daemon) start() error {
 	if d.running() {
 		return errors.New("it is running")
 	}
-	// A change of user would undo that the process ends with the test, so setpriv has to keep it.
+	// A change of user would clear the parent death signal, which kills the process with the test, so setpriv has to
+	// keep it.
 	const script = `
 name=$1 root=$2 uid=$3 gid=$4
 shift 4
@@ -100,7 +101,7 @@ mount -t proc none "$root/proc"
 mount -t sysfs -o ro none "$root/sys"
 exec chroot "$root" setpriv --reuid="$uid" --regid="$gid" --clear-groups --pdeathsig=keep "$@"
 `
-	// A later start adds to the log of the earlier ones.
+	// Later starts append to the log.
 	log, err := os.OpenFile(d.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ exec chroot "$root" setpriv --reuid="$uid" --regid="$gid" --clear-groups --pdeat
 	}
 	uid, gid, ok := strings.Cut(d.image.Config.User, ":")
 	if !ok {
-		return fmt.Errorf("the image's user is %q, want numbers of a user and a group", d.image.Config.User)
+		return fmt.Errorf("the image's user is %q, want uid:gid", d.image.Config.User)
 	}
 	command := exec.CommandContext(context.Background(), "sh", slices.Concat(
 		[]string{"-euc", script, "sh", d.Name, d.root(), uid, gid}, d.image.Config.Entrypoint, args)...)
@@ -130,16 +131,16 @@ func (d *Daemon) environment() []string {
 
 func (d *Daemon) running() bool { return d.init != nil && d.init.running() }
 
-// crashed tells whether the daemon has ended by itself.
+// crashed reports whether the daemon has exited without being stopped.
 func (d *Daemon) crashed() bool { return d.init != nil && !d.init.running() && !d.stopping }
 
-// Stop asks the daemon to end, as Kubernetes would, and waits until it and everything it started is gone.
+// Stop sends SIGTERM to the daemon, like Kubernetes, and waits until it and everything it started has exited.
 func (d *Daemon) Stop(tb testing.TB) {
 	tb.Helper()
 	d.end(tb, syscall.SIGTERM)
 }
 
-// Kill ends the daemon and everything it started at once, as a crash of its machine would.
+// Kill kills the daemon and everything it started, like a crash of its host.
 func (d *Daemon) Kill(tb testing.TB) {
 	tb.Helper()
 	d.end(tb, syscall.SIGKILL)
@@ -157,7 +158,7 @@ func (d *Daemon) end(tb testing.TB, signal syscall.Signal) {
 	select {
 	case <-d.init.ended:
 	case <-time.After(stopTimeout):
-		tb.Fatalf("%s did not end within %s of %s", d.Name, stopTimeout, signal)
+		tb.Fatalf("%s did not exit within %s of %s", d.Name, stopTimeout, signal)
 	}
 }
 
@@ -165,7 +166,7 @@ func (d *Daemon) end(tb testing.TB, signal syscall.Signal) {
 func (d *Daemon) Pause(tb testing.TB) {
 	tb.Helper()
 	d.signalAll(tb, "STOP")
-	// A thread stops only when it gets to run, which on a busy machine can be after its next answer.
+	// A thread stops only when it is scheduled, which on a busy computer can be after its next response.
 	deadline := time.Now().Add(stopTimeout)
 	for !d.frozen() {
 		if time.Now().After(deadline) {
@@ -175,7 +176,7 @@ func (d *Daemon) Pause(tb testing.TB) {
 	}
 }
 
-// frozen tells whether all threads on the host but those of its init have stopped or ended.
+// frozen reports whether all threads on the host, except those of its init, have stopped or exited.
 func (d *Daemon) frozen() bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/proc/[0-9]*/task/[0-9]*/stat", d.init.pid()))
 	for _, thread := range threads {
@@ -198,7 +199,7 @@ func (d *Daemon) Resume(tb testing.TB) {
 	d.signalAll(tb, "CONT")
 }
 
-// signalAll signals all processes of the host but its init.
+// signalAll sends a signal to all processes of the host except its init.
 func (d *Daemon) signalAll(tb testing.TB, signal string) {
 	tb.Helper()
 	if output, err := d.Run(tb.Context(), "sh", "-c", "kill -"+signal+" -1"); err != nil {
@@ -206,8 +207,8 @@ func (d *Daemon) signalAll(tb testing.TB, signal string) {
 	}
 }
 
-// Run runs a command as root on the daemon's host, while the daemon runs, and returns what it printed to its standard
-// output. The error of a failed command has what it printed to its standard error.
+// Run runs a command as root on the host of a running daemon and returns its stdout. The error of a failed command
+// contains its stderr.
 func (d *Daemon) Run(ctx context.Context, args ...string) (string, error) {
 	if !d.running() {
 		return "", fmt.Errorf("%s is not running", d.Name)
@@ -216,7 +217,7 @@ func (d *Daemon) Run(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "/usr/bin/env", args...)
 	command.Stdout, command.Stderr = &stdout, &stderr
 	command.Env, command.Dir = d.environment(), "/"
-	// What the command leaves running must not keep us waiting for the end of its output.
+	// Processes that the command leaves behind must not block us by keeping its output open.
 	command.WaitDelay = time.Second
 	command.SysProcAttr = &syscall.SysProcAttr{Chroot: d.root()}
 	namespaces := []string{}
@@ -232,7 +233,7 @@ func (d *Daemon) Run(ctx context.Context, args ...string) (string, error) {
 // commandTimeout is how long a command of MustRun may take.
 const commandTimeout = 5 * time.Minute
 
-// MustRun runs a command as Run does and returns what it printed, without blanks around it. The test ends when the command
+// MustRun runs a command like Run and returns its output without surrounding space. It fails the test if the command
 // fails.
 func (d *Daemon) MustRun(tb testing.TB, args ...string) string {
 	tb.Helper()
@@ -245,7 +246,7 @@ func (d *Daemon) MustRun(tb testing.TB, args ...string) string {
 	return strings.TrimSpace(output)
 }
 
-// Write writes a file of the host. One that is there keeps its owner and mode.
+// Write writes a file on the host. An existing file keeps its owner and mode.
 func (d *Daemon) Write(tb testing.TB, path, content string) {
 	tb.Helper()
 	if err := os.MkdirAll(filepath.Dir(d.Path(path)), 0o755); err != nil {
@@ -256,7 +257,7 @@ func (d *Daemon) Write(tb testing.TB, path, content string) {
 	}
 }
 
-// Logs is everything that the daemon has printed so far.
+// Logs returns everything that the daemon has printed so far.
 func (d *Daemon) Logs() string {
 	content, err := os.ReadFile(d.logPath)
 	if err != nil {

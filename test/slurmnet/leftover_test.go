@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// traces is what a cluster consists of as far as the machine is concerned.
+// traces are the link and the namespaces of a cluster.
 type traces struct {
 	link       string
 	namespaces []string
@@ -41,20 +41,20 @@ func (c *Cluster) traces(t *testing.T) traces {
 	return found
 }
 
-// left says what is still there. A namespace without processes and without files in the file system is gone.
+// left returns an error if anything still exists. A namespace without processes and bind mounts is gone.
 func (want traces) left() error {
 	if _, err := net.InterfaceByName(want.link); err == nil {
-		return fmt.Errorf("link %s is there", want.link)
+		return fmt.Errorf("link %s exists", want.link)
 	}
 	links, err := filepath.Glob("/proc/[0-9]*/ns/*")
 	if err != nil {
 		return err
 	}
 	for _, link := range links {
-		// A process that ends while we look is none that is left.
+		// A process may exit meanwhile, which is fine.
 		if namespace, err := os.Readlink(link); err == nil && slices.Contains(want.namespaces, namespace) {
 			command, _ := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(link)), "cmdline"))
-			return fmt.Errorf("%s is %s; we are process %d, and that one is %q", link, namespace, os.Getpid(), command)
+			return fmt.Errorf("%s is %s; the test is process %d, and this one runs %q", link, namespace, os.Getpid(), command)
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -95,7 +95,7 @@ func TestAKilledTestLeavesNothing(t *testing.T) {
 	if os.Getenv(victimEnv) != "" {
 		traces := Start(t, Options{Version: "26.05", Nodes: 2}).traces(t)
 		fmt.Println("traces", traces.link, strings.Join(traces.namespaces, " "))
-		<-t.Context().Done() // never: the test is killed before
+		<-t.Context().Done() // never reached: the test is killed before
 	}
 	victim := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 	victim.Env = append(os.Environ(), victimEnv+"=yes")

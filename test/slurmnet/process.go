@@ -11,23 +11,23 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/thread"
 )
 
-// first are the attributes of the first process of a new PID namespace (and others), which the kernel ends when the
-// test process ends, whatever ends that. Its end is then the end of all processes in the namespace.
+// first returns the attributes of the first process of a new PID namespace (and others). The kernel kills it when the
+// test process exits for any reason, and with it all processes in the namespace.
 func first(other uintptr) *syscall.SysProcAttr {
 	const always = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 	return &syscall.SysProcAttr{Cloneflags: always | other, Pdeathsig: syscall.SIGKILL}
 }
 
-// A process runs in namespaces of our choice.
+// A process is a command that runs in given namespaces.
 type process struct {
 	command *exec.Cmd
-	ended   chan struct{} // closed when it has ended
-	err     error         // how it ended
+	ended   chan struct{} // closed when it has exited
+	err     error         // the result of Wait
 }
 
-// start starts a command in the namespaces with the given files. Go cannot do this with os/exec alone: a thread enters
-// the namespaces and starts the command from there. The thread then stays until the command has ended, because the
-// kernel takes the end of the thread for the end of the parent, and is not used for anything else.
+// start starts a command in the namespaces with the given files. os/exec cannot do this: a thread enters the namespaces
+// and starts the command from there. The thread is kept until the command has exited, because the kernel treats the
+// exit of the thread as the exit of the parent, and it is not used for anything else.
 func start(command *exec.Cmd, namespaces ...string) (*process, error) {
 	p := &process{command: command, ended: make(chan struct{})}
 	started := make(chan error)
@@ -48,7 +48,7 @@ func start(command *exec.Cmd, namespaces ...string) (*process, error) {
 	return p, nil
 }
 
-// run runs a command to its end.
+// run runs a command and waits until it exits.
 func run(command *exec.Cmd, namespaces ...string) error {
 	p, err := start(command, namespaces...)
 	if err != nil {
@@ -70,7 +70,7 @@ func enter(namespaces []string) error {
 			file.Close()
 		}
 	}()
-	// All are opened first, because entering a mount namespace changes what the paths mean.
+	// All are opened first, because entering a mount namespace changes the meaning of paths.
 	for _, namespace := range namespaces {
 		file, err := os.Open(namespace)
 		if err != nil {
@@ -88,7 +88,7 @@ func enter(namespaces []string) error {
 
 func (p *process) pid() int { return p.command.Process.Pid }
 
-// namespace is the file of the process's namespace of a kind, such as net.
+// namespace returns the file of the process's namespace of a type, such as net.
 func (p *process) namespace(kind string) string { return fmt.Sprintf("/proc/%d/ns/%s", p.pid(), kind) }
 
 func (p *process) running() bool {
@@ -100,8 +100,8 @@ func (p *process) running() bool {
 	}
 }
 
-// kill ends the process and waits until it is gone.
+// kill kills the process and waits until it has exited.
 func (p *process) kill() {
-	_ = p.command.Process.Kill() // fails when it has already ended
+	_ = p.command.Process.Kill() // fails if it has already exited
 	<-p.ended
 }

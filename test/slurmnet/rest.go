@@ -11,13 +11,13 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Token makes a JWT that lets the bearer act as the user for an hour.
+// Token returns a JWT for a user that is valid for an hour.
 func (c *Cluster) Token(user string) string {
 	now := time.Now()
 	return c.sign(jwt.MapClaims{"sun": user, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()})
 }
 
-// sign makes a JWT with HS256.
+// sign returns a JWT signed with HS256.
 func (c *Cluster) sign(claims jwt.MapClaims) string {
 	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(c.jwtKey)
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *Cluster) sign(claims jwt.MapClaims) string {
 	return token
 }
 
-// nodeState asks slurmrestd for the state of a node, with its parts joined by a plus sign.
+// nodeState returns the state of a node from slurmrestd, with its parts joined by a plus sign.
 func (c *Cluster) nodeState(ctx context.Context, name string) (string, error) {
 	var answer struct {
 		Nodes []struct {
@@ -37,12 +37,12 @@ func (c *Cluster) nodeState(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	if len(answer.Nodes) != 1 {
-		return "", fmt.Errorf("slurmrestd knows %d nodes named %s", len(answer.Nodes), name)
+		return "", fmt.Errorf("slurmrestd returned %d nodes named %s", len(answer.Nodes), name)
 	}
 	return strings.Join(answer.Nodes[0].State, "+"), nil
 }
 
-// ping asks slurmrestd whether slurmctld answers.
+// ping returns an error unless slurmctld answers slurmrestd.
 func (c *Cluster) ping(ctx context.Context) error {
 	var answer struct {
 		Pings []struct {
@@ -58,7 +58,7 @@ func (c *Cluster) ping(ctx context.Context) error {
 	return nil
 }
 
-// get asks slurmrestd in the one version of the API that all supported Slurm versions have.
+// get sends a request to slurmrestd in the only API version that all supported Slurm versions have.
 func (c *Cluster) get(ctx context.Context, path string, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/slurm/v0.0.42/"+path, nil)
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 	"syscall"
 )
 
-// A sandbox holds the mounts and the network of a whole cluster. They live in namespaces, and these only as long as a
-// process that ends with the test: nothing has to be unmounted or taken apart.
+// A sandbox holds the mounts and the network of a whole cluster, in namespaces that exist only as long as a process
+// that exits with the test: nothing has to be unmounted or removed.
 //
-// Inside, /run is a fresh tmpfs with the network namespaces of the hosts in /run/netns and their root filesystems in
-// /run/hosts. The hosts hang on a bridge, and one more link leads out to the test.
+// Inside, /run is a new tmpfs with the network namespaces of the hosts in /run/netns and their root filesystems in
+// /run/hosts. The hosts are connected to a bridge, and another link connects the bridge to the test.
 type sandbox struct {
-	index int          // which subnet and link are ours
-	claim net.Listener // held as long as they are
+	index int          // of the subnet and the link
+	claim net.Listener // reserves the index
 	init  *process
 }
 
-// claimSandbox takes the first free index. A claim is a socket that the kernel gives up with its process, so a crashed
-// run blocks nothing.
+// claimSandbox reserves the first free index. The reservation is a socket that the kernel closes with its process, so a
+// crashed run blocks nothing.
 func claimSandbox(ctx context.Context) (*sandbox, error) {
 	var config net.ListenConfig
 	for index := range 512 {
@@ -39,24 +39,24 @@ func claimSandbox(ctx context.Context) (*sandbox, error) {
 	return nil, errors.New("all 512 subnets are taken")
 }
 
-// address is the n-th address of the sandbox's subnet, which is one of those that are set aside for tests of networks
-// (RFC 2544), so that it is nobody else's.
+// address returns the n-th address of the sandbox's subnet, which is in the range reserved for network tests (RFC
+// 2544), so that it does not conflict with others.
 func (s *sandbox) address(n int) string {
 	return fmt.Sprintf("198.%d.%d.%d", 18+s.index/256, s.index%256, n)
 }
 
-// link is the name of the link that leads from the test into the sandbox.
+// link returns the name of the link from the test to the sandbox.
 func (s *sandbox) link() string { return fmt.Sprintf("slurmnet%d", s.index) }
 
-// path is where a file of the sandbox is seen from outside.
+// path returns the path of a file of the sandbox, as seen from outside.
 func (s *sandbox) path(elements ...string) string {
 	return filepath.Join(append([]string{"/proc", strconv.Itoa(s.init.pid()), "root"}, elements...)...)
 }
 
-// outside is the last part of the test's own address in the subnet.
+// outside is the last octet of the test's own address in the subnet.
 const outside = 254
 
-// open makes the namespaces, runs the setup script in them, and connects them to the test's network.
+// open creates the namespaces, runs the setup script in them, and connects them to the test's network.
 func (s *sandbox) open(setup string) error {
 	const prologue = `
 mount --make-rprivate /
@@ -79,7 +79,7 @@ exec sleep infinity
 		return err
 	}
 	if s.init, err = start(command); err != nil {
-		return fmt.Errorf("making namespaces: %w", err)
+		return fmt.Errorf("creating namespaces: %w", err)
 	}
 	if line, err := io.ReadAll(io.LimitReader(output, int64(len("done")))); err != nil || string(line) != "done" {
 		s.init.kill()
@@ -104,15 +104,15 @@ func (s *sandbox) connect() error {
 	return ip([]string{"link set outside master switch up"}, s.init.namespace("net"))
 }
 
-// removeLink removes the link, which takes its other end along. There may be one from a run that was killed.
+// removeLink removes the link with its other end. A killed run may have left one.
 func (s *sandbox) removeLink() error {
 	if _, err := net.InterfaceByName(s.link()); err != nil {
-		return nil //nolint:nilerr // there is no such link, which is what we want
+		return nil //nolint:nilerr // the link does not exist
 	}
 	return ip([]string{"link delete " + s.link()})
 }
 
-// close ends everything in the sandbox and returns when it is gone.
+// close kills everything in the sandbox and waits until it is gone.
 func (s *sandbox) close() error {
 	err := s.removeLink()
 	if s.init != nil {
@@ -121,7 +121,7 @@ func (s *sandbox) close() error {
 	return errors.Join(err, s.claim.Close())
 }
 
-// ip runs commands of the ip tool in the given namespaces.
+// ip runs ip commands in the given namespaces.
 func ip(commands []string, namespaces ...string) error {
 	batch := exec.CommandContext(context.Background(), "ip", "-batch", "-")
 	batch.Stdin = strings.NewReader(strings.Join(commands, "\n"))

@@ -15,7 +15,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/images"
 )
 
-// startVersion starts a cluster of a version, beside those of other versions.
+// startVersion starts a cluster of a version, in parallel with those of other versions.
 func startVersion(t *testing.T, version string, opts Options) *Cluster {
 	t.Helper()
 	t.Parallel()
@@ -26,7 +26,7 @@ func startVersion(t *testing.T, version string, opts Options) *Cluster {
 	return cluster
 }
 
-// mustRun runs a command on the login node that has to succeed, and returns its output without the last line end.
+// mustRun runs a command on the login node that must succeed, and returns its output without surrounding space.
 func mustRun(t *testing.T, cluster *Cluster, args ...string) string {
 	t.Helper()
 	output, err := cluster.Run(t.Context(), args...)
@@ -48,7 +48,7 @@ func waitForJob(t *testing.T, cluster *Cluster, job, state string) {
 	})
 }
 
-// get asks slurmrestd and returns the status and the decoded answer.
+// get sends a request to slurmrestd and returns the status and the decoded response.
 func get(t *testing.T, cluster *Cluster, path, token string) (int, map[string]any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cluster.URL+path, nil)
@@ -125,7 +125,7 @@ func TestAccountingKnowsFinishedJobs(t *testing.T) {
 			cluster.WaitFor(t, "the job in the database", func(ctx context.Context) error {
 				state, err := cluster.Run(ctx, "sacct", "-nPX", "-j", job, "-o", "State")
 				if err == nil && strings.TrimSpace(state) != "COMPLETED" {
-					err = fmt.Errorf("sacct says %q", state)
+					err = fmt.Errorf("sacct shows %q", state)
 				}
 				return err
 			})
@@ -145,7 +145,7 @@ useradd --create-home --uid 2000 alice
 ssh-keygen -q -t ed25519 -N '' -f /root/key
 install -d -o alice -g alice -m 0700 /home/alice/.ssh
 install -o alice -g alice -m 0600 /root/key.pub /home/alice/.ssh/authorized_keys`)
-			// The node does not know alice: her identity comes with the job.
+			// alice does not exist on the node: her identity comes with the job.
 			got := mustRun(t, cluster, "ssh", "-i", "/root/key", "-o", "StrictHostKeyChecking=no", "alice@login", "srun --chdir=/ id")
 			if want := "uid=2000 gid=2000 groups=2000"; got != want {
 				t.Errorf("the job ran as %q, want %q", got, want)
@@ -158,7 +158,7 @@ func TestDaemonsStopPauseCrashAndComeBack(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			cluster := startVersion(t, version, Options{Nodes: 2})
-			// As PID 1 slurmrestd and sackd would not hear SIGTERM at all; in the images they do.
+			// As PID 1 slurmrestd and sackd would ignore SIGTERM; the images run them under an init.
 			for _, daemon := range []*Daemon{cluster.Slurmrestd, cluster.Login} {
 				daemon.Stop(t)
 			}
@@ -171,8 +171,8 @@ func TestDaemonsStopPauseCrashAndComeBack(t *testing.T) {
 
 			cluster.Nodes[0].Kill(t)
 			cluster.Nodes[0].Start(t)
-			// What slurmctld has not saved when it crashes, it forgets: also nodes, and these stay away until they restart.
-			// It does not save them when they register, but when they are changed.
+			// A crashed slurmctld loses what it has not saved, including nodes, which then stay unknown until they
+			// restart. It saves nodes not when they register, but when they are changed.
 			mustRun(t, cluster, "scontrol", "update", "nodename=ALL", "comment=saved")
 			cluster.WaitFor(t, "slurmctld to save its nodes", func(ctx context.Context) error {
 				_, err := cluster.Slurmctld.Run(ctx, "grep", "--quiet", cluster.Nodes[1].Name, "/var/spool/slurmctld/node_state")

@@ -1,4 +1,4 @@
-// Package thread runs functions that change the thread they run on, such as by entering a namespace.
+// Package thread runs functions that change their OS thread, for example by entering a namespace.
 package thread
 
 import (
@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run runs work on a thread that ends with it, and waits for its end. It is never the main thread: Go cannot end that one,
-// so whatever work did to it would stay, and the process itself would seem to be in the namespace that work entered.
+// Run runs work on a thread that exits afterwards, and waits for it. It is never the main thread: Go cannot terminate
+// that one, so changes to it would stay, and the process would seem to be in the namespace that work entered.
 func Run(work func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // without an unlock, the thread ends with the goroutine
+		runtime.LockOSThread() // without an unlock, the thread exits with the goroutine
 		if unix.Gettid() == os.Getpid() {
 			defer runtime.UnlockOSThread()
-			Run(work) // on another thread, since this one is held here meanwhile
+			Run(work) // on another thread, because this one is locked here meanwhile
 			return
 		}
 		work()

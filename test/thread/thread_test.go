@@ -11,7 +11,7 @@ import (
 )
 
 func TestRunNeverUsesTheMainThread(t *testing.T) {
-	// Run ends the threads that it used, so with one processor the main thread is soon the one to serve new goroutines.
+	// Run terminates the threads that it used, so with one processor the main thread soon runs new goroutines.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	served := false
 	for range 2000 {
@@ -28,6 +28,6 @@ func TestRunNeverUsesTheMainThread(t *testing.T) {
 		})
 	}
 	if !served {
-		t.Error("the main thread never served a goroutine, so this test has shown nothing")
+		t.Error("the main thread never ran a goroutine, so this test proves nothing")
 	}
 }

@@ -1,4 +1,4 @@
-// Package addons holds what a test cluster runs as pods beside what is tested: DNS and volumes.
+// Package addons installs the add-ons of a test cluster: DNS and volumes.
 package addons
 
 import (
@@ -13,17 +13,17 @@ import (
 //go:embed *.yaml
 var manifests embed.FS
 
-// Settings are what the manifests need to know of their cluster.
+// Settings are the values for the manifest templates.
 type Settings struct {
 	// DNSAddress is the cluster address of the DNS Service.
 	DNSAddress string
-	// LocalPathDir is where a node keeps volumes of its own.
+	// LocalPathDir is the directory for a node's local volumes.
 	LocalPathDir string
-	// SharedDir is where all nodes keep shared volumes.
+	// SharedDir is the directory for volumes that all nodes share.
 	SharedDir string
 }
 
-// The images that the manifests name.
+// The images in the manifests.
 const (
 	CoreDNSImage              = "devcluster/coredns:1"
 	LocalPathProvisionerImage = "devcluster/local-path-provisioner:1"

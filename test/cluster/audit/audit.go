@@ -1,4 +1,4 @@
-// Package audit reads an API server's audit log: who wrote what, and how often.
+// Package audit reads an API server's audit log: which user wrote what, and how often.
 package audit
 
 import (
@@ -24,12 +24,12 @@ type Request struct {
 	At        time.Time
 }
 
-// IsWrite reports whether the request was one that changes objects, successful or not.
+// IsWrite reports whether the request changes objects, successful or not.
 func (r Request) IsWrite() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// event is the part of an audit event that matters here.
+// event is the part of an audit event that is used here.
 type event struct {
 	Verb      string                    `json:"verb"`
 	User      struct{ Username string } `json:"user"`
@@ -40,7 +40,7 @@ type event struct {
 	RequestReceivedTimestamp time.Time          `json:"requestReceivedTimestamp"`
 }
 
-// ReadFile returns the requests in a log that arrived at or after a time and that keep says to keep.
+// ReadFile returns the requests in a log that arrived at or after a time and for which keep returns true.
 func ReadFile(path string, since time.Time, keep func(Request) bool) ([]Request, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func ReadFile(path string, since time.Time, keep func(Request) bool) ([]Request,
 	return requests, nil
 }
 
-// Read is ReadFile for an open log. A last line that is still being written is left for the next reading.
+// Read is ReadFile for an open log. It ignores an incomplete last line, which is still being written.
 func Read(log io.Reader, since time.Time, keep func(Request) bool) ([]Request, error) {
 	var requests []Request
 	lines := bufio.NewReader(log)
@@ -90,22 +90,22 @@ func (e event) request() Request {
 	}
 }
 
-// Count is how many requests of one kind a user made.
+// Count is how many requests with a verb to a resource a user made.
 type Count struct {
 	User, Verb, Resource string
 	Requests             int
 }
 
-// Summarize counts requests by user, verb and resource, most first.
+// Summarize counts requests by user, verb and resource, most frequent first.
 func Summarize(requests []Request) []Count {
 	counts := map[Count]int{}
 	for _, request := range requests {
 		counts[Count{User: request.User, Verb: request.Verb, Resource: request.Resource}]++
 	}
 	var summary []Count
-	for kind, number := range counts {
-		kind.Requests = number
-		summary = append(summary, kind)
+	for count, number := range counts {
+		count.Requests = number
+		summary = append(summary, count)
 	}
 	slices.SortFunc(summary, func(a, b Count) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.User, b.User), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))

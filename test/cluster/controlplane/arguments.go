@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// auditPolicy records who did what to which object, without bodies. Leases and events are left out: they are how a
-// cluster breathes, and would drown what a test looks for.
+// auditPolicy records user, verb and object of requests, without bodies. It omits leases and events, which every
+// cluster writes all the time.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -30,7 +30,7 @@ func (p Plane) etcdArguments() []string {
 		"--listen-peer-urls=" + peer,
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=default=" + peer,
-		// A test cluster that loses power is made anew, so it need not wait for its disk.
+		// A test cluster that loses power is re-created, so it need not wait for its disk.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=8589934592",
 		"--auto-compaction-mode=periodic",
@@ -66,17 +66,17 @@ func (p Plane) apiserverArguments() []string {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
-		// No kube-proxy runs beside the API server: it reaches webhooks at the addresses of their pods.
+		// No kube-proxy runs next to the API server: it reaches webhooks at the addresses of their pods.
 		"--enable-aggregator-routing=true",
 		"--audit-policy-file=" + p.file("audit-policy.yaml"),
 		"--audit-log-path=" + p.AuditLog(),
 		"--audit-log-mode=batch",
-		// Whoever counts requests reads one file, so it is never rotated.
+		// Tests count requests in a single file, so it is never rotated.
 		"--audit-log-maxsize=0",
 	}
 }
 
-// clientRates lift the throttle of Kubernetes' own controllers, so that figures measured against them are fair.
+// clientRates raises the rate limits of Kubernetes' own controllers, so that comparisons with them are fair.
 func clientRates() []string { return []string{"--kube-api-qps=500", "--kube-api-burst=1000"} }
 
 func (p Plane) controllerManagerArguments() []string {

@@ -1,5 +1,5 @@
-// Package controlplane runs a Kubernetes control plane as plain processes on one machine: etcd, the API server, the
-// controller manager and the scheduler. Real clusters (package cluster) and simulated ones (kwok) stand on it.
+// Package controlplane runs a Kubernetes control plane as plain processes on one computer: etcd, the API server, the
+// controller manager and the scheduler. Real clusters (package cluster) and simulated ones (kwok) use it.
 package controlplane
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster/process"
 )
 
-// The daemons, by the names of their logs.
+// The daemons, which are also the names of their logs.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -39,20 +39,20 @@ const (
 	stopGrace    = 5 * time.Second
 )
 
-// Plane is a control plane whose every file lies in one directory.
+// Plane is a control plane with all files in one directory.
 type Plane struct {
 	Processes process.Group
-	// Binaries are the directories that hold its programs.
+	// Binaries are the directories with its programs.
 	Binaries []string
-	// Address is the one address that all its daemons listen on.
+	// Address is the address that all its daemons listen on.
 	Address string
-	// ServiceCIDR holds the cluster addresses of Services; ServiceAddress is the first of them, the API server's own.
+	// ServiceCIDR is the range of cluster IPs of Services; ServiceAddress is the first of them, the API server's own.
 	ServiceCIDR    string
 	ServiceAddress string
-	// PodCIDR holds the addresses of pods.
+	// PodCIDR is the range of pod addresses.
 	PodCIDR string
-	// NodeGracePeriod is how long a silent node counts as ready, 20 seconds unless it is set: short enough that a test of
-	// a lost node does not take minutes, long enough for a busy machine.
+	// NodeGracePeriod is the node monitor grace period, 20 seconds by default: short enough that a test of a lost node
+	// does not take minutes, long enough for a busy computer.
 	NodeGracePeriod time.Duration
 }
 
@@ -99,23 +99,23 @@ func (p Plane) StartDaemon(name string) error {
 	return p.Processes.Start(process.Spec{Name: name, Path: path, Args: arguments()})
 }
 
-// StopDaemon ends one daemon.
+// StopDaemon stops a daemon.
 func (p Plane) StopDaemon(ctx context.Context, name string) error {
 	return p.Processes.Stop(ctx, name, stopGrace)
 }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (p Plane) Kubeconfig() string { return p.file("pki/admin.kubeconfig") }
 
-// AuditLog is the path of the API server's audit log, one JSON object a line.
+// AuditLog returns the path of the API server's audit log, one JSON object per line.
 func (p Plane) AuditLog() string { return filepath.Join(p.Processes.Dir, "logs", "audit.log") }
 
-// Server is the API server's URL.
+// Server returns the API server's URL.
 func (p Plane) Server() string {
 	return "https://" + net.JoinHostPort(p.Address, strconv.Itoa(securePort))
 }
 
-// WaitReady waits until the API server says that it is ready.
+// WaitReady waits until the API server is ready.
 func (p Plane) WaitReady(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
 	if err != nil {
@@ -128,7 +128,7 @@ func (p Plane) WaitReady(ctx context.Context) error {
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
 		if !p.Processes.Running(APIServer) {
-			return false, fmt.Errorf("%s has ended", APIServer)
+			return false, fmt.Errorf("%s has exited", APIServer)
 		}
 		_, last = client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		return last == nil, nil

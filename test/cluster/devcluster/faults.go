@@ -91,7 +91,7 @@ func auditLog(_ context.Context, arguments []string) error {
 	return table.Flush()
 }
 
-// relay is the daemon behind a delay.
+// relay runs the daemon that implements a delay.
 func relay(ctx context.Context, arguments []string) error {
 	number, err := strconv.Atoi(arguments[0])
 	if err != nil {

@@ -30,7 +30,7 @@ func up(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("the cluster is up after %.1f s: export KUBECONFIG=%s\n", time.Since(started).Seconds(), made.Plane.Kubeconfig())
+	fmt.Printf("the cluster is ready after %.1f s: export KUBECONFIG=%s\n", time.Since(started).Seconds(), made.Plane.Kubeconfig())
 	return nil
 }
 

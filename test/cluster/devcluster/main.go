@@ -1,4 +1,4 @@
-// Command devcluster brings a real Kubernetes up and down on this machine, for tests, and breaks it on purpose.
+// Command devcluster starts and stops a real Kubernetes on this computer for tests, and injects faults into it.
 package main
 
 import (
@@ -12,34 +12,34 @@ import (
 	"syscall"
 )
 
-// command is one thing that devcluster can do.
+// command is a subcommand of devcluster.
 type command struct {
 	usage string
 	help  string
 	run   func(ctx context.Context, arguments []string) error
 }
 
-// errUsage asks for the list of commands.
+// errUsage makes main print the list of commands.
 var errUsage = errors.New("no such command")
 
-// commands are the things that a person asks for, in the order in which help lists them.
+// commands are the subcommands for users, in the order of the help text.
 var commands = []command{
-	{"up [NODES]", "bring up a cluster with NODES nodes (3)", up},
-	{"down", "end the cluster and leave nothing behind but its logs", down},
-	{"status", "list nodes, daemons and the places of logs", status},
+	{"up [NODES]", "start a cluster with NODES nodes (3)", up},
+	{"down", "stop the cluster and remove everything except its logs", down},
+	{"status", "list nodes, daemons and their logs", status},
 	{"kubeconfig", "print the path of the kubeconfig", kubeconfig},
 	{"env", "print shell commands that set KUBECONFIG, and PATH to its kubectl and Helm", environment},
 	{"binaries", "build every program that test clusters run and print their directories", buildBinaries},
 	{"images [OPERATOR]", "build every image, with that operator binary", buildImages},
-	{"bills DIRECTORY", "write a bill of materials (CycloneDX) for each image into a directory", writeBills},
+	{"bills DIRECTORY", "write an SBOM (CycloneDX) for each image into a directory", writeBills},
 	{"node on|off NAME", "power a node on or off", power},
-	{"node cut|heal NAME", "take a node off the network, or put it back", power},
-	{"node delay NAME DURATION", "hold up what a node sends and receives; 0s ends it", power},
+	{"node cut|heal NAME", "disconnect a node from the network, or reconnect it", power},
+	{"node delay NAME DURATION", "delay everything that a node sends and receives; 0s removes the delay", power},
 	{"daemon stop|continue|restart NAME", "stop, continue or restart a daemon: etcd, node-1/kubelet, …", daemon},
 	{"audit [DURATION]", "count writes to the API server by user in the last DURATION (all)", auditLog},
 }
 
-// internal are the daemons that devcluster is itself.
+// internal are the daemons that devcluster implements.
 var internal = map[string]func(ctx context.Context, arguments []string) error{
 	"registry":  serveRegistry,
 	"node-init": nodeInit,
@@ -84,7 +84,7 @@ func usage() string {
 	return text.String()
 }
 
-// number reads an optional number among the arguments.
+// number parses an optional number argument.
 func number(arguments []string, otherwise int) (int, error) {
 	if len(arguments) == 0 {
 		return otherwise, nil

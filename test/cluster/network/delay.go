@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A delay is made by a relay: the machine's end of the node's veth pair leaves the bridge, a second pair takes its place
-// there, and a process carries each frame from one to the other when its time has come. Not every kernel has the netem
-// queue that would do this in one command; every kernel has packet sockets.
+// A delay is implemented by a relay: the host end of the node's veth pair is taken out of the bridge, a second veth
+// pair takes its place, and a process copies each frame from one to the other after the delay. Not every kernel has the
+// netem qdisc, which would do this in one command; every kernel has packet sockets.
 
-// relayEnds are the two ends of the second pair: the one in the bridge and the one that the relay holds.
+// relayEnds returns the two ends of the second pair: the one in the bridge and the one that the relay uses.
 func (w Wire) relayEnds() (inBridge, held string) {
 	return fmt.Sprintf("soc-delay-%d", w.number), fmt.Sprintf("soc-relay-%d", w.number)
 }
 
-// StartDelay lays the detour through which Relay carries the node's frames.
+// StartDelay sets up the links through which Relay copies the node's frames.
 func (w Wire) StartDelay(ctx context.Context) error {
 	inBridge, held := w.relayEnds()
 	return runAll(ctx, [][]string{
 		{"ip", "link", "add", inBridge, "type", "veth", "peer", "name", held},
-		// What leaves these two ends is read from packet sockets, so checksums and segments must be complete by then.
+		// Packet sockets read what these two ends send, so checksum and segmentation offload must be off.
 		{"ethtool", "-K", inBridge, "tx", "off", "gso", "off"},
 		w.inside("ethtool", "-K", "eth0", "tx", "off", "gso", "off"),
 		{"ip", "link", "set", held, "up"},
@@ -34,10 +34,10 @@ func (w Wire) StartDelay(ctx context.Context) error {
 	})
 }
 
-// EndDelay connects the node directly again. A node that is not delayed is left alone.
+// EndDelay connects the node directly again. It does nothing if the node is not delayed.
 func (w Wire) EndDelay(ctx context.Context) error {
 	inBridge, _ := w.relayEnds()
-	if !stillThere(ctx, inBridge) {
+	if !exists(ctx, inBridge) {
 		return nil
 	}
 	return runAll(ctx, [][]string{
@@ -47,7 +47,7 @@ func (w Wire) EndDelay(ctx context.Context) error {
 	})
 }
 
-// Relay carries the frames of a node that StartDelay has set aside, each after the delay, until the context ends.
+// Relay copies the frames of a node after StartDelay, each after the delay, until the context is canceled.
 func Relay(ctx context.Context, w Wire, delay time.Duration) error {
 	_, held := w.relayEnds()
 	node, err := openLink(w.Namespace())
@@ -61,8 +61,8 @@ func Relay(ctx context.Context, w Wire, delay time.Duration) error {
 	}
 	defer rest.Close()
 	ended := make(chan error, 2)
-	go func() { ended <- carry(node, rest, delay) }()
-	go func() { ended <- carry(rest, node, delay) }()
+	go func() { ended <- copyDelayed(node, rest, delay) }()
+	go func() { ended <- copyDelayed(rest, node, delay) }()
 	select {
 	case <-ctx.Done():
 		return nil
@@ -71,18 +71,18 @@ func Relay(ctx context.Context, w Wire, delay time.Duration) error {
 	}
 }
 
-// carry copies frames in their order, each when its time has come.
-func carry(from, to *os.File, delay time.Duration) error {
+// copyDelayed copies frames in order, each after the delay.
+func copyDelayed(from, to *os.File, delay time.Duration) error {
 	type frame struct {
 		due     time.Time
 		content []byte
 	}
-	// What does not fit is lost, as in any switch.
+	// Frames that do not fit are dropped, as in any switch.
 	queue := make(chan frame, 1<<14)
 	go func() {
 		for frame := range queue {
 			time.Sleep(time.Until(frame.due))
-			// A frame that the link does not take now is lost, too.
+			// A frame that the link does not accept now is dropped, too.
 			_, _ = to.Write(frame.content)
 		}
 	}()
@@ -100,7 +100,7 @@ func carry(from, to *os.File, delay time.Duration) error {
 	}
 }
 
-// openLink opens a packet socket that sees what arrives at a link, and sends from it.
+// openLink opens a packet socket that receives the frames arriving at a link, and sends frames from it.
 func openLink(name string) (*os.File, error) {
 	link, err := net.InterfaceByName(name)
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 	"net/netip"
 )
 
-// diversion is the table of rules of a Divert.
+// diversion is the nftables table with the rules of Divert.
 const diversion = "soc-divert"
 
-// Divert makes whoever in the node's pods connects to a service arrive at another address. Connections to what is behind the service
-// end, also those that are older than its address: a client that keeps them would not notice. Only the machine itself still gets there.
+// Divert redirects connections of the node's pods to a service to another address. It resets all connections to the
+// service's endpoint, because a client that reused one would bypass the diversion. Only the host can still reach the
+// endpoint.
 func (w Wire) Divert(ctx context.Context, service, behind, to netip.AddrPort) error {
 	rules := fmt.Sprintf(`add table ip %[1]s
 add chain ip %[1]s arrive { type nat hook prerouting priority dstnat - 10; }
@@ -21,7 +22,7 @@ add rule ip %[1]s pass ip saddr != %[5]s ip daddr %[6]s tcp dport %[7]d reject w
 	return run(ctx, w.inside("nft", rules)...)
 }
 
-// EndDiversion undoes Divert. Who arrived elsewhere stays there until that end closes the connection.
+// EndDiversion undoes Divert. Redirected connections stay open until the other address closes them.
 func (w Wire) EndDiversion(ctx context.Context) error {
 	return run(ctx, w.inside("nft", "delete", "table", "ip", diversion)...)
 }

@@ -1,5 +1,5 @@
-// Package network lays the wires of a test cluster on one machine: a bridge that is the machine's end, and for each node a
-// network namespace with a veth pair to that bridge. Routes lead to each node's pods; nothing leaves the machine.
+// Package network sets up the network of a test cluster on one computer: a bridge on the host, and for each node a
+// network namespace with a veth pair to that bridge, with routes to each node's pods. No traffic leaves the computer.
 package network
 
 import (
@@ -21,15 +21,15 @@ import (
 
 // The address plan. All of it exists only between the bridge and the namespaces.
 const (
-	// HostAddress is the machine's own address on the bridge, where the API server listens.
+	// HostAddress is the host's address on the bridge, where the API server listens.
 	HostAddress = "10.89.0.1"
-	// ServiceCIDR holds the cluster addresses of Services.
+	// ServiceCIDR is the range of cluster IPs of Services.
 	ServiceCIDR = "10.96.0.0/16"
 	// ServiceAddress is the cluster address of the API server, the first of them.
 	ServiceAddress = "10.96.0.1"
 	// DNSAddress is the cluster address of the DNS Service.
 	DNSAddress = "10.96.0.10"
-	// PodCIDR holds the addresses of all pods.
+	// PodCIDR is the range of addresses of all pods.
 	PodCIDR = "10.244.0.0/16"
 
 	bridge    = "soc0"
@@ -37,28 +37,28 @@ const (
 	linkWidth = "/24"
 )
 
-// Wire is one node's connection, made from its number (1 and up).
+// Wire is a node's network connection, identified by the node's number (from 1).
 type Wire struct{ number int }
 
-// WireOf returns the connection of the node with that number.
+// WireOf returns the connection of the node with a number.
 func WireOf(number int) Wire { return Wire{number} }
 
-// Number is the number of the wire's node.
+// Number returns the number of the wire's node.
 func (w Wire) Number() int { return w.number }
 
-// Namespace is the name of the node's network namespace, and of the machine's end of its veth pair.
+// Namespace returns the name of the node's network namespace, and of the host end of its veth pair.
 func (w Wire) Namespace() string { return fmt.Sprintf("soc-node-%d", w.number) }
 
-// NamespaceFile is the path by which other programs enter the namespace.
+// NamespaceFile returns the path of the namespace, for other programs to enter it.
 func (w Wire) NamespaceFile() string { return filepath.Join(netnsDir, w.Namespace()) }
 
-// Address is the node's own address.
+// Address returns the node's address.
 func (w Wire) Address() string { return fmt.Sprintf("10.89.0.%d", 10+w.number) }
 
-// PodCIDR holds the addresses of the node's pods.
+// PodCIDR returns the range of addresses of the node's pods.
 func (w Wire) PodCIDR() string { return fmt.Sprintf("10.244.%d.0/24", w.number) }
 
-// Up makes the bridge and the wires of all nodes.
+// Up creates the bridge and the wires of all nodes.
 func Up(ctx context.Context, wires []Wire) error {
 	commands := [][]string{
 		{"ip", "link", "add", bridge, "type", "bridge"},
@@ -93,12 +93,12 @@ func (w Wire) commands() [][]string {
 	}
 }
 
-// inside wraps a command so that it runs in the node's network; unlike ip netns exec, this leaves /sys as it is.
+// inside wraps a command to run it in the node's network namespace; unlike ip netns exec, this does not remount /sys.
 func (w Wire) inside(command ...string) []string {
 	return append([]string{"nsenter", "--net=" + w.NamespaceFile(), "--"}, command...)
 }
 
-// Cut takes the node off the network, as a pulled cable would.
+// Cut disconnects the node from the network, like pulling a cable.
 func (w Wire) Cut(ctx context.Context) error {
 	return run(ctx, "ip", "link", "set", w.Namespace(), "down")
 }
@@ -108,7 +108,7 @@ func (w Wire) Heal(ctx context.Context) error {
 	return run(ctx, "ip", "link", "set", w.Namespace(), "up")
 }
 
-// Down removes every link and namespace that Up made, also those of clusters that were cut off half-way.
+// Down removes every link and namespace that Up created, including those of interrupted clusters.
 func Down(ctx context.Context) error {
 	left, err := Leftovers(ctx)
 	if err != nil {
@@ -119,15 +119,15 @@ func Down(ctx context.Context) error {
 		if isNamespace(name) {
 			remove = []string{"ip", "netns", "del", name}
 		}
-		if err := run(ctx, remove...); err != nil && stillThere(ctx, name) {
+		if err := run(ctx, remove...); err != nil && exists(ctx, name) {
 			return err
 		}
 	}
 	return unmountEmptyNetnsDir()
 }
 
-// unmountEmptyNetnsDir undoes what the first ip netns add on a machine did: it made the directory of namespaces a mount
-// point. While anybody has a namespace there, it stays.
+// unmountEmptyNetnsDir undoes what the first ip netns add on a host did: it made the directory of namespaces a mount
+// point. It stays while there is any namespace in it.
 func unmountEmptyNetnsDir() error {
 	if namespaces, err := os.ReadDir(netnsDir); err != nil || len(namespaces) != 0 {
 		return nil //nolint:nilerr // without the directory there is nothing to undo
@@ -138,8 +138,8 @@ func unmountEmptyNetnsDir() error {
 	return nil
 }
 
-// Leftovers lists the links and namespaces of test clusters that exist now. Namespaces come first, since a veth pair goes
-// with its namespace.
+// Leftovers lists the existing links and namespaces of test clusters. Namespaces come first, because a veth pair is
+// deleted with its namespace.
 func Leftovers(ctx context.Context) ([]string, error) {
 	var found []string
 	namespaces, err := filepath.Glob(filepath.Join(netnsDir, "soc-*"))
@@ -167,7 +167,7 @@ func Leftovers(ctx context.Context) ([]string, error) {
 	return found, nil
 }
 
-func stillThere(ctx context.Context, name string) bool {
+func exists(ctx context.Context, name string) bool {
 	left, err := Leftovers(ctx)
 	return err != nil || slices.Contains(left, name)
 }
@@ -177,7 +177,7 @@ func isNamespace(name string) bool {
 	return err == nil
 }
 
-// Dial connects from inside the node's network.
+// Dial connects to an address from the node's network namespace.
 func (w Wire) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	thread.Run(func() {
 		if err = w.enter(); err == nil {
@@ -187,7 +187,7 @@ func (w Wire) Dial(ctx context.Context, network, address string) (conn net.Conn,
 	return conn, err
 }
 
-// enter moves the calling thread into the node's network.
+// enter moves the calling thread into the node's network namespace.
 func (w Wire) enter() error {
 	file, err := os.Open(w.NamespaceFile())
 	if err != nil {

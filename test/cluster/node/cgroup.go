@@ -13,8 +13,8 @@ const (
 	cgroupPrefix = "soc-"
 )
 
-// makeCgroups makes the cgroup under which a kubelet keeps its pods, in every hierarchy that the machine has: one per
-// controller with cgroup v1, only one with v2.
+// makeCgroups creates the cgroup for the pods of a kubelet in every hierarchy of the host: one per controller with
+// cgroup v1, only one with v2.
 func makeCgroups(name string) error {
 	hierarchies, err := cgroupHierarchies()
 	if err != nil {
@@ -25,7 +25,7 @@ func makeCgroups(name string) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		// With v1 a new cpuset is empty, and nothing can run in it before it is given what its parent has.
+		// With v1 a new cpuset is empty, and nothing can run in it until it gets its parent's values.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			inherited, err := os.ReadFile(filepath.Join(hierarchy, file))
 			if errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,8 @@ func makeCgroups(name string) error {
 	return nil
 }
 
-// cgroupsBelow lists the cgroups that match, with all below them, deepest first: the order in which they can be removed.
+// cgroupsBelow lists the cgroups that match a pattern and all their descendants, deepest first: the order in which they
+// can be removed.
 func cgroupsBelow(pattern string) ([]string, error) {
 	hierarchies, err := cgroupHierarchies()
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster/pki"
 )
 
-// PauseImage keeps the namespaces of a pod open.
+// PauseImage keeps the namespaces of a pod alive.
 const PauseImage = "devcluster/pause:1"
 
-// LocalPathDir is where the default StorageClass keeps its volumes on a node.
+// LocalPathDir is the directory for volumes of the default StorageClass on a node.
 const LocalPathDir = "/var/local-path"
 
-// mountTargets are the places that a node covers with its own; they are made on the machine when it lacks them.
+// mountTargets are the directories that a node mounts its own over; they are created on the host if they do not exist.
 var mountTargets = []string{
 	"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods", "/var/log/containers",
 	"/etc/cni/net.d", "/etc/cni", "/run/containerd", LocalPathDir,
 }
 
-// files are the node's configuration files by their names in its directory.
+// files returns the node's configuration files by their names in its directory.
 func (n Node) files(authority *pki.Authority) (map[string]string, error) {
 	plugin, err := binaries.Find(n.Binaries, "ptp")
 	if err != nil {
@@ -52,7 +52,7 @@ sandbox = %[1]q
 config_path = %[2]q
 
 [plugins."io.containerd.cri.v1.runtime"]
-# The machine may forbid lowering the OOM score of a process.
+# The host may forbid lowering the OOM score of a process.
 restrict_oom_score_adj = true
 
 [plugins."io.containerd.cri.v1.runtime".cni]
@@ -105,7 +105,7 @@ authentication:
 authorization: {mode: Webhook}
 serializeImagePulls: false
 nodeLeaseDurationSeconds: 20
-# The nodes share one disk with everything else on the machine: its fill level says nothing about the cluster.
+# The nodes share one disk with everything else on the host: its fill level says nothing about the cluster.
 evictionHard: {nodefs.available: "1Mi", imagefs.available: "1Mi", nodefs.inodesFree: "1", memory.available: "100Mi"}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
@@ -123,7 +123,7 @@ clusterCIDR: %s
 bindAddress: %[4]s
 healthzBindAddress: %[4]s
 metricsBindAddress: %[4]s
-# The connection tracking limits belong to the machine.
+# The connection tracking limits belong to the host.
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `, authority.File(n.Name+"-proxy.kubeconfig"), n.Name, network.PodCIDR, n.Wire.Address())
 }

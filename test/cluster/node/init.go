@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// initConfig is what a node's init needs to know.
+// initConfig is the configuration of a node's init.
 type initConfig struct {
 	Hostname string
-	// Mounts maps directories of the node's own to the places where its daemons expect them.
+	// Mounts maps the node's directories to the paths where its daemons expect them.
 	Mounts map[string]string
-	// Tmpfs are the places that are empty after each power-on.
+	// Tmpfs are the paths that are empty after each power-on.
 	Tmpfs   []string
 	Daemons []daemon
 }
@@ -29,11 +29,11 @@ type daemon struct {
 	Log  string
 }
 
-// restartDelay keeps a daemon that cannot start from burning the machine.
+// restartDelay limits the load of a daemon that cannot start.
 const restartDelay = time.Second
 
-// Init is the first process of a node. It runs in new namespaces, makes them the node's own, starts the daemons and then
-// does what an init does: it collects the dead and starts daemons that ended anew. It returns only when it cannot go on.
+// Init is the first process of a node. It runs in new namespaces, sets up the node's host name and mounts, starts the
+// daemons, and then reaps processes and restarts daemons that have exited. It returns only on an error.
 func Init(configFile string) error {
 	content, err := os.ReadFile(configFile)
 	if err != nil {
@@ -56,7 +56,7 @@ func Init(configFile string) error {
 }
 
 func (c initConfig) mount() error {
-	// Nothing that is mounted here may reach the machine.
+	// Nothing that is mounted here may propagate to the host.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
@@ -79,7 +79,7 @@ func (c initConfig) mount() error {
 			return fmt.Errorf("mounting an empty %s: %w", target, err)
 		}
 	}
-	// Within the node, mounts of the kubelet must reach containers and the other way round.
+	// Within the node, mounts must propagate between the kubelet and containers in both directions.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("sharing mounts within the node: %w", err)
 	}
@@ -109,7 +109,7 @@ func (c initConfig) supervise() error {
 			continue
 		}
 		delete(running, pid)
-		fmt.Printf("%s ended (exit code %d, signal %d), starting it anew\n", ended.Name, status.ExitStatus(), status.Signal())
+		fmt.Printf("%s exited (exit code %d, signal %d), restarting it\n", ended.Name, status.ExitStatus(), status.Signal())
 		time.Sleep(restartDelay)
 		if pid, err = ended.start(); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (c initConfig) supervise() error {
 	}
 }
 
-// start does without os/exec, whose own waiting would compete with that of an init.
+// start does not use os/exec, because its Wait would compete with that of the init.
 func (d daemon) start() (int, error) {
 	log, err := os.OpenFile(d.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

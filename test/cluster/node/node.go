@@ -1,7 +1,7 @@
-// Package node makes one machine look like several: a node is an init process in mount, process, host-name and network
-// namespaces of its own, with containerd, a kubelet and kube-proxy as its children. Ending that one process is pulling the
-// node's plug: the kernel takes everything else on the node with it. What a real machine keeps on its disk over a power
-// cut, the node keeps in its directory.
+// Package node runs several nodes on one computer: a node is an init process in its own mount, PID, UTS and network
+// namespaces, with containerd, a kubelet and kube-proxy as its children. Killing that process is like cutting the
+// node's power: the kernel kills everything else on the node with it. What a real node keeps on its disk over a power
+// cut, this node keeps in its directory.
 package node
 
 import (
@@ -38,15 +38,15 @@ type Node struct {
 	Wire network.Wire
 	// Processes is the cluster's group; the node's init and its daemons log there.
 	Processes process.Group
-	// Binaries are the directories that hold the node's programs.
+	// Binaries are the directories with the node's programs.
 	Binaries []string
 	// Registry is the URL of the registry that serves every image.
 	Registry string
-	// InitCommand is a program and arguments that run Init when a configuration file is appended.
+	// InitCommand is the command that runs Init; the path of a configuration file is appended.
 	InitCommand []string
 }
 
-// Prepare writes the node's configuration and identity. It is done once in the life of a node.
+// Prepare writes the node's configuration and certificates. It is called once for a node.
 func (n Node) Prepare(authority *pki.Authority, apiServer string) error {
 	if err := authority.IssueKubeconfig(n.Name, apiServer,
 		pki.Subject{CommonName: "system:node:" + n.Name, Organization: "system:nodes", Hosts: []string{n.Name, n.Wire.Address()}}); err != nil {
@@ -87,7 +87,7 @@ func (n Node) Prepare(authority *pki.Authority, apiServer string) error {
 // On powers the node on.
 func (n Node) On() error {
 	if err := makeCgroups(n.cgroup()); err != nil {
-		return fmt.Errorf("making the cgroups of %s: %w", n.Name, err)
+		return fmt.Errorf("creating the cgroups of %s: %w", n.Name, err)
 	}
 	arguments := append([]string{"--net=" + n.Wire.NamespaceFile(), "--"}, n.InitCommand...)
 	return n.Processes.Start(process.Spec{
@@ -98,7 +98,7 @@ func (n Node) On() error {
 	})
 }
 
-// Off cuts the node's power: no process on it gets to say goodbye.
+// Off cuts the node's power: no process on it can shut down gracefully.
 func (n Node) Off(ctx context.Context) error {
 	if err := n.Processes.Stop(ctx, n.Name, 0); err != nil {
 		return err
@@ -106,10 +106,10 @@ func (n Node) Off(ctx context.Context) error {
 	return removeCgroups(ctx, n.cgroup())
 }
 
-// Running reports whether the node has power.
+// Running reports whether the node is powered on.
 func (n Node) Running() bool { return n.Processes.Running(n.Name) }
 
-// Signal sends a signal to one daemon of the node, to stop it, continue it or have its init start it anew.
+// Signal sends a signal to a daemon of the node, to pause it, continue it or make its init restart it.
 func (n Node) Signal(daemon string, signal syscall.Signal) error {
 	pid, err := n.daemonPid(daemon)
 	if err != nil {
@@ -132,7 +132,7 @@ func (n Node) daemonPid(daemon string) (int, error) {
 	for _, list := range lists {
 		children, err := os.ReadFile(list)
 		if err != nil {
-			continue // the thread has ended
+			continue // the thread has exited
 		}
 		for child := range strings.FieldsSeq(string(children)) {
 			command, err := os.ReadFile(filepath.Join("/proc", child, "comm"))
@@ -180,13 +180,13 @@ func (n Node) initConfig(authority *pki.Authority) (initConfig, error) {
 		}
 		daemon.Path = path
 		daemon.Log = n.Processes.LogFile(n.Name + "-" + daemon.Name)
-		// containerd finds its shim beside itself.
+		// containerd finds its shim in its own directory.
 		daemon.Env = []string{"PATH=" + filepath.Dir(path) + ":" + os.Getenv("PATH")}
 	}
 	return config, nil
 }
 
-// Leftovers lists what nodes have left on the machine: their cgroups, and mounts that escaped from their namespaces.
+// Leftovers lists what nodes have left on the host: their cgroups, and mounts that escaped from their namespaces.
 func Leftovers() ([]string, error) {
 	left, err := cgroupsBelow(cgroupPrefix + "*")
 	if err != nil {
@@ -205,7 +205,7 @@ func Leftovers() ([]string, error) {
 	return left, nil
 }
 
-// RemoveLeftovers removes the cgroups and empty mount points of all nodes; none may have power.
+// RemoveLeftovers removes the cgroups and empty mount points of all nodes; all nodes must be off.
 func RemoveLeftovers(ctx context.Context) error {
 	if err := removeCgroups(ctx, cgroupPrefix+"*"); err != nil {
 		return err
@@ -217,7 +217,7 @@ func RemoveLeftovers(ctx context.Context) error {
 	return nil
 }
 
-// removeCgroups waits a moment for the processes in them: the kernel ends those of a dead namespace one by one.
+// removeCgroups removes cgroups. It retries, because the kernel kills the processes of a dead namespace one by one.
 func removeCgroups(ctx context.Context, pattern string) error {
 	var left []string
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {

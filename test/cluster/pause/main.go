@@ -1,4 +1,4 @@
-// Command pause does nothing until it is told to end. It holds the namespaces of a pod open.
+// Command pause does nothing until it gets a signal. It keeps the namespaces of a pod alive.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 func main() {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM)
-	// As the first process of a shared namespace it inherits the dead of others.
+	// As PID 1 of a shared PID namespace it has to reap orphaned zombies.
 	dead := make(chan os.Signal, 16)
 	signal.Notify(dead, syscall.SIGCHLD)
 	for {

@@ -1,4 +1,4 @@
-// Package pki makes the certificates, keys and kubeconfigs of a test cluster: one authority signs everything.
+// Package pki creates the certificates, keys and kubeconfigs of a test cluster, all signed by one CA.
 package pki
 
 import (
@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// lifetime is long enough for any test cluster, which is made anew each time it is started.
+// lifetime is long enough for any test cluster, because each start creates new certificates.
 const lifetime = 365 * 24 * time.Hour
 
-// Authority signs certificates and keeps them, with their keys, as PEM files in its directory.
+// Authority is a CA that stores the certificates it signs, with their keys, as PEM files in its directory.
 type Authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -30,7 +30,7 @@ type Authority struct {
 	pem  []byte
 }
 
-// New makes an authority whose files are dir/ca.crt and dir/ca.key.
+// New creates a CA with the files dir/ca.crt and dir/ca.key.
 func New(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -58,14 +58,14 @@ func New(dir string) (*Authority, error) {
 	return authority, authority.write("ca", der, key)
 }
 
-// Subject says whom a certificate is for; Hosts are the names and addresses it serves under.
+// Subject is the subject of a certificate; Hosts are its DNS names and IP addresses.
 type Subject struct {
 	CommonName   string
 	Organization string
 	Hosts        []string
 }
 
-// Issue writes name.crt and name.key for the subject, good for both ends of a connection.
+// Issue writes name.crt and name.key for the subject, valid for servers and clients.
 func (a *Authority) Issue(name string, subject Subject) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *Authority) Issue(name string, subject Subject) error {
 	return a.write(name, der, key)
 }
 
-// IssueKubeconfig issues a client certificate and writes name.kubeconfig, which needs no other file.
+// IssueKubeconfig issues a client certificate and writes a self-contained name.kubeconfig.
 func (a *Authority) IssueKubeconfig(name, server string, subject Subject) error {
 	if err := a.Issue(name, subject); err != nil {
 		return err
@@ -127,7 +127,7 @@ users:
 	return os.WriteFile(a.File(name+".kubeconfig"), []byte(config), 0o600)
 }
 
-// IssueSigningKey writes name.key and name.pub, a pair that signs service account tokens.
+// IssueSigningKey writes name.key and name.pub, a key pair for service account tokens.
 func (a *Authority) IssueSigningKey(name string) error {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -143,7 +143,7 @@ func (a *Authority) IssueSigningKey(name string) error {
 	return writeKey(a.File(name+".key"), key)
 }
 
-// File is the path of a file of the authority's.
+// File returns the path of a file in the CA's directory.
 func (a *Authority) File(name string) string { return filepath.Join(a.dir, name) }
 
 func (a *Authority) sign(template *x509.Certificate, key crypto.Signer) ([]byte, error) {

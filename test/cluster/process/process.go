@@ -1,5 +1,5 @@
-// Package process runs a test cluster's daemons: detached from the command that starts them, with a log file and a pid
-// file each, and with a mark in their environment by which they are found again when everything else about them is lost.
+// Package process runs a test cluster's daemons: detached from the command that starts them, each with a log file and a
+// pid file, and with a marker in their environment by which they are found even when the files are lost.
 package process
 
 import (
@@ -20,28 +20,28 @@ import (
 
 const pollInterval = 20 * time.Millisecond
 
-// markVariable carries the directory of the cluster that a process belongs to.
+// markVariable holds the directory of the cluster that a process belongs to.
 const markVariable = "SLURM_OPERATOR_CLUSTER"
 
-// Group is all daemons that keep their files in one directory: logs below logs, pid files below run.
+// Group is all daemons with files in one directory: logs in logs, pid files in run.
 type Group struct{ Dir string }
 
-// Spec says how to start a daemon.
+// Spec describes how to start a daemon.
 type Spec struct {
 	Name string
 	Path string
 	Args []string
 	Env  []string
-	// Namespaces are the clone flags of new namespaces to start it in.
+	// Namespaces are the clone flags of the new namespaces to start it in.
 	Namespaces uintptr
 }
 
-// LogFile is where the daemon of that name writes its output.
+// LogFile returns the path of a daemon's log.
 func (g Group) LogFile(name string) string { return filepath.Join(g.Dir, "logs", name+".log") }
 
 func (g Group) pidFile(name string) string { return filepath.Join(g.Dir, "run", name+".pid") }
 
-// Start starts a daemon that outlives the caller. One that runs already is left alone.
+// Start starts a daemon that outlives the caller. It does nothing if the daemon is running.
 func (g Group) Start(spec Spec) error {
 	if g.Running(spec.Name) {
 		return nil
@@ -65,14 +65,14 @@ func (g Group) Start(spec Spec) error {
 	}
 	id, err := identify(cmd.Process.Pid)
 	if err != nil {
-		return fmt.Errorf("starting %s: it ended at once, see %s", spec.Name, g.LogFile(spec.Name))
+		return fmt.Errorf("starting %s: it exited immediately, see %s", spec.Name, g.LogFile(spec.Name))
 	}
-	// Reap it when it ends while we still run, so that it does not look alive as a zombie.
+	// Reap it if it exits while we still run, so that it does not stay as a zombie.
 	go func() { _ = cmd.Wait() }()
 	return os.WriteFile(g.pidFile(spec.Name), []byte(id.String()), 0o644)
 }
 
-// Pid is the process id of a running daemon.
+// Pid returns the process id of a running daemon.
 func (g Group) Pid(name string) (int, error) {
 	content, err := os.ReadFile(g.pidFile(name))
 	if err != nil {
@@ -82,13 +82,13 @@ func (g Group) Pid(name string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the pid of %s: %w", name, err)
 	}
-	if id.hasEnded() {
-		return 0, fmt.Errorf("%s is not running: its process %d has ended, see %s", name, id.pid, g.LogFile(name))
+	if id.hasExited() {
+		return 0, fmt.Errorf("%s is not running: its process %d has exited, see %s", name, id.pid, g.LogFile(name))
 	}
 	return id.pid, nil
 }
 
-// Running reports whether the daemon of that name runs.
+// Running reports whether a daemon is running.
 func (g Group) Running(name string) bool {
 	_, err := g.Pid(name)
 	return err == nil
@@ -103,18 +103,19 @@ func (g Group) Signal(name string, signal syscall.Signal) error {
 	return syscall.Kill(pid, signal)
 }
 
-// Stop ends a daemon: politely, and after the grace period by force. One that does not run is no error.
+// Stop stops a daemon with SIGTERM, and after the grace period with SIGKILL. It does nothing if the daemon is not
+// running.
 func (g Group) Stop(ctx context.Context, name string, grace time.Duration) error {
 	pid, err := g.Pid(name)
 	if err != nil {
-		return nil // what does not run is stopped
+		return nil // it is not running
 	}
-	// A stopped process would not see SIGTERM before it continues.
+	// A paused process would not handle SIGTERM before it continues.
 	_ = syscall.Kill(pid, syscall.SIGTERM)
 	_ = syscall.Kill(pid, syscall.SIGCONT)
-	polite, cancel := context.WithTimeout(ctx, grace)
+	graceful, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	if g.waitGone(polite, name) == nil {
+	if g.waitGone(graceful, name) == nil {
 		return nil
 	}
 	_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -126,12 +127,12 @@ func (g Group) waitGone(ctx context.Context, name string) error {
 		return !g.Running(name), nil
 	})
 	if err != nil {
-		return fmt.Errorf("%s does not end: %w", name, err)
+		return fmt.Errorf("%s does not exit: %w", name, err)
 	}
 	return os.RemoveAll(g.pidFile(name))
 }
 
-// Marked finds every process of the group by the mark in its environment, whatever became of its pid file.
+// Marked returns every process of the group, found by the marker in its environment, with or without a pid file.
 func (g Group) Marked() ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -145,7 +146,7 @@ func (g Group) Marked() ([]int, error) {
 		}
 		environment, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
 		if err != nil {
-			continue // it ended since we listed it
+			continue // it has exited since we listed it
 		}
 		for variable := range strings.SplitSeq(string(environment), "\x00") {
 			if variable == markVariable+"="+g.Dir {
@@ -167,24 +168,24 @@ func (g Group) KillAll(ctx context.Context) error {
 		for _, pid := range pids {
 			id, err := identify(pid)
 			if err != nil {
-				continue // it ended since we found it
+				continue // it has exited since we found it
 			}
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return false, fmt.Errorf("killing process %d: %w", pid, err)
 			}
 			dying = append(dying, id)
 		}
-		// A killed process loses its environment, and with it the mark, before it gives up its memory and its ports.
-		dying = slices.DeleteFunc(dying, identity.hasEnded)
+		// A killed process loses its environment, and with it the marker, before it releases its memory and ports.
+		dying = slices.DeleteFunc(dying, identity.hasExited)
 		return len(pids) == 0 && len(dying) == 0, nil
 	})
 	if err != nil {
-		return fmt.Errorf("ending processes %v: %w", dying, err)
+		return fmt.Errorf("killing processes %v: %w", dying, err)
 	}
 	return os.RemoveAll(filepath.Join(g.Dir, "run"))
 }
 
-// identity tells a process from a later one with the same pid.
+// identity distinguishes a process from a later one with the same pid.
 type identity struct {
 	pid       int
 	startedAt string
@@ -192,7 +193,7 @@ type identity struct {
 
 func (i identity) String() string { return strconv.Itoa(i.pid) + " " + i.startedAt }
 
-func (i identity) hasEnded() bool {
+func (i identity) hasExited() bool {
 	now, err := identify(i.pid)
 	return err != nil || now != i
 }
@@ -206,13 +207,14 @@ func parseIdentity(text string) (identity, error) {
 	return identity{number, startedAt}, nil
 }
 
-// identify reads a live process's identity. A zombie has ended, but for threads that may still hold its files and ports.
+// identify returns the identity of a live process. A zombie counts as exited, unless it has other threads, which may
+// still hold its files and ports.
 func identify(pid int) (identity, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return identity{}, err
 	}
-	// The command name may hold spaces and parentheses; the fields after the last parenthesis are the third and on.
+	// The command name may contain spaces and parentheses; the third field follows the last parenthesis.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	const state, threads, startTime = 0, 17, 19
 	if len(fields) <= startTime || fields[state] == "Z" && fields[threads] == "1" {

@@ -28,7 +28,7 @@ func start(t *testing.T, group process.Group, script string) {
 
 func TestStopEndsADaemon(t *testing.T) {
 	for name, script := range map[string]string{
-		"that obeys":           "echo up; exec sleep 300",
+		"that handles SIGTERM": "echo up; exec sleep 300",
 		"that ignores SIGTERM": "trap '' TERM; echo up; while :; do sleep 1; done",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestAnOtherProcessUnderAnOldPidIsNotTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	if group.Running("daemon") {
-		t.Errorf("process %d counts as the daemon although it started at another time", pid)
+		t.Errorf("process %d is taken for the daemon although it started at another time", pid)
 	}
 }
 

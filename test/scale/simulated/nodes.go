@@ -20,7 +20,7 @@ const (
 	defaultPodsPerNode = 250
 )
 
-// addNodes creates the nodes and waits until pods can be scheduled to every one.
+// addNodes creates the nodes and waits until pods can be scheduled to all of them.
 func (c *Cluster) addNodes(ctx context.Context, options Options) error {
 	failures := make([]error, options.Nodes)
 	workqueue.ParallelizeUntil(ctx, parallelCreates, options.Nodes, func(i int) {
@@ -59,7 +59,7 @@ func newNode(name string, pods int) *corev1.Node {
 	}
 }
 
-// isReady reports whether a node is ready and no taint of its start is left.
+// isReady reports whether a node is ready and its startup taints are removed.
 func isReady(node corev1.Node) bool {
 	return len(node.Spec.Taints) == 0 && slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
 		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue

@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// PodCount is how many pods there have ever been, how many there are, and how many of these are Ready.
+// PodCount is how many pods were ever created, how many exist, and how many of these are Ready.
 type PodCount struct{ Created, Present, Ready int }
 
-// Pods counts pods from one watch, so that counting thousands disturbs the measured cluster as little as possible.
+// Pods counts pods with a single watch, so that counting thousands disturbs the measured cluster as little as possible.
 type Pods struct {
 	mutex   sync.Mutex
 	count   PodCount
@@ -25,7 +25,7 @@ type Pods struct {
 	changed chan struct{}
 }
 
-// Pods counts the pods of a namespace that a selector chooses, from now until the test ends.
+// Pods counts the pods in a namespace that match a selector, from now until the test ends.
 func (c *Cluster) Pods(t *testing.T, namespace, selector string) *Pods {
 	t.Helper()
 	pods := &Pods{ready: map[types.UID]bool{}, changed: make(chan struct{})}
@@ -35,7 +35,7 @@ func (c *Cluster) Pods(t *testing.T, namespace, selector string) *Pods {
 	registration, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { pods.seen(object.(*corev1.Pod)) },
 		UpdateFunc: func(before, after any) {
-			// A watch that was cut off may have missed that one pod made room for another of its name.
+			// An interrupted watch may have missed that a pod was replaced by another one with the same name.
 			if old, pod := before.(*corev1.Pod), after.(*corev1.Pod); old.UID != pod.UID {
 				pods.gone(old)
 			}
@@ -59,7 +59,7 @@ func (c *Cluster) Pods(t *testing.T, namespace, selector string) *Pods {
 	return pods
 }
 
-// Wait waits until the count is as wanted.
+// Wait waits until wanted returns true for the count.
 func (p *Pods) Wait(ctx context.Context, wanted func(PodCount) bool) error {
 	for {
 		p.mutex.Lock()
@@ -71,13 +71,13 @@ func (p *Pods) Wait(ctx context.Context, wanted func(PodCount) bool) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for pods, of which %d were created, %d are there and %d are ready: %w",
+			return fmt.Errorf("waiting for pods: %d were created, %d exist and %d are ready: %w",
 				count.Created, count.Present, count.Ready, context.Cause(ctx))
 		}
 	}
 }
 
-// Count is how many pods there are at this moment.
+// Count returns the current count.
 func (p *Pods) Count() PodCount {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -116,7 +116,7 @@ func (p *Pods) gone(pod *corev1.Pod) {
 	p.announce()
 }
 
-// announce wakes everybody who waits for a change.
+// announce wakes all waiters.
 func (p *Pods) announce() {
 	close(p.changed)
 	p.changed = make(chan struct{})

@@ -25,7 +25,7 @@ func TestPodsCountsPodsAsTheyComeAndGo(t *testing.T) {
 		do   func() error
 		want PodCount
 	}{
-		{"one was there before", func() error { return nil }, PodCount{Created: 1, Present: 1, Ready: 1}},
+		{"one existed before", func() error { return nil }, PodCount{Created: 1, Present: 1, Ready: 1}},
 		{"another is created", func() error {
 			_, err := api.Create(ctx, newPod("second", corev1.ConditionFalse), metav1.CreateOptions{})
 			return err
@@ -34,7 +34,7 @@ func TestPodsCountsPodsAsTheyComeAndGo(t *testing.T) {
 			_, err := api.Update(ctx, newPod("second", corev1.ConditionTrue), metav1.UpdateOptions{})
 			return err
 		}, PodCount{Created: 2, Present: 2, Ready: 2}},
-		{"it is ready no more", func() error {
+		{"it is no longer ready", func() error {
 			_, err := api.Update(ctx, newPod("second", corev1.ConditionFalse), metav1.UpdateOptions{})
 			return err
 		}, PodCount{Created: 2, Present: 2, Ready: 1}},
@@ -50,10 +50,10 @@ func TestPodsCountsPodsAsTheyComeAndGo(t *testing.T) {
 		}
 	}
 
-	impatient, giveUp := context.WithCancel(ctx)
-	giveUp()
-	if err := pods.Wait(impatient, func(count PodCount) bool { return count.Present == 0 }); !errors.Is(err, context.Canceled) {
-		t.Errorf("waiting for what does not come ended with %v", err)
+	canceled, cancelNow := context.WithCancel(ctx)
+	cancelNow()
+	if err := pods.Wait(canceled, func(count PodCount) bool { return count.Present == 0 }); !errors.Is(err, context.Canceled) {
+		t.Errorf("a canceled wait returned %v", err)
 	}
 }
 

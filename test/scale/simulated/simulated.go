@@ -1,12 +1,12 @@
-// Package simulated runs clusters that are large and hollow: a real control plane on this machine with nodes that kwok
-// plays. The real API server, controllers and scheduler create, place and delete the pods; only the containers are
-// make-believe, for a pod is Ready as soon as it has a node.
+// Package simulated runs large simulated clusters: a real control plane on this computer with nodes that kwok
+// simulates. The real API server, controllers and scheduler create, schedule and delete the pods; only the containers
+// are simulated: a pod is Ready as soon as it has a node.
 //
-// What such a cluster measures is what a controller costs: how long it takes to make thousands of pods (Pods), how often
-// it writes (Writes), and what the control plane needs to bear it (Usage).
+// Such a cluster measures the cost of a controller: how long it takes to create thousands of pods (Pods), how often it
+// writes (Writes), and what the control plane uses (Usage).
 //
-// There is one simulated cluster on a machine at a time, in one directory. A second Start waits until the first cluster
-// is gone, and every Start first clears away what a killed test has left.
+// There is one simulated cluster on a computer at a time, in one directory. A second Start waits until the first
+// cluster is gone, and every Start first removes what a killed test has left.
 package simulated
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster/process"
 )
 
-// Kwok is the daemon that plays the nodes, and the user as whom it writes.
+// Kwok is the name of the daemon that simulates the nodes, and its user name.
 const Kwok = "kwok"
 
 const (
@@ -44,17 +44,17 @@ const (
 //go:embed kwok.yaml
 var kwokConfiguration []byte
 
-// Options say how large a cluster is.
+// Options describe the size of a cluster.
 type Options struct {
 	Nodes int
-	// PodsPerNode is how many pods a node has room for: 250, the most that Kubernetes is built for, unless it is set.
+	// PodsPerNode is the pod capacity of a node; the default is 250, the most that Kubernetes is designed for.
 	PodsPerNode int
 }
 
 // Cluster is a running simulated cluster.
 type Cluster struct {
 	Plane controlplane.Plane
-	// Config and Kubeconfig are the administrator's. No client with this Config throttles itself.
+	// Config and Kubeconfig are the administrator's. Config has no client-side rate limit.
 	Config     *rest.Config
 	Kubeconfig string
 	// Client is a client with that Config.
@@ -63,22 +63,23 @@ type Cluster struct {
 	authority *pki.Authority
 }
 
-// Start brings up a cluster that ends with the test, and returns when its nodes are ready for pods in the default namespace.
+// Start starts a cluster that is stopped at the end of the test, and returns when its nodes are ready for pods in the
+// default namespace.
 func Start(t *testing.T, options Options) *Cluster {
 	t.Helper()
 	group, err := processes()
-	must(t, "finding the cluster's place", err)
+	must(t, "finding the cluster's directory", err)
 	dirs, err := binaries.BuildAll(t.Context(), t.Output(), binaries.ControlPlane, binaries.Controllers, binaries.Kwok)
 	must(t, "building the daemons", err)
 	unlock, err := cache.Lock(group.Dir + ".lock")
-	must(t, "waiting for other simulated clusters to end", err)
+	must(t, "waiting for other simulated clusters to stop", err)
 	t.Cleanup(unlock)
-	must(t, "clearing away what was left", sweep(t.Context(), group, ""))
+	must(t, "removing leftovers", sweep(t.Context(), group, ""))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the logs of the cluster's daemons are in %s", filepath.Dir(group.LogFile(Kwok)))
 		}
-		must(t, "ending the cluster", sweep(context.WithoutCancel(t.Context()), group, "logs"))
+		must(t, "stopping the cluster", sweep(context.WithoutCancel(t.Context()), group, "logs"))
 	})
 
 	cluster := &Cluster{Plane: controlplane.Plane{
@@ -88,7 +89,7 @@ func Start(t *testing.T, options Options) *Cluster {
 		ServiceCIDR:    "10.96.0.0/16",
 		ServiceAddress: "10.96.0.1",
 		PodCIDR:        "10.128.0.0/9",
-		// One kwok speaks for all nodes, late when the machine is as busy as a measurement makes it.
+		// One kwok renews the leases of all nodes, and is late when a measurement keeps the computer busy.
 		NodeGracePeriod: 5 * time.Minute,
 	}}
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
@@ -98,7 +99,7 @@ func Start(t *testing.T, options Options) *Cluster {
 	return cluster
 }
 
-// processes are the daemons of the one simulated cluster of this machine, in the directory where all its files lie.
+// processes returns the daemons of the simulated cluster of this computer, with the directory of all its files.
 func processes() (process.Group, error) {
 	root, err := cache.Dir()
 	return process.Group{Dir: filepath.Join(root, "simulated")}, err
@@ -138,7 +139,7 @@ func (c *Cluster) startKwok() error {
 	}})
 }
 
-// ConfigFor is the configuration of a client with the KubeconfigFor the user, which does not throttle itself.
+// ConfigFor returns the configuration of a client with the KubeconfigFor a user, without a client-side rate limit.
 func (c *Cluster) ConfigFor(t *testing.T, user string) *rest.Config {
 	t.Helper()
 	config, err := unthrottled(c.KubeconfigFor(t, user))
@@ -146,9 +147,9 @@ func (c *Cluster) ConfigFor(t *testing.T, user string) *rest.Config {
 	return config
 }
 
-// KubeconfigFor is the file for a client that may do everything and writes under the user name given, so that Writes can
-// tell it from all others. The API server treats it as the service account of a workload, neither more patiently nor
-// less: administrators, by contrast, never wait for others.
+// KubeconfigFor returns the path of a kubeconfig with all permissions for a user name, by which Writes distinguishes
+// its client from others. The API server gives it the priority of a workload's service account, because administrators
+// are exempt from priority and fairness.
 func (c *Cluster) KubeconfigFor(t *testing.T, user string) string {
 	t.Helper()
 	_, err := c.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -156,7 +157,7 @@ func (c *Cluster) KubeconfigFor(t *testing.T, user string) string {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{})
-	must(t, "giving rights to "+user, err)
+	must(t, "granting permissions to "+user, err)
 	kubeconfig, err := c.issue(pki.Subject{CommonName: user, Organization: "system:serviceaccounts"})
 	must(t, "issuing a certificate for "+user, err)
 	return kubeconfig
@@ -176,7 +177,7 @@ func unthrottled(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// sweep ends all processes of a group and removes its files but for one directory.
+// sweep kills all processes of a group and removes its files except one directory.
 func sweep(ctx context.Context, group process.Group, keep string) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()

@@ -17,8 +17,8 @@ import (
 
 func TestStartClearsAwayLeftoversAndLeavesNone(t *testing.T) {
 	group, err := processes()
-	must(t, "finding the cluster's place", err)
-	must(t, "leaving something over", group.Start(process.Spec{Name: "left-over", Path: "/bin/sleep", Args: []string{"300"}}))
+	must(t, "finding the cluster's directory", err)
+	must(t, "leaving a process behind", group.Start(process.Spec{Name: "left-over", Path: "/bin/sleep", Args: []string{"300"}}))
 	t.Run("cluster", func(t *testing.T) {
 		Start(t, Options{Nodes: 2})
 		if group.Running("left-over") {
@@ -26,7 +26,7 @@ func TestStartClearsAwayLeftoversAndLeavesNone(t *testing.T) {
 		}
 	})
 	left, err := group.Marked()
-	must(t, "looking for processes", err)
+	must(t, "listing processes", err)
 	if len(left) != 0 {
 		t.Errorf("processes %v are left", left)
 	}
@@ -35,7 +35,7 @@ func TestStartClearsAwayLeftoversAndLeavesNone(t *testing.T) {
 func TestWritesTellWhoWroteAtOnce(t *testing.T) {
 	cluster := Start(t, Options{Nodes: 2})
 	client, err := kubernetes.NewForConfig(cluster.ConfigFor(t, "operator"))
-	must(t, "making a client", err)
+	must(t, "creating a client", err)
 	started := time.Now()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "written"}}
 	_, err = client.CoreV1().Secrets(corev1.NamespaceDefault).Create(t.Context(), secret, metav1.CreateOptions{})

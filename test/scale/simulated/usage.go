@@ -12,17 +12,17 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster/controlplane"
 )
 
-// Usage is what a daemon has used since it was started.
+// Usage is the resource usage of a daemon since its start.
 type Usage struct {
-	// PeakMemory is the most bytes that were resident at once.
+	// PeakMemory is the peak of resident memory in bytes.
 	PeakMemory int64
 	CPU        time.Duration
 }
 
-// Daemons are the daemons of a cluster, in the order in which they start.
+// Daemons are the daemons of a cluster, in start order.
 var Daemons = []string{controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, Kwok}
 
-// Usage is what each of the daemons has used.
+// Usage returns the usage of each daemon.
 func (c *Cluster) Usage(t *testing.T) map[string]Usage {
 	t.Helper()
 	usage := map[string]Usage{}
@@ -32,7 +32,7 @@ func (c *Cluster) Usage(t *testing.T) map[string]Usage {
 	return usage
 }
 
-// UsageOf is what one process of the cluster's has used.
+// UsageOf returns the usage of a process of the cluster.
 func (c *Cluster) UsageOf(t *testing.T, name string) Usage {
 	t.Helper()
 	pid, err := c.Plane.Processes.Pid(name)
@@ -42,7 +42,7 @@ func (c *Cluster) UsageOf(t *testing.T, name string) Usage {
 	return usage
 }
 
-// readUsage reads a process's directory below /proc.
+// readUsage reads the usage of a process from its directory in /proc.
 func readUsage(dir string) (usage Usage, err error) {
 	status, err := os.ReadFile(filepath.Join(dir, "status"))
 	if err != nil {
@@ -71,18 +71,18 @@ func peakMemory(status string) (int64, error) {
 
 // cpuTime adds the time that a process has spent in user and kernel mode.
 func cpuTime(stat string) (time.Duration, error) {
-	// The command name may hold spaces and parentheses; the fields after the last parenthesis are the third and on.
+	// The command name may contain spaces and parentheses; the third field follows the last parenthesis.
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	const user, system = 11, 12
 	if len(fields) <= system {
 		return 0, fmt.Errorf("%q is not the state of a process", stat)
 	}
-	const tick = 10 * time.Millisecond // the unit of Linux's interface, whatever the kernel's own is
+	const tick = 10 * time.Millisecond // USER_HZ, which does not depend on the kernel's HZ
 	var total time.Duration
 	for _, field := range []string{fields[user], fields[system]} {
 		ticks, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("reading the time on the processor: %w", err)
+			return 0, fmt.Errorf("reading the CPU time: %w", err)
 		}
 		total += time.Duration(ticks) * tick
 	}

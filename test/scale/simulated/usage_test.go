@@ -11,7 +11,7 @@ func TestPeakMemoryIsInBytes(t *testing.T) {
 		t.Errorf("got %d, %v; want %d", got, err, 28<<10)
 	}
 	if _, err := peakMemory("Name:\tetcd\n"); err == nil {
-		t.Error("a status without a peak was read")
+		t.Error("a status without a peak was accepted")
 	}
 }
 
@@ -21,6 +21,6 @@ func TestCPUTimeAddsUserAndKernel(t *testing.T) {
 		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
 	if _, err := cpuTime("42 (name) S 1"); err == nil {
-		t.Error("a cut-off line was read")
+		t.Error("a truncated line was accepted")
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 const flushTimeout = 10 * time.Minute
 
-// Writes are all requests since a time that were to change objects, successful or not. Leases and events are left out: they are
-// how a cluster breathes.
+// Writes returns all write requests since a time, successful or not, except those to leases and events, which every
+// cluster writes all the time.
 func (c *Cluster) Writes(t *testing.T, since time.Time) []audit.Request {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), flushTimeout)
@@ -31,8 +31,8 @@ func (c *Cluster) Writes(t *testing.T, since time.Time) []audit.Request {
 	return writes
 }
 
-// flushAuditLog returns when all requests answered before are in the log. The API server writes its log a little later than
-// it answers, but in order: so we ask for something that nobody else asks for, and wait until the log tells of it.
+// flushAuditLog returns when all earlier requests are in the log. The API server writes its log a little later than its
+// responses, but in order: so we send a unique request, and wait until it is in the log.
 func (c *Cluster) flushAuditLog(ctx context.Context) error {
 	log, err := os.Open(c.Plane.AuditLog())
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Cluster) flushAuditLog(ctx context.Context) error {
 	}
 	name := fmt.Sprintf("flush-%d", time.Now().UnixNano())
 	if _, err := c.Client.CoreV1().ConfigMaps(corev1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return fmt.Errorf("asking for a ConfigMap that is not there: %w", err)
+		return fmt.Errorf("reading a ConfigMap that does not exist: %w", err)
 	}
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 		if _, err := log.Seek(end, io.SeekStart); err != nil {
