@@ -1,6 +1,7 @@
 #!/bin/sh
-# Writes everything that is generated from the API's types and the controllers' markers: deep copies, apply-configurations,
-# CRDs, the API reference, the roles of operator and webhook, and the webhook configurations. "make verify" runs it and fails when the result differs from what is committed.
+# Generates everything that follows from the API types and the controllers' markers: deep copies, apply configurations,
+# CRDs, the API reference, the roles of operator and webhook, and the webhook configurations. "make verify" runs it and
+# fails if the result differs from the committed files.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,7 +9,7 @@ module=github.com/slurm-operator/slurm-operator
 
 tool() { hack/tool hack/tools "$@"; }
 
-# external lists the apply-configurations of Kubernetes' own types that the API embeds.
+# external lists the apply configurations of the Kubernetes types that the API embeds.
 external() {
 	for type in PersistentVolumeClaimSpec TypedLocalObjectReference TypedObjectReference VolumeResourceRequirements; do
 		printf 'k8s.io/api/core/v1.%s:k8s.io/client-go/applyconfigurations/core/v1,' "$type"

@@ -1,6 +1,6 @@
-// Package binaries builds the third-party programs that test clusters run: Kubernetes itself, etcd, containerd and so
-// on. Each directory below this one is a Go module that pins one group of programs; a group is built once per content
-// of its module and kept in the cache outside the repository.
+// Package binaries builds the third-party programs of test clusters: Kubernetes itself, etcd, containerd and so on.
+// Each directory below this one is a Go module that pins a group of programs; a group is built once per content of its
+// module and kept in the cache outside the repository.
 package binaries
 
 import (
@@ -20,21 +20,22 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
-// Group is a set of programs that are built from one module.
+// Group is a set of programs from one module.
 type Group struct {
 	module   string
 	programs []program
 }
 
-// kubernetes is the module of the Kubernetes version that the variable K8S names. Another version is another directory.
+// kubernetes is the module of the Kubernetes version in the environment variable K8S. Each version has its own
+// directory.
 var kubernetes = "kubernetes-" + cmp.Or(os.Getenv("K8S"), "1.36")
 
-// program is one main package and the name of its binary.
+// program is a main package and the name of its binary.
 type program struct{ name, pkg string }
 
-// The groups, split by who needs them, so that an integration test does not wait for a kubelet to be built.
+// The groups, split by use, so that an integration test does not wait for a kubelet to be built.
 var (
-	// ControlPlane is what an API server for tests needs.
+	// ControlPlane has the programs of an API server for tests.
 	ControlPlane = Group{
 		module: kubernetes,
 		programs: []program{
@@ -43,7 +44,7 @@ var (
 			{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
 		},
 	}
-	// Controllers make a control plane act: pods of a StatefulSet appear and are scheduled.
+	// Controllers has Kubernetes' controllers and scheduler, which create and schedule the pods of a StatefulSet.
 	Controllers = Group{
 		module: kubernetes,
 		programs: []program{
@@ -51,7 +52,7 @@ var (
 			{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
 		},
 	}
-	// Node is what runs on each node of a real cluster, and the programs of its add-ons.
+	// Node has the programs on each node of a real cluster, and those of its add-ons.
 	Node = Group{
 		module: kubernetes,
 		programs: []program{
@@ -70,7 +71,7 @@ var (
 			{"ctr", "github.com/containerd/containerd/v2/cmd/ctr"},
 		},
 	}
-	// CNI connects the pods of a node.
+	// CNI has the network plugins of a node.
 	CNI = Group{
 		module: "cni",
 		programs: []program{
@@ -82,11 +83,11 @@ var (
 	}
 	// Helm installs charts.
 	Helm = Group{module: "helm", programs: []program{{"helm", "helm.sh/helm/v3/cmd/helm"}}}
-	// Kwok plays the kubelets of thousands of nodes.
+	// Kwok simulates the kubelets of thousands of nodes.
 	Kwok = Group{module: "kwok", programs: []program{{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}}}
 )
 
-// Build returns the directory that holds the group's programs, building them first where the cache has none.
+// Build returns the directory with the group's programs, and builds them first if they are not in the cache.
 func (g Group) Build(ctx context.Context, log io.Writer) (string, error) {
 	root, err := repo.Root()
 	if err != nil {
@@ -137,8 +138,8 @@ func Find(dirs []string, name string) (string, error) {
 	return filepath.Join(dirs[i], name), nil
 }
 
-// build runs one go build per program: two of the programs cannot be named in one command, since they spell the path
-// of a shared dependency differently.
+// build runs one go build per program: two of the programs cannot be built with one command, because they use different
+// import paths for a shared dependency.
 func (p program) build(ctx context.Context, module, dir, stamp string, log io.Writer) error {
 	start := time.Now()
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w "+stamp,
@@ -152,7 +153,7 @@ func (p program) build(ctx context.Context, module, dir, stamp string, log io.Wr
 	return nil
 }
 
-// versionFlags makes Kubernetes' programs report the version that they are built from.
+// versionFlags returns linker flags that make Kubernetes' programs report their version.
 func (g Group) versionFlags(ctx context.Context, module string) (string, error) {
 	if g.module != kubernetes {
 		return "", nil

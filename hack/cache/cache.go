@@ -1,6 +1,6 @@
-// Package cache keeps things that are slow to make, such as binaries and images, outside the repository. An entry is
-// named by what it is and keyed by everything it is made from; it is made once, in a directory of its own, and appears
-// under its final name only when it is complete, so that a cut-off build leaves nothing that looks like a result.
+// Package cache keeps things that are slow to build, such as binaries and images, outside the repository. An entry has
+// a name, and a key derived from everything it is built from. It is built once, in a separate directory, and gets its
+// final name only when it is complete, so that an interrupted build leaves nothing that looks like a result.
 package cache
 
 import (
@@ -16,7 +16,7 @@ import (
 	"syscall"
 )
 
-// Dir is the root of the cache: $SLURM_OPERATOR_CACHE, or slurm-operator in the user's cache directory.
+// Dir returns the root of the cache: $SLURM_OPERATOR_CACHE, or slurm-operator in the user's cache directory.
 func Dir() (string, error) {
 	if dir := os.Getenv("SLURM_OPERATOR_CACHE"); dir != "" {
 		return filepath.Abs(dir)
@@ -28,13 +28,13 @@ func Dir() (string, error) {
 	return filepath.Join(dir, "slurm-operator"), nil
 }
 
-// Key condenses the given parts into a short key that is safe in a file name.
+// Key hashes the given parts into a short key that is safe in a file name.
 func Key(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// KeyOfTree condenses the names, modes and contents of all files below root, in order.
+// KeyOfTree hashes the names, modes and contents of all files below root, in order.
 func KeyOfTree(root string) (string, error) {
 	sum := sha256.New()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -64,8 +64,8 @@ func KeyOfTree(root string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// Entry returns the directory of the entry of that name and key. When there is none yet, fill makes it in an empty
-// directory. Concurrent callers, also in other processes, wait for the one that fills.
+// Entry returns the directory of the entry with a name and key. If there is none, fill creates it in an empty
+// directory. Concurrent callers, also in other processes, wait for the one that fills it.
 func Entry(ctx context.Context, name, key string, fill func(ctx context.Context, dir string) error) (string, error) {
 	root, err := Dir()
 	if err != nil {
@@ -94,12 +94,12 @@ func Entry(ctx context.Context, name, key string, fill func(ctx context.Context,
 		return "", err
 	}
 	if err := fill(ctx, partial); err != nil {
-		return "", fmt.Errorf("making %s: %w", name, err)
+		return "", fmt.Errorf("building %s: %w", name, err)
 	}
 	return final, os.Rename(partial, final)
 }
 
-// Lock takes an exclusive lock on the file at path, making it when needed, and waits until it has it.
+// Lock takes an exclusive lock on the file at path, and creates the file if needed. It waits until it has the lock.
 func Lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -39,15 +39,15 @@ func TestEntryIsFilledOnceByConcurrentCallers(t *testing.T) {
 
 func TestFailedFillLeavesNoEntry(t *testing.T) {
 	t.Setenv("SLURM_OPERATOR_CACHE", t.TempDir())
-	cut := errors.New("cut off")
+	interrupted := errors.New("interrupted")
 	fail := func(_ context.Context, dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, "half"), nil, 0o644); err != nil {
 			return err
 		}
-		return cut
+		return interrupted
 	}
-	if _, err := cache.Entry(t.Context(), "thing", "k1", fail); !errors.Is(err, cut) {
-		t.Fatalf("got error %v, want the fill's", err)
+	if _, err := cache.Entry(t.Context(), "thing", "k1", fail); !errors.Is(err, interrupted) {
+		t.Fatalf("got error %v, want that of the fill", err)
 	}
 	dir, err := cache.Entry(t.Context(), "thing", "k1", func(context.Context, string) error { return nil })
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/cache"
 )
 
-// baseImage is the name of the Debian base inside the throw-away store.
+// baseImage is the name of the Debian base in the temporary store.
 const baseImage = "localhost/debian"
 
-// build makes the images of the group with buildah, in a store of its own, and moves them into the layout.
+// build builds the images of the group with buildah, in a separate store, and moves them into the layout.
 func (g *group) build(ctx context.Context, log io.Writer, target layout) error {
 	work, err := os.MkdirTemp(filepath.Dir(string(target)), "images-build-")
 	if err != nil {
@@ -27,7 +27,7 @@ func (g *group) build(ctx context.Context, log io.Writer, target layout) error {
 	defer os.RemoveAll(work)
 	store := store(work)
 
-	// A copy of the context, so that files from elsewhere can lie in it.
+	// A copy of the context, to add files from elsewhere.
 	source := filepath.Join(work, "context")
 	if err := os.CopyFS(source, os.DirFS(g.context)); err != nil {
 		return err
@@ -66,14 +66,14 @@ func (g *group) build(ctx context.Context, log io.Writer, target layout) error {
 // store is a directory with buildah's whole state.
 type store string
 
-// build runs buildah's build: without namespaces of its own, so that it works inside containers, and with fixed times,
-// so that the same content gives the same layers.
+// build runs buildah build: without new namespaces, so that it works inside containers, and with fixed timestamps, so
+// that the same content gives the same layers.
 func (s store) build(ctx context.Context, args ...string) error {
 	return s.run(ctx, append([]string{"build", "--isolation=chroot", "--network=host", "--layers", "--timestamp=0"}, args...)...)
 }
 
-// run runs buildah. It would put a cache into /var/lib/containers whatever its options say, so it sees a directory of
-// the store there; in a mount namespace, which also takes every mount with it when buildah ends.
+// run runs buildah. It always puts a cache into /var/lib/containers, so a directory of the store is mounted there, in a
+// mount namespace, which also removes all mounts when buildah exits.
 func (s store) run(ctx context.Context, args ...string) error {
 	const inNamespace = `mkdir -p /var/lib/containers "$0/lib" "$0/tmp" &&
 		mount --bind "$0/lib" /var/lib/containers && TMPDIR="$0/tmp" exec buildah "$@"`
@@ -81,7 +81,7 @@ func (s store) run(ctx context.Context, args ...string) error {
 	return run(ctx, "unshare", slices.Concat([]string{"--mount", "sh", "-c", inNamespace, string(s)}, options, args)...)
 }
 
-// addBase puts the base image of the suite into the store.
+// addBase adds the base image of a suite to the store.
 func (s store) addBase(ctx context.Context, log io.Writer, suite string) error {
 	dir, err := cache.Entry(ctx, "debian", baseKey(suite), func(ctx context.Context, dir string) error {
 		return timed(log, "bootstrapping Debian "+suite, func() error {
@@ -98,8 +98,8 @@ func (s store) addBase(ctx context.Context, log io.Writer, suite string) error {
 	return s.build(ctx, "--file", dockerfile, "--tag", baseImage, dir)
 }
 
-// bootstrapArgs are mmdebstrap's arguments for a small root filesystem. The dpkg options stay in force for packages
-// that are installed into it later. A testing suite's signatures expire when the archive has not changed for a while.
+// bootstrapArgs returns mmdebstrap's arguments for a small root filesystem. The dpkg options also apply to packages
+// that are installed later. The signatures of a testing suite expire if the archive has not changed for a while.
 func bootstrapArgs(suite string) []string {
 	args := []string{"--variant=minbase", `--aptopt=Acquire::Check-Valid-Until "false"`}
 	for _, excluded := range []string{"doc", "info", "locale", "man"} {
@@ -108,19 +108,19 @@ func bootstrapArgs(suite string) []string {
 	return append(args, "--dpkgopt=path-include=/usr/share/doc/*/copyright", suite)
 }
 
-// baseKey identifies the base image of a suite.
+// baseKey returns the key of the base image of a suite.
 func baseKey(suite string) string {
 	return cache.Key(bootstrapArgs(suite)...)
 }
 
-// run runs a command to its end; when it fails, the error has the end of what it printed.
+// run runs a command; if it fails, the error contains the end of its output.
 func run(ctx context.Context, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
-		const enough = 4096
-		tail := output.String()[max(0, output.Len()-enough):]
+		const maxBytes = 4096
+		tail := output.String()[max(0, output.Len()-maxBytes):]
 		return fmt.Errorf("%s: %w\n%s", name, err, strings.TrimSpace(tail))
 	}
 	return nil

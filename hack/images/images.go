@@ -1,11 +1,11 @@
-// Package images makes every container image that the tests run and keeps them in one OCI image layout in the cache.
+// Package images builds all container images of the tests and keeps them in one OCI image layout in the cache.
 //
-// The images come from the Dockerfiles in the repository's images directory. Where people usually pull a Debian base
-// image from a registry, Build makes one from Debian's packages with mmdebstrap and hands it to buildah, which builds
-// in a store that is thrown away afterwards. Each image in the layout remembers the key of what it was made from: an
-// image whose key still fits is left alone, so building what is already built only reads a few small files. Scratch
-// images (one static binary and the like) are written directly. Registry serves the layout to container runtimes, and
-// Unpack turns an image into directories that can be mounted.
+// The images come from the Dockerfiles in the repository's images directory. Instead of pulling a Debian base image
+// from a registry, Build creates one from Debian's packages with mmdebstrap and passes it to buildah, which builds in a
+// temporary store. Each image in the layout has the key of its sources: an image whose key still matches is kept, so
+// building an up-to-date image only reads a few small files. Scratch images (one static binary and the like) are
+// written directly. Registry serves the layout to container runtimes, and Unpack turns an image into directories that
+// can be mounted.
 //
 // Making images needs root and the Debian packages mmdebstrap and buildah.
 package images
@@ -26,7 +26,7 @@ import (
 // Versions are the Slurm versions that images are built for, newest first.
 var Versions = []string{"26.05", "24.11"}
 
-// suites are the Debian suites that have these versions.
+// suites are the Debian suites with these versions.
 var suites = map[string]string{"26.05": "forky", "24.11": "trixie"}
 
 // roles are the targets of the Slurm Dockerfile.
@@ -38,18 +38,18 @@ const (
 	Operator = "slurm-operator/slurm-operator:dev"
 )
 
-// Slurm is the name of the image of a role (slurmctld, slurmd, slurmdbd, slurmrestd or login) in a Slurm version.
+// Slurm returns the name of the image of a role (slurmctld, slurmd, slurmdbd, slurmrestd or login) in a Slurm version.
 func Slurm(role, version string) string {
 	return fmt.Sprintf("slurm-operator/%s:%s", role, version)
 }
 
-// Options say what Build makes besides the Slurm and MariaDB images.
+// Options describe what Build builds besides the Slurm and MariaDB images.
 type Options struct {
-	// Operator is the path of a static operator binary. Without one the operator image is left as it is.
+	// Operator is the path of a static operator binary. If it is empty, the operator image is not built.
 	Operator string
 }
 
-// Dir is the OCI image layout that holds the images.
+// Dir returns the directory of the OCI image layout.
 func Dir() (string, error) {
 	root, err := cache.Dir()
 	if err != nil {
@@ -58,8 +58,7 @@ func Dir() (string, error) {
 	return filepath.Join(root, "images"), nil
 }
 
-// Build makes all images that are missing or were made from something else than what is there now, and writes a line
-// to log for each of them.
+// Build builds all images that are missing or out of date, and writes a line to log for each of them.
 func Build(ctx context.Context, log io.Writer, opts Options) error {
 	repository, err := repo.Root()
 	if err != nil {
@@ -83,8 +82,8 @@ func Build(ctx context.Context, log io.Writer, opts Options) error {
 
 // A group is a set of images that are built together because they share a Dockerfile and its layers.
 type group struct {
-	key     string            // of everything the images are made from
-	suite   string            // of the Debian base; empty for an image from scratch
+	key     string            // hash of everything the images are built from
+	suite   string            // Debian suite of the base; empty for an image from scratch
 	context string            // directory with the Dockerfile
 	args    map[string]string // build arguments
 	targets map[string]string // image name to target in the Dockerfile; an empty target is the last one

@@ -16,16 +16,16 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/cache"
 )
 
-// keyAnnotation is where the index keeps the key of what an image was made from.
+// keyAnnotation is the annotation with the key of an image's sources.
 const keyAnnotation = "slurm-operator/key"
 
 var errNotFound = errors.New("no such image")
 
-// layout is an OCI image layout: a directory of blobs and an index that names the images. The index is replaced in one
-// step and after its blobs are there, so a reader needs no lock.
+// layout is an OCI image layout: a directory of blobs and an index of the images. The index is replaced atomically
+// after its blobs are written, so readers need no lock.
 type layout string
 
-// openLayout returns the layout in the cache, making an empty one when there is none.
+// openLayout returns the layout in the cache, and creates an empty one if there is none.
 func openLayout() (layout, error) {
 	dir, err := Dir()
 	if err != nil {
@@ -55,7 +55,7 @@ func openLayout() (layout, error) {
 	return l, l.writeIndex(ociv1.Index{})
 }
 
-// lock makes the caller the only one that changes the layout.
+// lock takes an exclusive lock for changing the layout.
 func (l layout) lock() (unlock func(), err error) {
 	return cache.Lock(string(l) + ".lock")
 }
@@ -116,8 +116,8 @@ func (l layout) writeBlob(mediaType string, value any) (ociv1.Descriptor, error)
 	return blob, writeFile(l.blobPath(blob.Digest), content)
 }
 
-// merge moves the images of another layout on the same filesystem into this one, marked with key, and drops what they
-// replace. The caller holds the lock.
+// merge moves the images of another layout on the same filesystem into this one, with a key, and removes the images
+// that they replace. The caller holds the lock.
 func (l layout) merge(from layout, key string) error {
 	added, err := from.index()
 	if err != nil {
@@ -135,7 +135,7 @@ func (l layout) merge(from layout, key string) error {
 	return l.put(key, added.Manifests...)
 }
 
-// put names images whose blobs are in place. The caller holds the lock.
+// put adds images to the index; their blobs must exist. The caller holds the lock.
 func (l layout) put(key string, images ...ociv1.Descriptor) error {
 	index, err := l.index()
 	if err != nil {
@@ -188,7 +188,7 @@ func writeJSON(path string, value any) error {
 	return writeFile(path, content)
 }
 
-// writeFile puts a complete file in place in one step.
+// writeFile writes a file atomically.
 func writeFile(path string, content []byte) error {
 	partial := path + ".partial"
 	if err := os.WriteFile(partial, content, 0o644); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
-// R31: whichever stage of its Dockerfile the operator's image is built from, it runs as a user that is not root, by number: Kubernetes
-// cannot tell for a name.
+// R31: whichever stage of its Dockerfile the operator's image is built from, it runs as a numeric non-root user:
+// Kubernetes cannot check a name.
 func TestOperatorIsNotRoot(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {
@@ -24,7 +24,7 @@ func TestOperatorIsNotRoot(t *testing.T) {
 	final := 0
 	for _, stage := range strings.Split("\n"+string(content), "\nFROM ")[1:] {
 		if !strings.Contains(stage, "\nENTRYPOINT ") {
-			continue // it builds
+			continue // a build stage
 		}
 		final++
 		base, _, _ := strings.Cut(stage, "\n")

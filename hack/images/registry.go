@@ -12,8 +12,8 @@ import (
 	ociv1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Registry serves the images of an OCI image layout, read-only, as a container registry does. A runtime that uses it as
-// a mirror asks for docker.io's names, so an image is found with and without their library/ prefix.
+// Registry serves the images of an OCI image layout as a read-only container registry. A runtime that uses it as a
+// mirror asks for docker.io's names, so an image is found with and without the library/ prefix.
 func Registry(layoutDir string) http.Handler {
 	r := registry{layout(layoutDir)}
 	mux := http.NewServeMux()
@@ -21,7 +21,7 @@ func Registry(layoutDir string) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte("{}"))
 	})
-	// An image's name may have slashes, which patterns cannot express before the fixed part of a path.
+	// An image's name may contain slashes, which patterns cannot express before the fixed part of a path.
 	mux.HandleFunc("GET /v2/", func(w http.ResponseWriter, request *http.Request) {
 		path := strings.TrimPrefix(request.URL.Path, "/v2/")
 		if name, reference, ok := strings.Cut(path, "/manifests/"); ok {
@@ -54,7 +54,7 @@ func (r registry) manifest(w http.ResponseWriter, request *http.Request, name, r
 }
 
 func (r registry) blob(w http.ResponseWriter, request *http.Request, mediaType string, of digest.Digest) {
-	// Checked before it becomes part of a path.
+	// Validate it before it becomes part of a path.
 	if err := of.Validate(); err != nil {
 		refuse(w, http.StatusBadRequest, "DIGEST_INVALID", err.Error())
 		return
@@ -67,11 +67,11 @@ func (r registry) blob(w http.ResponseWriter, request *http.Request, mediaType s
 	defer blob.Close()
 	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Docker-Content-Digest", of.String())
-	// Also answers HEAD and the range requests of a resumed download.
+	// It also handles HEAD and the range requests of a resumed download.
 	http.ServeContent(w, request, "", time.Time{}, blob)
 }
 
-// refuse answers with an error in the form that clients of registries understand.
+// refuse returns an error in the format of the registry API.
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	type fault struct {
 		Code    string `json:"code"`

@@ -25,29 +25,29 @@ func startRegistry(t *testing.T) *httptest.Server {
 	return server
 }
 
-// answer is what came back for a request.
-type answer struct {
+// response is the result of a request.
+type response struct {
 	status int
 	header http.Header
 	body   string
 }
 
-func request(t *testing.T, method, url string) answer {
+func request(t *testing.T, method, url string) response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	got, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	defer got.Body.Close()
+	body, err := io.ReadAll(got.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, string(body)}
+	return response{got.StatusCode, got.Header, string(body)}
 }
 
 func TestRegistryServesAWholeImage(t *testing.T) {
@@ -82,15 +82,15 @@ func TestRegistryAnswers(t *testing.T) {
 		status       int
 		code         string
 	}{
-		"the version check":                 {http.MethodGet, "/v2/", http.StatusOK, ""},
-		"HEAD of a manifest":                {http.MethodHead, "/v2/devcluster/tool/manifests/1", http.StatusOK, ""},
-		"a name with docker.io's prefix":    {http.MethodGet, "/v2/library/plain/manifests/1", http.StatusOK, ""},
-		"an unknown tag":                    {http.MethodGet, "/v2/devcluster/tool/manifests/2", http.StatusNotFound, "MANIFEST_UNKNOWN"},
-		"an unknown image":                  {http.MethodGet, "/v2/none/manifests/1", http.StatusNotFound, "MANIFEST_UNKNOWN"},
-		"an unknown blob":                   {http.MethodGet, "/v2/plain/blobs/" + digest.FromString("x").String(), http.StatusNotFound, "BLOB_UNKNOWN"},
-		"a digest that leaves the layout":   {http.MethodGet, "/v2/plain/blobs/sha256:..%2f..%2findex.json", http.StatusBadRequest, "DIGEST_INVALID"},
-		"a push":                            {http.MethodPost, "/v2/plain/blobs/uploads/", http.StatusMethodNotAllowed, ""},
-		"a list of tags, which is not made": {http.MethodGet, "/v2/plain/tags/list", http.StatusNotFound, "UNSUPPORTED"},
+		"the version check":               {http.MethodGet, "/v2/", http.StatusOK, ""},
+		"HEAD of a manifest":              {http.MethodHead, "/v2/devcluster/tool/manifests/1", http.StatusOK, ""},
+		"a name with docker.io's prefix":  {http.MethodGet, "/v2/library/plain/manifests/1", http.StatusOK, ""},
+		"an unknown tag":                  {http.MethodGet, "/v2/devcluster/tool/manifests/2", http.StatusNotFound, "MANIFEST_UNKNOWN"},
+		"an unknown image":                {http.MethodGet, "/v2/none/manifests/1", http.StatusNotFound, "MANIFEST_UNKNOWN"},
+		"an unknown blob":                 {http.MethodGet, "/v2/plain/blobs/" + digest.FromString("x").String(), http.StatusNotFound, "BLOB_UNKNOWN"},
+		"a digest that leaves the layout": {http.MethodGet, "/v2/plain/blobs/sha256:..%2f..%2findex.json", http.StatusBadRequest, "DIGEST_INVALID"},
+		"a push":                          {http.MethodPost, "/v2/plain/blobs/uploads/", http.StatusMethodNotAllowed, ""},
+		"a list of tags, not supported":   {http.MethodGet, "/v2/plain/tags/list", http.StatusNotFound, "UNSUPPORTED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := request(t, test.method, server.URL+test.path)

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// A bill is a bill of materials in CycloneDX's JSON form: what an image is made of, for those who look for known weaknesses.
+// A bill is an SBOM in CycloneDX JSON: the components of an image, for vulnerability scanners.
 type bill struct {
 	Format     string      `json:"bomFormat"`
 	Version    string      `json:"specVersion"`
@@ -30,11 +30,11 @@ type component struct {
 	Type    string `json:"type"`
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
-	// URL is the package URL, by which scanners know a component.
+	// URL is the package URL, by which scanners identify a component.
 	URL string `json:"purl,omitempty"`
 }
 
-// WriteBills writes a bill of materials for each of the product's images in the layout into a directory.
+// WriteBills writes an SBOM for each of the product's images in the layout into a directory.
 func WriteBills(ctx context.Context, dir string) error {
 	source, err := openLayout()
 	if err != nil {
@@ -68,14 +68,15 @@ func WriteBills(ctx context.Context, dir string) error {
 	return nil
 }
 
-// billOf lists Debian's packages in the layers of an image, and the modules of programs in Go, which Debian's packages are not.
+// billOf returns the SBOM of an image: the Debian packages in its layers or, without any, the modules of its Go
+// programs.
 func billOf(name string, layers []string) (bill, error) {
 	image, tag, _ := strings.Cut(name, ":")
 	is := bill{Format: "CycloneDX", Version: "1.6", Revision: 1, Metadata: subject{component{Type: "container", Name: image, Version: tag}}}
 	for _, layer := range slices.Backward(layers) {
 		packages, err := debianPackages(filepath.Join(layer, "var/lib/dpkg/status"))
 		if err == nil {
-			is.Components = packages // the uppermost layer that has a list has the whole
+			is.Components = packages // the uppermost list of packages is complete
 			return is, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +93,7 @@ func billOf(name string, layers []string) (bill, error) {
 	return is, nil
 }
 
-// debianPackages reads dpkg's list of what is installed.
+// debianPackages reads dpkg's list of installed packages.
 func debianPackages(path string) ([]component, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -123,7 +124,7 @@ func debianPackages(path string) ([]component, error) {
 	return packages, lines.Err()
 }
 
-// goModules reads what the programs below a directory are made of.
+// goModules returns the modules of the Go programs below a directory.
 func goModules(dir string) ([]component, error) {
 	var modules []component
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -132,7 +133,7 @@ func goModules(dir string) ([]component, error) {
 		}
 		info, err := buildinfo.ReadFile(path)
 		if err != nil {
-			return nil //nolint:nilerr // not a program in Go
+			return nil //nolint:nilerr // not a Go program
 		}
 		add := func(module, version string) {
 			modules = append(modules, component{Type: "library", Name: module, Version: version, URL: "pkg:golang/" + module + "@" + url.QueryEscape(version)})

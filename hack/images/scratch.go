@@ -21,18 +21,18 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/cache"
 )
 
-// Scratch describes an image that is a few files and nothing else.
+// Scratch describes an image that contains only a few files.
 type Scratch struct {
-	// Files maps absolute paths in the image to files on this machine. Their permissions are kept; they belong to root.
+	// Files maps absolute paths in the image to local files. Their permissions are kept; they are owned by root.
 	Files map[string]string
-	// Links maps absolute paths in the image to what they symbolically link to.
+	// Links maps absolute paths in the image to the targets of symbolic links.
 	Links map[string]string
-	// Config says what a container of the image runs.
+	// Config is the configuration of the image's containers.
 	Config ociv1.ImageConfig
 }
 
-// AddScratch puts an image into the layout under the given name, unless it is already there with the same content.
-// Equal descriptions give equal images to the byte.
+// AddScratch adds an image to the layout with a name, unless it is already there with the same content. Equal
+// descriptions give images that are equal to the byte.
 func AddScratch(name string, image Scratch) error {
 	target, err := openLayout()
 	if err != nil {
@@ -54,7 +54,7 @@ func AddScratch(name string, image Scratch) error {
 	defer unlock()
 	manifest, err := image.write(target)
 	if err != nil {
-		return fmt.Errorf("making image %s: %w", name, err)
+		return fmt.Errorf("writing image %s: %w", name, err)
 	}
 	manifest.Annotations = map[string]string{ociv1.AnnotationRefName: name}
 	return target.put(key, manifest)
@@ -107,7 +107,7 @@ func (s Scratch) write(target layout) (ociv1.Descriptor, error) {
 	})
 }
 
-// writeLayer writes a tar archive in a fixed order and with fixed times.
+// writeLayer writes a tar archive in a fixed order and with fixed timestamps.
 func (s Scratch) writeLayer(to io.Writer) error {
 	archive := tar.NewWriter(to)
 	entries := map[string]func() error{}
@@ -128,7 +128,7 @@ func (s Scratch) writeLayer(to io.Writer) error {
 			}
 		}
 	}
-	// A directory sorts before what is in it.
+	// A directory sorts before its contents.
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if err := entries[name](); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/images"
 )
 
-// useEmptyCache gives the test a cache of its own and returns the layout in it.
+// useEmptyCache makes the test use an empty cache and returns the path of its layout.
 func useEmptyCache(t *testing.T) string {
 	t.Helper()
 	t.Setenv("SLURM_OPERATOR_CACHE", t.TempDir())
@@ -105,7 +105,7 @@ func TestUnpackGivesFilesLinksAndConfiguration(t *testing.T) {
 	}
 	tool := filepath.Join(image.Layers[0], "usr", "bin", "alias")
 	if content, err := os.ReadFile(tool); err != nil || string(content) != "one" {
-		t.Errorf("the link leads to %q, %v", content, err)
+		t.Errorf("the link points to %q, %v", content, err)
 	}
 	if info, err := os.Stat(tool); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the program has mode %v, %v", info.Mode(), err)

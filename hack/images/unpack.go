@@ -16,13 +16,13 @@ import (
 
 // Unpacked is an image on disk.
 type Unpacked struct {
-	// Layers are directories to mount over each other with overlayfs, the lowest first. Images share them: read-only.
+	// Layers are directories for an overlayfs mount, lowest first. Images share them, so they must not be changed.
 	Layers []string
-	// Config says what a container of the image runs.
+	// Config is the configuration of the image's containers.
 	Config ociv1.ImageConfig
 }
 
-// Unpack makes directories of the layers of an image in the layout; each layer is unpacked once.
+// Unpack unpacks the layers of an image in the layout into directories; each layer is unpacked once.
 func Unpack(ctx context.Context, name string) (Unpacked, error) {
 	source, err := openLayout()
 	if err != nil {
@@ -60,8 +60,8 @@ func Unpack(ctx context.Context, name string) (Unpacked, error) {
 	return unpacked, nil
 }
 
-// convertWhiteouts turns the marks by which a layer deletes files of lower layers from the form they have in archives
-// into the one that overlayfs understands.
+// convertWhiteouts converts the whiteouts by which a layer deletes files of lower layers from their form in archives to
+// that of overlayfs.
 func convertWhiteouts(root string) error {
 	const prefix, opaque = ".wh.", ".wh..wh..opq"
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Root is the nearest directory, from the working directory upwards, that holds the product's module: the one with both
-// go.mod and the hack directory, since modules of tools lie deeper in the tree.
+// Root returns the nearest directory, from the working directory upwards, with the product's module: the one with both
+// go.mod and hack/tools, because the tools' modules are deeper in the tree.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

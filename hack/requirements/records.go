@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// A result is how a test ended in one run.
+// A result is the outcome of a test in a run.
 type result struct {
 	name   []string // the function, then its subtests
 	passed bool
 }
 
-// readRecords reads how all tests ended that are recorded in a directory. A skipped test did not run.
+// readRecords reads the results of all tests that are recorded in a directory. A skipped test counts as not run.
 func readRecords(directory string) ([]result, error) {
 	files, err := filepath.Glob(filepath.Join(directory, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -52,7 +52,7 @@ func readRecord(path string) ([]result, error) {
 	}
 }
 
-// unproved lists the tests of all rows that failed, and those that did not run although no long suite is theirs.
+// unproved lists the tests of all rows that failed, and those that did not run although they are not marked as full.
 func unproved(rows []row, results []result) []string {
 	var faults []string
 	for _, row := range rows {
@@ -76,9 +76,9 @@ func unproved(rows []row, results []result) []string {
 	return faults
 }
 
-// matches reports whether a test that ran is the named one: the same function, and all named subtests in their order. What
-// ran may have more parts in between, such as the version of Slurm, but its last part is the last that is named, so that a
-// subtest does not prove the test around it.
+// matches reports whether a test that ran is the named one: the same function, and all named subtests in order. The
+// test that ran may have more parts in between, such as the Slurm version, but its last part must be the last one
+// named, so that a subtest does not prove its parent.
 func matches(name, ran []string) bool {
 	if name[0] != ran[0] || name[len(name)-1] != ran[len(ran)-1] {
 		return false

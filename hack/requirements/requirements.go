@@ -3,8 +3,9 @@
 //	requirements docs/requirements.md             every row names tests, and every named test exists
 //	requirements docs/requirements.md bin/tests   and every named test passed in the runs that are recorded there
 //
-// A test that only a long suite runs is marked in the document: `TestChaos` (full). It may be missing from the records, but
-// it may not have failed, and a row needs at least one test that is not marked. The records are what go test -json prints.
+// A test that only the full suite runs is marked in the document: `TestChaos` (full). It may be missing from the
+// records, but it must not have failed, and a row needs at least one test that is not marked. The records are the
+// output of go test -json.
 package main
 
 import (
@@ -58,14 +59,14 @@ func run(arguments []string) error {
 type row struct {
 	id    string
 	tests []namedTest
-	// pending says that the document admits that nothing proves it yet.
+	// pending is set if the document says "not yet".
 	pending bool
 }
 
-// A namedTest is a test as a row names it.
+// A namedTest is a test that a row names.
 type namedTest struct {
 	name string
-	// full says that only a long suite runs it.
+	// full is set if only the full suite runs it.
 	full bool
 }
 
@@ -74,8 +75,8 @@ var (
 	testName = regexp.MustCompile("`(Test[^`]+)`( \\(full\\))?")
 )
 
-// parse reads the rows of a document: lines of a table that start with the number of a requirement or an invariant and name
-// tests in backticks. A document may have several tables; their rows are numbered on.
+// parse reads the rows of a document: lines of a table that start with the number of a requirement or an invariant and
+// name tests in backticks. A document may have several tables with consecutive numbers.
 func parse(document string) []row {
 	var rows []row
 	for line := range strings.Lines(document) {
@@ -92,7 +93,7 @@ func parse(document string) []row {
 	return rows
 }
 
-// pending are the rows that nothing proves yet, as the document admits.
+// pending returns the rows that the document marks as not yet proved.
 func pending(rows []row) []string {
 	ids := []string{}
 	for _, row := range rows {
@@ -103,7 +104,7 @@ func pending(rows []row) []string {
 	return ids
 }
 
-// testSources is the text of all files with tests below a directory.
+// testSources returns the text of all test files below a directory.
 func testSources(root string) (string, error) {
 	var all strings.Builder
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -117,7 +118,7 @@ func testSources(root string) (string, error) {
 	return all.String(), err
 }
 
-// missing lists numbers that are left out, rows without a test that every change runs, and tests that no source has.
+// missing lists missing numbers, rows without a test outside the full suite, and tests that do not exist.
 func missing(rows []row, sources string) []string {
 	var faults []string
 	for i, row := range rows {
@@ -147,7 +148,7 @@ func missing(rows []row, sources string) []string {
 	return faults
 }
 
-// exists reports whether the sources have a test function and, as strings, the names of its subtests.
+// exists reports whether the sources contain a test function and, as strings, the names of its subtests.
 func exists(test, sources string) bool {
 	function, subtests, _ := strings.Cut(test, "/")
 	if !strings.Contains(sources, "func "+function+"(") {

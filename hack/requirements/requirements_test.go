@@ -27,10 +27,10 @@ func TestMissing(t *testing.T) {
 		"a test of the full suite": {
 			strings.Replace(document, "`TestLong`", "`TestNone`", 1), []string{"R2 names TestNone, which does not exist"},
 		},
-		"any test":                          {strings.Replace(document, "`TestOne` |\n| R2", "none |\n| R2", 1), []string{"R1 names no test"}},
-		"a test that runs":                  {strings.Replace(document, "`TestOne` |", "`TestOne` (full) |", 1), []string{"R1 names only tests of the full suite"}},
-		"all rows":                          {"", []string{"there are no rows"}},
-		"what is not there yet, as it says": {strings.Replace(document, "`TestOne` |\n| R2", "not yet |\n| R2", 1), nil},
+		"any test":                {strings.Replace(document, "`TestOne` |\n| R2", "none |\n| R2", 1), []string{"R1 names no test"}},
+		"a test that runs":        {strings.Replace(document, "`TestOne` |", "`TestOne` (full) |", 1), []string{"R1 names only tests of the full suite"}},
+		"all rows":                {"", []string{"there are no rows"}},
+		"a row that says not yet": {strings.Replace(document, "`TestOne` |\n| R2", "not yet |\n| R2", 1), nil},
 		"nothing of a longer document": {
 			document + "\n## More\n\n| | what | tests |\n|---|---|---|\n| R3 | a third thing | `TestLong` (full), `TestTwo/scales out` |\n", nil,
 		},
@@ -98,7 +98,7 @@ func TestUnproved(t *testing.T) {
 		})
 	}
 	if _, err := readRecords(t.TempDir()); err == nil {
-		t.Error("an empty directory counts as a record")
+		t.Error("an empty directory is accepted as records")
 	}
 }
 

@@ -1,6 +1,6 @@
-// Command apiref writes the API reference from the CustomResourceDefinitions: for each kind the fields of spec and status
-// with type, default and meaning, and the rules that the API server enforces, in the words in which it enforces them.
-// Where a field takes a part of a Kubernetes object, the schema has a title, and the reference stops there.
+// Command apiref writes the API reference from the CustomResourceDefinitions: for each kind the fields of spec and
+// status with type, default and meaning, and the validation rules with the API server's messages. A field that takes a
+// fragment of a Kubernetes object has a schema with a title, and the reference does not list its fields.
 //
 // Usage: apiref <CRD directory> > api.md
 package main
@@ -92,7 +92,7 @@ func writeKind(out io.Writer, definition *apiextensionsv1.CustomResourceDefiniti
 	}
 }
 
-// writeFields writes a row for every property of a schema and, below it, for the properties of that.
+// writeFields writes a row for every property of a schema, followed by the properties of that property.
 func writeFields(out io.Writer, prefix string, schema *apiextensionsv1.JSONSchemaProps) {
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[name]
@@ -108,7 +108,7 @@ func writeFields(out io.Writer, prefix string, schema *apiextensionsv1.JSONSchem
 	}
 }
 
-// inner returns the schema below a property that the reference goes into, and how it is written in a path.
+// inner returns the schema of a property's fields, if the reference lists them, and the separator in their paths.
 func inner(property *apiextensionsv1.JSONSchemaProps) (schema *apiextensionsv1.JSONSchemaProps, suffix string) {
 	switch {
 	case property.Title != "" || isConditions(property):
@@ -175,7 +175,7 @@ func rules(schema *apiextensionsv1.JSONSchemaProps, found []string) []string {
 	return found
 }
 
-// text makes a description fit for a cell of a Markdown table.
+// text formats a description for a cell of a Markdown table.
 func text(description string) string {
 	joined := strings.Join(strings.Fields(description), " ")
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "|", `\|`, "*", `\*`).Replace(joined)

@@ -16,7 +16,7 @@ type definition struct {
 	schema     *apiextensionsv1.JSONSchemaProps
 }
 
-// readDefinitions reads all CRDs of a directory, by their kinds.
+// readDefinitions reads all CRDs in a directory, by kind.
 func readDefinitions(dir string) (map[string]definition, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
@@ -57,8 +57,8 @@ func lookUp(definitions map[string]definition, path string) (*apiextensionsv1.JS
 	return schema, nil
 }
 
-// asJSONSchema is the schema of a field in the words of JSON Schema, which refuses fields that there are not. Descriptions
-// are left to the API reference, and what only the API server can check to the API server.
+// asJSONSchema converts the schema of a field to JSON Schema that refuses unknown fields. It omits descriptions, which
+// are in the API reference, and rules that only the API server can check.
 func asJSONSchema(schema *apiextensionsv1.JSONSchemaProps) object {
 	if schema.XIntOrString {
 		return object{"type": []string{"integer", "string"}}

@@ -14,9 +14,9 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// A part is what the chart grants at one place: those rules of a role that controller-gen wrote whose resources it keeps.
+// A part is what the chart grants in one role: the rules of a role from controller-gen, limited to some resources.
 type part struct {
-	// name is that of the named template with the rules, after slurm-operator.rules.
+	// name is the name of the template with the rules, after slurm-operator.rules.
 	name string
 	role string
 	keep func(resource string) bool
@@ -24,7 +24,7 @@ type part struct {
 
 const webhookRole = "slurm-operator-webhook"
 
-// parts are all that is granted. Those of one role keep each of its resources between them.
+// parts are all parts. Together, the parts of a role keep all its resources.
 var parts = []part{
 	{"manager.cluster", "slurm-operator", isOneOf(clusterWide)},
 	{"manager.own", "slurm-operator", isOneOf(own)},
@@ -38,23 +38,23 @@ var parts = []part{
 	{"webhook.certificate", webhookRole + "-certificate", isOneOf(nil)},
 }
 
-// Resources by where the manager needs them, as group/resource; what is named nowhere belongs to the namespaces whose objects are
-// managed.
+// Resources by the scope in which the manager needs them, as group/resource; all others are needed in the managed
+// namespaces.
 var (
 	clusterWide    = []string{"/nodes", "authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews"}
 	configurations = []string{
 		"admissionregistration.k8s.io/mutatingwebhookconfigurations", "admissionregistration.k8s.io/validatingwebhookconfigurations",
 	}
-	// own are those of the operator's own namespace. The leader tells in an event that it leads.
+	// own are needed in the operator's own namespace. The leader records an event when it is elected.
 	own = []string{"/events", "coordination.k8s.io/leases"}
 )
 
-// isOneOf keeps the named resources, or all when none are named.
+// isOneOf returns a filter for the given resources, or for all if none are given.
 func isOneOf(resources []string) func(string) bool {
 	return func(resource string) bool { return len(resources) == 0 || slices.Contains(resources, resource) }
 }
 
-// names are what controller-gen is told that the chart's objects are called, by how the chart calls them.
+// names replaces the object names in the markers with those of the chart.
 var names = strings.NewReplacer(
 	"- slurm-operator-webhook-certificate\n", "- {{ include \"slurm-operator.webhook\" . }}-certificate\n",
 	"- slurm-operator\n", "- {{ include \"slurm-operator.webhook\" . }}\n",
@@ -82,23 +82,23 @@ func writeRules(root string) error {
 	return os.WriteFile(filepath.Join(root, "charts", "slurm-operator", "templates", "_rules.tpl"), []byte(text.String()), 0o644)
 }
 
-// of are the rules, with those resources that the part keeps.
+// of returns the rules, limited to the resources of the part.
 func (p part) of(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	kept := []rbacv1.PolicyRule{}
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
-			one := rule
-			one.APIGroups = []string{group}
-			one.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool { return !p.keep(group + "/" + resource) })
-			if len(one.Resources) > 0 {
-				kept = append(kept, one)
+			limited := rule
+			limited.APIGroups = []string{group}
+			limited.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool { return !p.keep(group + "/" + resource) })
+			if len(limited.Resources) > 0 {
+				kept = append(kept, limited)
 			}
 		}
 	}
 	return kept
 }
 
-// readRoles reads the rules of all roles in the files of a directory, by the names of the roles.
+// readRoles reads the rules of all roles in a directory, by the name of the role.
 func readRoles(dir string) (map[string][]rbacv1.PolicyRule, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*role.yaml"))
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// writeSchema writes the values.schema.json of a chart. The type of a value is that of its default, unless a comment says
-// more than the default shows. Such comments come before the description of the value:
+// writeSchema writes the values.schema.json of a chart. The type of a value is that of its default, unless a comment
+// before the description of the value gives a schema:
 //
 //	# @schema {enum: [Ignore, Fail]}
 //	# -- What happens when the webhook does not answer.
 //	failurePolicy: Ignore
 //
-// Besides the words of JSON Schema, {field: NodeSet.spec.replicas} is the schema of a field of the API, and {kind: NodeSet} that
-// of an entry that becomes an object: the fields of its spec, and those of entryFields.
+// Besides JSON Schema, {field: NodeSet.spec.replicas} is the schema of an API field, and {kind: NodeSet} that of an
+// entry that becomes an object: the fields of its spec, and those of entryFields.
 func writeSchema(chart string, definitions map[string]definition) error {
 	content, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {
@@ -40,7 +40,7 @@ func writeSchema(chart string, definitions map[string]definition) error {
 	if err != nil {
 		return err
 	}
-	// Helm hands down the global values of a chart that this one is a part of.
+	// Helm passes the global values of a parent chart.
 	schema["properties"].(object)["global"] = object{"type": "object", "description": "Values of a chart that this one is a part of."}
 	shared := share(schema)
 	shared["$schema"] = "http://json-schema.org/draft-07/schema#"
@@ -55,10 +55,10 @@ func writeSchema(chart string, definitions map[string]definition) error {
 	return os.WriteFile(filepath.Join(chart, "values.schema.json"), text.Bytes(), 0o644)
 }
 
-// A valuesReader makes schemas of values and their comments.
+// A valuesReader derives schemas from values and their comments.
 type valuesReader struct{ definitions map[string]definition }
 
-// mapping is the schema of a mapping with known keys.
+// mapping returns the schema of a mapping with known keys.
 func (r valuesReader) mapping(path string, node *yaml.Node) (object, error) {
 	properties := object{}
 	var faults []error
@@ -71,7 +71,7 @@ func (r valuesReader) mapping(path string, node *yaml.Node) (object, error) {
 	return object{"type": "object", "properties": properties, "additionalProperties": false}, errors.Join(faults...)
 }
 
-// value is the schema of one value.
+// value returns the schema of a value.
 func (r valuesReader) value(path string, key, value *yaml.Node) (object, error) {
 	annotation, description, err := readComment(key.HeadComment)
 	if err != nil {
@@ -99,7 +99,7 @@ func (r valuesReader) value(path string, key, value *yaml.Node) (object, error) 
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if description == "" {
-		return nil, fmt.Errorf("%s has no description: write a comment that begins with # -- above it", path)
+		return nil, fmt.Errorf("%s has no description: add a comment that starts with # -- above it", path)
 	}
 	return withDescription(schema, description), nil
 }
@@ -111,7 +111,7 @@ func withDescription(schema object, description string) object {
 	return schema
 }
 
-// readComment finds the annotation and the description in the comment above a value.
+// readComment returns the annotation and the description in the comment above a value.
 func readComment(comment string) (annotation object, description string, err error) {
 	var words []string
 	for line := range strings.Lines(comment) {
@@ -144,13 +144,13 @@ func typeOf(value *yaml.Node) (string, error) {
 	return "", errors.New("an empty value needs a comment # @schema {…}")
 }
 
-// entryFields are what an entry that becomes an object has besides the fields of its spec.
+// entryFields returns the fields of an entry that becomes an object, besides those of its spec.
 func entryFields(kind string) object {
 	text := object{"type": "object", "additionalProperties": object{"type": "string"}}
 	fields := object{"metadata": object{
 		"type": "object", "properties": object{"labels": text, "annotations": text}, "additionalProperties": false,
 	}}
-	if kind != "Controller" { // there is no cluster without one
+	if kind != "Controller" { // every cluster needs one
 		fields["enabled"] = object{"type": "boolean"}
 	}
 	return fields
@@ -158,7 +158,7 @@ func entryFields(kind string) object {
 
 var kindName = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 
-// expand replaces what is not JSON Schema in an annotation, at any depth.
+// expand replaces field and kind in an annotation with JSON Schema, at any depth.
 func (r valuesReader) expand(annotation object) (object, error) {
 	if field, ok := annotation["field"].(string); ok {
 		schema, err := lookUp(r.definitions, field)
@@ -173,7 +173,7 @@ func (r valuesReader) expand(annotation object) (object, error) {
 			return nil, err
 		}
 		schema := asJSONSchema(spec)
-		// The chart says to which cluster an entry belongs.
+		// The chart sets the cluster of an entry.
 		delete(schema, "required")
 		delete(schema["properties"].(object), "controllerRef")
 		maps.Copy(schema["properties"].(object), entryFields(kind))

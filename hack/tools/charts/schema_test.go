@@ -10,7 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// kinds are as few as the tests need.
+// kinds are the definitions that the tests need.
 var kinds = map[string]definition{"NodeSet": {schema: &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
 	"spec": {
 		Type:     "object",
@@ -68,8 +68,8 @@ func TestValuesThatCannotBeDescribed(t *testing.T) {
 		"a value without a description":  {"a:\n  b: 1", "a.b has no description"},
 		"a list without a type":          {"# -- List.\na: []", "a: a list needs"},
 		"an empty value without a type":  {"# -- Nothing.\na: {}", "a: an empty value needs"},
-		"a field that there is not":      {"# @schema {field: NodeSet.spec.size}\n# -- Size.\na: 1", "there is no field size"},
-		"a kind that there is not":       {"# @schema {kind: Node}\n# -- Node.\na: {}", "there is no kind Node"},
+		"an unknown field":               {"# @schema {field: NodeSet.spec.size}\n# -- Size.\na: 1", "there is no field size"},
+		"an unknown kind":                {"# @schema {kind: Node}\n# -- Node.\na: {}", "there is no kind Node"},
 		"an annotation that is not YAML": {"# @schema {\n# -- Broken.\na: 1", "reading"},
 	} {
 		t.Run(name, func(t *testing.T) {

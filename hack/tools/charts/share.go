@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// shareable is the length from which on a schema is worth a definition of its own.
+// shareable is the minimum length of a schema that gets its own definition.
 const shareable = 120
 
-// share writes every schema of some length that occurs twice only once, among the definitions: a pod's containers alone would
-// otherwise be there dozens of times.
+// share moves every schema of some length that occurs more than once to the definitions: the schema of a container
+// alone occurs dozens of times.
 func share(schema object) object {
 	counter := sharer{uses: map[string]int{}, names: map[string]string{}, taken: map[string]bool{}, definitions: object{}}
 	counter.count(schema)
@@ -31,16 +31,16 @@ type sharer struct {
 	definitions object
 }
 
-// textOf is the text of a schema. Its keys are sorted, so that equal schemas have equal texts.
+// textOf returns the text of a schema. Its keys are sorted, so that equal schemas have equal texts.
 func textOf(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(fmt.Sprintf("a schema that is no JSON: %v", err)) // it was made of JSON's types
+		panic(fmt.Sprintf("encoding a schema: %v", err)) // never: it has only JSON types
 	}
 	return string(text)
 }
 
-// isSchema tells a schema of an object from a mapping of properties, which also is an object.
+// isSchema reports whether a value is the schema of an object, and not a mapping of properties.
 func isSchema(value object) bool {
 	_, isProperty := value["properties"].(object)
 	return isProperty && value["type"] == "object"
@@ -54,7 +54,7 @@ func (s *sharer) count(value any) {
 	if isSchema(mapping) {
 		text := textOf(mapping)
 		if s.uses[text]++; s.uses[text] > 1 {
-			return // what is inside is in the definition, once
+			return // its contents are counted once, for the definition
 		}
 	}
 	for _, nested := range mapping {
@@ -62,7 +62,8 @@ func (s *sharer) count(value any) {
 	}
 }
 
-// replace returns the value with references instead of what is shared. The name is that of the property that it belongs to.
+// replace returns a value with references to shared schemas. name is the name of the property that the value belongs
+// to.
 func (s *sharer) replace(name string, value any) any {
 	schema, ok := value.(object)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// writeWebhooks writes the webhooks of both configurations as named templates. Where the webhook is called, and what happens when it
-// does not answer, is the chart's to say.
+// writeWebhooks writes the webhooks of both configurations as named templates. The chart itself sets clientConfig and
+// failurePolicy.
 func writeWebhooks(root string) error {
 	content, err := os.Open(filepath.Join(root, "config", "webhook", "manifests.yaml"))
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// maxDescription is the length to which descriptions of Kubernetes' own fields are cut, at the end of a sentence where
-// one fits. Whole, they would make up four fifths of a CRD; Kubernetes' documentation has them.
+// maxDescription is the length to which descriptions of Kubernetes' own fields are cut, at the end of a sentence if
+// possible. Full descriptions would make up four fifths of a CRD, and are in Kubernetes' documentation.
 const maxDescription = 80
 
-// asFragment returns Kubernetes' schema of a type as the schema of a fragment of it: nothing is required, and the
+// asFragment converts Kubernetes' schema of a type to the schema of a fragment: nothing is required, and the
 // description and rules are those of the API's own type.
 func asFragment(own, kubernetes apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 	kubernetes.Required = nil
@@ -22,13 +22,13 @@ func asFragment(own, kubernetes apiextensionsv1.JSONSchemaProps) apiextensionsv1
 	return kubernetes
 }
 
-// trim shapes the schema of a Kubernetes type, and all below it, for use inside our kinds:
+// trim adapts the schema of a Kubernetes type, and all schemas below it, for use in our CRDs:
 //
 //   - Descriptions are cut to a sentence.
-//   - Defaults go: a default would turn "absent" into "set by the user", which then wins over the operator's own value.
-//   - A list that is keyed by a field which thereby may be absent becomes atomic.
-//   - Status goes, and metadata keeps what a template can have.
-//   - Names that our rules look at get the length that Kubernetes allows them, which bounds the rules' cost.
+//   - Defaults are removed: a default would turn "absent" into "set by the user", which overrides the operator's value.
+//   - A list whose key field may be absent as a result becomes atomic.
+//   - Status is removed, and metadata keeps the fields that a template can have.
+//   - Names that our rules use get the maximum length that Kubernetes allows, which bounds the rules' cost.
 func trim(schema *apiextensionsv1.JSONSchemaProps) {
 	schema.Description = firstSentences(schema.Description, maxDescription)
 	schema.Default = nil
@@ -55,7 +55,7 @@ func trim(schema *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// templateMetadata is the metadata of an object that is made from a template.
+// templateMetadata is the metadata of an object that is created from a template.
 func templateMetadata() map[string]apiextensionsv1.JSONSchemaProps {
 	values := func(description string) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{
@@ -75,7 +75,7 @@ func allRequired(keys, required []string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(required, key) })
 }
 
-// firstSentences returns as many whole sentences of a description as fit into limit bytes, or as many words when the
+// firstSentences returns as many whole sentences of a description as fit into limit bytes, or as many words if the
 // first sentence does not fit.
 func firstSentences(description string, limit int) string {
 	text := strings.Join(strings.Fields(description), " ")

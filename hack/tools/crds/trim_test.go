@@ -55,7 +55,7 @@ func TestTrimRemovesDefaultsAndTheKeysThatNeedThem(t *testing.T) {
 				t.Errorf("list keys = %v, want %v", got, test.wantKeys)
 			}
 			if got := test.schema.Items.Schema.Properties["protocol"].Default; got != nil {
-				t.Errorf("the default %s is still there", got.Raw)
+				t.Errorf("the default %s was not removed", got.Raw)
 			}
 		})
 	}
