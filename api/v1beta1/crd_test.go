@@ -34,7 +34,7 @@ func TestEveryFieldHasADescription(t *testing.T) {
 	}
 }
 
-func TestNoFieldOfAFragmentHasADefault(t *testing.T) {
+func TestFragmentFieldsHaveNoDefaults(t *testing.T) {
 	for kind, definition := range readCRDs(t) {
 		walk(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, "", func(path string, property *apiextensionsv1.JSONSchemaProps) {
 			if property.Title == "" {
@@ -64,7 +64,7 @@ func TestCRDsFitIntoAnAnnotation(t *testing.T) {
 
 // Each table row of docs/reference/status.md that begins with a kind and a field says which controller writes the field
 // and when.
-func TestEveryStatusFieldHasAnOwner(t *testing.T) {
+func TestEveryStatusFieldIsDocumented(t *testing.T) {
 	content, err := os.ReadFile("../../docs/reference/status.md")
 	if err != nil {
 		t.Fatal(err)

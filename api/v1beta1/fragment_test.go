@@ -9,7 +9,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-func TestFragmentKeepsWhatTheUserWrote(t *testing.T) {
+func TestFragmentRoundTripsUnchanged(t *testing.T) {
 	for name, test := range map[string]struct{ in, want string }{
 		"absent stays absent":           {in: `{}`, want: `{}`},
 		"null is absent":                {in: `{"spec":null}`, want: `{}`},

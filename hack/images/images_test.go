@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPlanKeysFollowTheirOwnSources(t *testing.T) {
+func TestImageKeyDependsOnItsSourcesOnly(t *testing.T) {
 	sources := filepath.Join(t.TempDir(), "images")
 	if err := os.CopyFS(sources, os.DirFS("../../images")); err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func request(t *testing.T, method, url string) response {
 	return response{got.StatusCode, got.Header, string(body)}
 }
 
-func TestRegistryServesAWholeImage(t *testing.T) {
+func TestRegistryServesCompleteImage(t *testing.T) {
 	server := startRegistry(t)
 	byTag := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/manifests/1?ns=docker.io")
 	if byTag.status != http.StatusOK || byTag.header.Get("Content-Type") != ociv1.MediaTypeImageManifest {
@@ -75,7 +75,7 @@ func TestRegistryServesAWholeImage(t *testing.T) {
 	}
 }
 
-func TestRegistryAnswers(t *testing.T) {
+func TestRegistryResponses(t *testing.T) {
 	server := startRegistry(t)
 	for name, test := range map[string]struct {
 		method, path string

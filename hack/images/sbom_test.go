@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestBillListsDebiansPackages(t *testing.T) {
+func TestSBOMListsDebianPackages(t *testing.T) {
 	lower, upper := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(lower, "var/lib/dpkg/status"), "Package: old\nStatus: install ok installed\nVersion: 1\n")
 	write(t, filepath.Join(upper, "var/lib/dpkg/status"), `Package: libc6
@@ -38,7 +38,7 @@ Version: 3
 	}
 }
 
-func TestBillListsGoModules(t *testing.T) {
+func TestSBOMListsGoModules(t *testing.T) {
 	layer := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(layer, "slurm-operator"), "../../cmd/slurm-operator")
 	if out, err := build.CombinedOutput(); err != nil {

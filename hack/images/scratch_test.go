@@ -58,7 +58,7 @@ func blobs(t *testing.T, layout string) []fs.DirEntry {
 	return entries
 }
 
-func TestScratchImagesOfEqualContentAreEqual(t *testing.T) {
+func TestScratchImageIsReproducible(t *testing.T) {
 	first := useEmptyCache(t)
 	addTool(t, "devcluster/tool:1", "one")
 	second := useEmptyCache(t)
@@ -68,7 +68,7 @@ func TestScratchImagesOfEqualContentAreEqual(t *testing.T) {
 	}
 }
 
-func TestAddScratchLeavesAnUnchangedImageAlone(t *testing.T) {
+func TestAddScratchKeepsUnchangedImage(t *testing.T) {
 	layout := useEmptyCache(t)
 	addTool(t, "devcluster/tool:1", "one")
 	index := filepath.Join(layout, "index.json")
@@ -82,7 +82,7 @@ func TestAddScratchLeavesAnUnchangedImageAlone(t *testing.T) {
 	}
 }
 
-func TestAddScratchDropsTheBlobsOfTheImageItReplaces(t *testing.T) {
+func TestAddScratchRemovesBlobsOfReplacedImage(t *testing.T) {
 	layout := useEmptyCache(t)
 	addTool(t, "devcluster/tool:1", "one")
 	addTool(t, "devcluster/other:1", "other")
@@ -93,7 +93,7 @@ func TestAddScratchDropsTheBlobsOfTheImageItReplaces(t *testing.T) {
 	}
 }
 
-func TestUnpackGivesFilesLinksAndConfiguration(t *testing.T) {
+func TestUnpackReturnsFilesLinksAndConfig(t *testing.T) {
 	useEmptyCache(t)
 	addTool(t, "devcluster/tool:1", "one")
 	image, err := images.Unpack(t.Context(), "devcluster/tool:1")

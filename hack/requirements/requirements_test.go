@@ -15,7 +15,7 @@ const document = "| id | what | proved by |\n|---|---|---|\n" +
 
 const sources = `func TestOne(t *testing.T) {} func TestLong(t *testing.T) {} func TestTwo(t *testing.T) { t.Run("scales out", x) }`
 
-func TestMissing(t *testing.T) {
+func TestMissingTests(t *testing.T) {
 	for name, test := range map[string]struct {
 		document string
 		want     []string
@@ -43,7 +43,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-func TestUnproved(t *testing.T) {
+func TestUnprovenRequirements(t *testing.T) {
 	pass := func(test string) string { return `{"Action":"pass","Test":"` + test + `"}` }
 	fail := func(test string) string { return `{"Action":"fail","Test":"` + test + `"}` }
 	for name, test := range map[string]struct {

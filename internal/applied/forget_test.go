@@ -8,7 +8,7 @@ import (
 )
 
 // Objects are created and deleted for as long as the operator runs, so records of deleted objects must not accumulate.
-func TestVanishedObjectsAreForgotten(t *testing.T) {
+func TestUnusedRecordsAreEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var memory Memory[string]
 		memory.Remember("lasting", "asked", "is")

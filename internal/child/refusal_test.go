@@ -13,7 +13,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 )
 
-func TestQuotasAreNamedWithTheRemedy(t *testing.T) {
+func TestQuotaRefusalNamesTheRemedy(t *testing.T) {
 	for message, remedy := range map[string]string{
 		"exceeded quota: compute, requested: requests.cpu=100m, used: requests.cpu=2, limited: requests.cpu=2": "raise that ResourceQuota",
 		"failed quota: compute: must specify limits.cpu for: slurmctld":                                        "set the resources",

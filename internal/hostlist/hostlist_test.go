@@ -35,7 +35,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-func TestExpandRefuses(t *testing.T) {
+func TestExpandRejectsInvalidExpressions(t *testing.T) {
 	for name, expression := range map[string]string{
 		"an open bracket":           "n[0-1",
 		"a stray closing bracket":   "n0]",
@@ -87,7 +87,7 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-func TestCompressRefusesNamesWithAMeaning(t *testing.T) {
+func TestCompressRejectsNamesWithSpecialCharacters(t *testing.T) {
 	for _, name := range []string{"", "a,b", "a[0]", "a b", "a]", "ALL\n"} {
 		if got, err := Compress([]string{name}); err == nil {
 			t.Errorf("%q became %q", name, got)

@@ -11,7 +11,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-func TestKeysAreRandomAndWhereTheyAreLookedFor(t *testing.T) {
+func TestGeneratedKeysAreRandomAndStoredByReference(t *testing.T) {
 	tests := map[string]struct {
 		reference slinkyv1beta1.SecretKeyReference
 		generate  func(string, slinkyv1beta1.SecretKeyReference) *corev1.Secret

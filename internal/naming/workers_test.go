@@ -11,7 +11,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-func TestWorkers(t *testing.T) {
+func TestWorkerNames(t *testing.T) {
 	tests := map[string]struct {
 		hostname  string
 		padding   int32
@@ -32,7 +32,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-func TestWorkersOfNodes(t *testing.T) {
+func TestWorkerNamesInDaemonSetMode(t *testing.T) {
 	valid := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	long := strings.Repeat("rack1-", 12)
 	seen := map[string]string{}

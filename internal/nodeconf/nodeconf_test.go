@@ -70,7 +70,7 @@ func TestConf(t *testing.T) {
 	}
 }
 
-func TestMistakes(t *testing.T) {
+func TestInvalidExtraConfIsRejected(t *testing.T) {
 	for name, extraConf := range map[string]string{
 		"an open quote": `Reason="a`, "a word alone": "Weight", "the pod's name": "nodename=x", "the pod's port": "Port=1",
 	} {

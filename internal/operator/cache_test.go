@@ -89,7 +89,7 @@ func (s *store) Get(_ context.Context, name client.ObjectKey, object client.Obje
 	return nil
 }
 
-func TestContentsAreReadOnceForEachVersion(t *testing.T) {
+func TestContentsAreReadOncePerVersion(t *testing.T) {
 	version := func(version, value string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key", UID: "u", ResourceVersion: version}, Data: map[string][]byte{"key": []byte(value)}}
 	}

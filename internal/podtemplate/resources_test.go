@@ -9,7 +9,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
-func TestHelpersAreSizedUnlessTheUserSizesThem(t *testing.T) {
+func TestHelpersGetDefaultResources(t *testing.T) {
 	users := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 	spec := corev1.PodSpec{
 		InitContainers: []corev1.Container{{Name: "install"}},

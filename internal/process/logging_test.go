@@ -43,7 +43,7 @@ func TestLogFormats(t *testing.T) {
 	}
 }
 
-func TestSlurmRequestsHaveALevelOfTheirOwn(t *testing.T) {
+func TestSlurmRequestsHaveTheirOwnLogLevel(t *testing.T) {
 	var log bytes.Buffer
 	logger, requests, err := newLogging(t, "--slurm-log-level=debug").loggers(&log)
 	if err != nil {
@@ -56,7 +56,7 @@ func TestSlurmRequestsHaveALevelOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestLogLevelsFollowTheirFiles(t *testing.T) {
+func TestLogLevelsAreReloadedFromFiles(t *testing.T) {
 	directory := t.TempDir()
 	write := func(file, text string) {
 		if err := os.WriteFile(filepath.Join(directory, file), []byte(text), 0o600); err != nil {

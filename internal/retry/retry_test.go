@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func TestPausesDoubleUpToTheLongest(t *testing.T) {
+func TestBackoffDoublesUpToMaximum(t *testing.T) {
 	limiter, object := Options("nodeset", "NodeSet").RateLimiter, reconcile.Request{}
 	last := limiter.When(object)
 	for range 100 {

@@ -73,7 +73,7 @@ func TestLargeQueueIsNotListed(t *testing.T) {
 	})
 }
 
-func TestLargeQueueJobsBecomeKnown(t *testing.T) {
+func TestLargeQueueJobsAreFetchedGradually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a", "b")
 		busy := Node{State: StateMixed, AllocatedCPUs: 4}
@@ -194,7 +194,7 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 }
 
 // Only job states that were read both before and after the nodes prove something about them.
-func TestLargeQueueUnprovenByAnOrdinaryPoll(t *testing.T) {
+func TestLargeQueueNeedsRefreshAsProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
 		cluster.nodes["a"] = drained("a")
@@ -215,7 +215,7 @@ func TestLargeQueueUnprovenByAnOrdinaryPoll(t *testing.T) {
 	})
 }
 
-func TestLargeQueueAbsentNodeWaitsForJobsThatAreCleanedUp(t *testing.T) {
+func TestLargeQueueAbsentNodeWaitsForCompletingJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
 		cluster.jobs = append(queued(10, 1500), Job{ID: 7, States: []string{"CANCELLED", "COMPLETING"}, Nodes: "gone"})
@@ -235,7 +235,7 @@ func TestLargeQueueAbsentNodeWaitsForJobsThatAreCleanedUp(t *testing.T) {
 	})
 }
 
-func TestLargeQueueLosesNoNodesWhenJobsFail(t *testing.T) {
+func TestLargeQueueKeepsNodeUpdatesWhenJobRequestsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
 		cluster.jobs = append(queued(10, 1500), Job{ID: 7, States: []string{"SUSPENDED"}, Nodes: "b"})
@@ -310,7 +310,7 @@ func TestHugeQueueIsOnlyCounted(t *testing.T) {
 	})
 }
 
-func TestMirrorListsJobsAgainWhenTheyAreFew(t *testing.T) {
+func TestMirrorListsJobsAgainWhenQueueShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
 		cluster.jobs = queued(10, 1500)
@@ -330,7 +330,7 @@ func TestMirrorListsJobsAgainWhenTheyAreFew(t *testing.T) {
 	})
 }
 
-func TestJobsAreNotCountedAgainWhileNoneCanHaveBeenAdded(t *testing.T) {
+func TestIdleQueueIsNotRecounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
 		runMirror(t, cluster)

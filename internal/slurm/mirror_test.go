@@ -28,7 +28,7 @@ func take(t *testing.T, changes *Subscription[string]) []string {
 	return names
 }
 
-func TestMirrorTellsOnlyWhatChanged(t *testing.T) {
+func TestMirrorNotifiesOnlyChangedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a", "b", "c")
 		mirror := runMirror(t, cluster)
@@ -58,7 +58,7 @@ func TestMirrorTellsOnlyWhatChanged(t *testing.T) {
 	})
 }
 
-func TestMirrorTellsOfNewAndGoneNodes(t *testing.T) {
+func TestMirrorNotifiesAddedAndRemovedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("b", "d")
 		mirror := runMirror(t, cluster)
@@ -117,7 +117,7 @@ func TestMirrorIsCheapWhileOnlyHeartbeatsChange(t *testing.T) {
 	})
 }
 
-func TestMirrorLeavesSlurmctldTimeForItsJobs(t *testing.T) {
+func TestMirrorLimitsLoadOnSlurmctld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
 		cluster.slow = time.Second
@@ -140,7 +140,7 @@ func TestMirrorLeavesSlurmctldTimeForItsJobs(t *testing.T) {
 	})
 }
 
-func TestMirrorKeepsTheTimeOfWhatItKnows(t *testing.T) {
+func TestMirrorTracksSnapshotAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
 		mirror := runMirror(t, cluster)
@@ -195,7 +195,7 @@ func TestMirrorFailsFastAndRecovers(t *testing.T) {
 	})
 }
 
-func TestMirrorForgetsTimesOfAnotherController(t *testing.T) {
+func TestMirrorResetsCursorsWhenSlurmctldRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
 		mirror := runMirror(t, cluster)
@@ -214,7 +214,7 @@ func TestMirrorForgetsTimesOfAnotherController(t *testing.T) {
 	})
 }
 
-func TestMirrorForgetsTimesWhenTheClockIsSetBack(t *testing.T) {
+func TestMirrorResetsCursorsWhenClockIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
 		mirror := runMirror(t, cluster)
@@ -233,7 +233,7 @@ func TestMirrorForgetsTimesWhenTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-func TestMirrorDoesNotLoseJobsWhenNodesFail(t *testing.T) {
+func TestMirrorKeepsJobUpdatesWhenNodeRequestsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")
 		mirror := runMirror(t, cluster)
@@ -254,7 +254,7 @@ func TestMirrorDoesNotLoseJobsWhenNodesFail(t *testing.T) {
 	})
 }
 
-func TestASlowSubscriberDelaysNobody(t *testing.T) {
+func TestSlowSubscriberDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a", "b")
 		mirror := runMirror(t, cluster)

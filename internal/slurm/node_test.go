@@ -84,7 +84,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-func TestWhoseDrain(t *testing.T) {
+func TestDrainOwnership(t *testing.T) {
 	for name, test := range map[string]struct {
 		states       []string
 		reason       string
@@ -113,7 +113,7 @@ func TestWhoseDrain(t *testing.T) {
 	}
 }
 
-func TestEqualSeesEveryField(t *testing.T) {
+func TestEqualComparesEveryField(t *testing.T) {
 	changed := map[string]func(*Node){
 		"name": func(n *Node) { n.Name = "x" }, "hostname": func(n *Node) { n.Hostname = "x" },
 		"address": func(n *Node) { n.Address = "x" }, "state": func(n *Node) { n.State = StateIdle },

@@ -22,7 +22,7 @@ func set(t *testing.T, pool *Pool, key Key, identity string, client Client) {
 	}
 }
 
-func TestPoolReplacesASessionWithOtherSettingsOnly(t *testing.T) {
+func TestPoolReplacesSessionOnlyWhenSettingsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := NewPool(MirrorOptions{})
 		defer pool.Close()
@@ -52,7 +52,7 @@ func TestPoolReplacesASessionWithOtherSettingsOnly(t *testing.T) {
 	})
 }
 
-func TestPoolKeepsTheOldSessionWhenTheNewSettingsAreBad(t *testing.T) {
+func TestPoolKeepsSessionWhenNewSettingsAreInvalid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := NewPool(MirrorOptions{})
 		defer pool.Close()
@@ -65,7 +65,7 @@ func TestPoolKeepsTheOldSessionWhenTheNewSettingsAreBad(t *testing.T) {
 	})
 }
 
-func TestSessionTellsHowItDoes(t *testing.T) {
+func TestSessionReportsStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := NewPool(MirrorOptions{})
 		defer pool.Close()
@@ -111,7 +111,7 @@ func TestSessionTellsHowItDoes(t *testing.T) {
 	})
 }
 
-func TestOneStuckClusterDoesNotStopOthers(t *testing.T) {
+func TestStuckClusterDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := NewPool(MirrorOptions{})
 		defer pool.Close()
@@ -145,7 +145,7 @@ func TestBackoff(t *testing.T) {
 // wrapped implements only Client, like a client that logs changes.
 type wrapped struct{ Client }
 
-func TestMirrorReadsThroughTheClientItself(t *testing.T) {
+func TestMirrorUsesUnwrappedClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := NewPool(MirrorOptions{})
 		defer pool.Close()
@@ -164,7 +164,7 @@ func TestMirrorReadsThroughTheClientItself(t *testing.T) {
 	})
 }
 
-func TestSlowLooksAreFarApart(t *testing.T) {
+func TestPollIntervalGrowsWithPollDuration(t *testing.T) {
 	mirror := NewMirror(newScripted("a"), MirrorOptions{})
 	for took, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 80 * time.Millisecond,

@@ -111,7 +111,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-func TestBuildDoesNotDependOnTheOrderOfNodeSets(t *testing.T) {
+func TestBuildIsIndependentOfNodeSetOrder(t *testing.T) {
 	cluster := full()
 	want, err := Build(cluster)
 	if err != nil {
@@ -127,7 +127,7 @@ func TestBuildDoesNotDependOnTheOrderOfNodeSets(t *testing.T) {
 	}
 }
 
-func TestBuildRefusesLinesOfTheAdministrator(t *testing.T) {
+func TestBuildRejectsInvalidExtraConf(t *testing.T) {
 	for name, test := range map[string]struct{ extra, want string }{
 		"a key that the operator owns":   {"A=1\nclustername=other", "line 2: clustername: the key belongs to the operator: it is made from the Controller; set spec.clusterName instead"},
 		"another slurmctld":              {"SlurmctldHost=other", "line 1: SlurmctldHost: the key belongs to the operator: it is made from the Controller; remove the line; spec.ha adds backups"},
@@ -159,7 +159,7 @@ func TestBuildRefusesLinesOfTheAdministrator(t *testing.T) {
 	}
 }
 
-func TestBuildRefusesValuesThatWouldNotArrive(t *testing.T) {
+func TestBuildRejectsInvalidValues(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Cluster)
 		want   string
@@ -216,7 +216,7 @@ func FuzzBuild(f *testing.F) {
 }
 
 // The largest extraConf that the API accepts must not delay a reconcile, whatever its content.
-func TestBuildTakesLargeTexts(t *testing.T) {
+func TestBuildHandlesLargeExtraConf(t *testing.T) {
 	const size = 512 << 10
 	for name, line := range map[string]func(int) string{
 		"parameters": func(i int) string { return fmt.Sprintf("k%d=1\n", i%30000) },
@@ -260,7 +260,7 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-func TestAnotherKeyIsAnotherConfiguration(t *testing.T) {
+func TestHashChangesWithJWTKey(t *testing.T) {
 	hash := func(key string) string {
 		digest := KeyDigest([]byte(key))
 		document, err := Build(Cluster{Name: "c", Hosts: []Host{{Name: "h"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 1, JWTKeyDigest: digest})

@@ -60,7 +60,7 @@ func lines(document Document) []string {
 	return slices.Sorted(strings.Lines(document.Render()))
 }
 
-func TestPartitionInForceCanBeBuiltAgain(t *testing.T) {
+func TestPartitionInForceRoundTrips(t *testing.T) {
 	set := NodeSet{Name: "gpu", Partition: new(`Default=YES AllowGroups="a b" Comment=\#1`)}
 	cluster := minimal()
 	cluster.NodeSets = []NodeSet{set}

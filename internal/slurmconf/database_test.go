@@ -22,7 +22,7 @@ func TestBuildDatabase(t *testing.T) {
 	golden(t, "slurmdbd.conf", document)
 }
 
-func TestBuildDatabaseCarriesPasswords(t *testing.T) {
+func TestBuildDatabaseQuotesPasswords(t *testing.T) {
 	for name, password := range map[string]string{
 		"plain": "secret", "empty": "", "with a number sign": "a#b", "with backslashes": `\a\\`, "with blanks": " a b ",
 		"with a quote": `a"b`, "with equals signs": "a=b c=d", "in another script": "пароль",
@@ -45,7 +45,7 @@ func TestBuildDatabaseCarriesPasswords(t *testing.T) {
 	}
 }
 
-func TestBuildDatabaseNeverShowsThePassword(t *testing.T) {
+func TestBuildDatabaseErrorsOmitThePassword(t *testing.T) {
 	const canary = "canary"
 	for name, test := range map[string]struct {
 		change func(*Database)

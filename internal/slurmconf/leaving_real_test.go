@@ -14,9 +14,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// TestRealPartitionsLeaveTheirJobsAlone removes partitions from the configuration of a slurmctld with running and
+// TestRealPartitionRemovalKeepsJobs removes partitions from the configuration of a slurmctld with running and
 // pending jobs. It also shows what happens to the jobs otherwise.
-func TestRealPartitionsLeaveTheirJobsAlone(t *testing.T) {
+func TestRealPartitionRemovalKeepsJobs(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1})

@@ -6,7 +6,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-func TestLinesAreLocatedInTheTextOfTheUser(t *testing.T) {
+func TestLocateFindsLineInExtraConf(t *testing.T) {
 	const text = "# fairshare\nPriorityType=priority/multifactor\n\nPartitionName=debug \\\n  Nodes=ALL\nSchedulerTpye=sched/backfill # a typo\n"
 	for rendered, want := range map[string]int{
 		"PriorityType=priority/multifactor": 2,

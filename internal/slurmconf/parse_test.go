@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseSaysWhatToChange(t *testing.T) {
+func TestParseErrorsNameTheRemedy(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"two parameters on a line":      {"A=1\nB=2 C=3", `line 2: "B=2 C=3": Slurm takes one parameter a line, and does not expect C behind B; put C on a line of its own, or the value of B into quotes if it has blanks`},
 		"a value without quotes":        {"A=one two", `line 1: "A=one two": this is not of the form Key=Value; write Key=Value, with quotes around a value that has blanks, and # before a comment`},
@@ -95,7 +95,7 @@ func TestParseReportsEveryLine(t *testing.T) {
 	}
 }
 
-func TestSetLeavesCopiesAlone(t *testing.T) {
+func TestSetDoesNotModifyCopies(t *testing.T) {
 	original, err := Parse("A=1\nB=2\n")
 	if err != nil {
 		t.Fatal(err)

@@ -22,8 +22,8 @@ import (
 // password has every character that needs quotes or escapes.
 const password = `p a#s\w=o'rd`
 
-// TestRealSlurmRunsWhatIsBuilt starts a cluster with built files and uses it like users and the operator.
-func TestRealSlurmRunsWhatIsBuilt(t *testing.T) {
+// TestRealSlurmRunsGeneratedConfiguration starts a cluster with built files and uses it like users and the operator.
+func TestRealSlurmRunsGeneratedConfiguration(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1, Accounting: true})
@@ -189,9 +189,9 @@ kill $!
 wait
 `
 
-// TestRealSlurmTriesConfigurations proves that a validation run accepts good configurations, refuses bad ones, and
+// TestRealSlurmValidatesConfigurations proves that a validation run accepts good configurations, refuses bad ones, and
 // neither hangs nor disturbs the real slurmctld.
-func TestRealSlurmTriesConfigurations(t *testing.T) {
+func TestRealSlurmValidatesConfigurations(t *testing.T) {
 	content, err := os.ReadFile("testdata/full.conf")
 	if err != nil {
 		t.Fatal(err)

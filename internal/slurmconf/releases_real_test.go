@@ -15,9 +15,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// TestRealReleasesDifferInTheKeysThatAreHeldBack tests every word in Slurm's libraries as a key: the keys that the
+// TestRealReleasesDifferInHeldBackKeys tests every word in Slurm's libraries as a key: the keys that the
 // newest release knows and the oldest does not must be those that are held back.
-func TestRealReleasesDifferInTheKeysThatAreHeldBack(t *testing.T) {
+func TestRealReleasesDifferInHeldBackKeys(t *testing.T) {
 	parsers := map[string]parser{}
 	var words []string
 	for _, version := range images.Versions {

@@ -17,7 +17,7 @@ func build(t *testing.T, cluster Cluster) Document {
 	return document
 }
 
-func TestTrialTouchesNothingReal(t *testing.T) {
+func TestValidationConfTouchesNothingReal(t *testing.T) {
 	options := TrialOptions{Host: "trial", Port: 16817, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/slurmctld.pid"}
 	original := build(t, full())
 	before := original.Render()
@@ -27,7 +27,7 @@ func TestTrialTouchesNothingReal(t *testing.T) {
 	}
 }
 
-func TestTrialKeepsWhatIsWrongWithoutAccounting(t *testing.T) {
+func TestValidationConfKeepsLinesThatNeedAccounting(t *testing.T) {
 	cluster := minimal()
 	cluster.ExtraConf = "AccountingStorageTRES=gres/gpu\nPartitionName=p Nodes=ALL AllowQos=high\n"
 	variant := Trial(build(t, cluster), TrialOptions{Host: "trial"}).Render()
@@ -38,7 +38,7 @@ func TestTrialKeepsWhatIsWrongWithoutAccounting(t *testing.T) {
 	}
 }
 
-func TestClientsGetLittle(t *testing.T) {
+func TestClientConfIsMinimal(t *testing.T) {
 	golden(t, "full-clients.conf", Clients(build(t, full())))
 }
 

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-func TestHostKeysAreThoseThatSSHKnows(t *testing.T) {
+func TestGeneratedHostKeysAreValid(t *testing.T) {
 	secret, err := NewHostKeys("hpc", "login-ssh-host-keys")
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-func TestVerdictsBecomeThreeConditions(t *testing.T) {
+func TestVerdictSetsThreeConditions(t *testing.T) {
 	tests := map[string]struct {
 		verdict                      Verdict
 		ready, progressing, degraded metav1.ConditionStatus
@@ -41,7 +41,7 @@ func TestVerdictsBecomeThreeConditions(t *testing.T) {
 	}
 }
 
-func TestTransitionTimeIsOfTheStatusAlone(t *testing.T) {
+func TestTransitionTimeChangesOnlyWithStatus(t *testing.T) {
 	before := metav1.NewTime(time.Unix(1_000, 0))
 	now := metav1.NewTime(time.Unix(2_000, 500))
 	old := []metav1.Condition{
@@ -66,7 +66,7 @@ func TestTransitionTimeIsOfTheStatusAlone(t *testing.T) {
 }
 
 // Events are recorded for changed conditions, once per message.
-func TestOneSentenceIsOneEvent(t *testing.T) {
+func TestRepeatedMessageIsOneEvent(t *testing.T) {
 	before := []metav1.Condition{
 		{Type: slinkyv1beta1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonServing, Message: "3 of 3"},
 		{Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected},

@@ -10,7 +10,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-func TestPodTrouble(t *testing.T) {
+func TestPodProblems(t *testing.T) {
 	pod := func(name string, status corev1.PodStatus) corev1.Pod {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: status}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/webhook/certificate"
 )
 
-func TestRunSaysWhatIsMissing(t *testing.T) {
+func TestRunNamesMissingOptions(t *testing.T) {
 	complete := certificate.Options{Namespace: "slurm-operator", Service: "webhook", Secret: "certificate", Configuration: "slurm-operator", Lifetime: time.Hour}
 	for name, test := range map[string]struct {
 		change func(*certificate.Options)

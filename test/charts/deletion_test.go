@@ -14,7 +14,7 @@ import (
 
 // With foreground deletion Kubernetes would delete the pods of a NodeSet and their jobs without waiting for the
 // operator.
-func TestDeletionInTheForegroundIsRefused(t *testing.T) {
+func TestForegroundDeletionIsRefused(t *testing.T) {
 	policy, err := render(t.Context(), "slurm-operator", nil, "--show-only=templates/deletion.yaml")
 	if err != nil {
 		t.Fatal(err)

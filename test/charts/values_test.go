@@ -59,7 +59,7 @@ func another(value any) any {
 	return "value"
 }
 
-func TestATypoIsRefused(t *testing.T) {
+func TestInvalidValuesAreRefused(t *testing.T) {
 	for name, test := range map[string]struct{ chart, value string }{
 		"at the top":                     {"slurm", "nodests.worker.replicas=1"},
 		"in an entry":                    {"slurm", "nodesets.worker.replicsa=1"},

@@ -49,7 +49,7 @@ func TestUpAndDownLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-func TestUpClearsAwayAClusterThatWasCutOff(t *testing.T) {
+func TestUpRemovesPartialCluster(t *testing.T) {
 	t.Cleanup(func() { down(t) })
 	made := up(t)
 	// One node is gone, and the saved state and the pid files too.

@@ -17,9 +17,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
-// TestBackup backs up a cluster, deletes the PVC with slurmctld's state, and restores it with the commands of
+// TestRestoreFromBackup backs up a cluster, deletes the PVC with slurmctld's state, and restores it with the commands of
 // docs/backup.md. Pending jobs are still pending, and a job that kept running completes.
-func TestBackup(t *testing.T) {
+func TestRestoreFromBackup(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {

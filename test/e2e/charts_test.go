@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestReleases checks that a running job survives when the charts are upgraded from those of the previous commit,
+// TestChartUpgrades checks that a running job survives when the charts are upgraded from those of the previous commit,
 // rolled back, broken and uninstalled.
-func TestReleases(t *testing.T) {
+func TestChartUpgrades(t *testing.T) {
 	removeEverything(t)
 	cluster := previousCharts(t).install(t)
 	job := cluster.startJob(t, "--mem=100")
@@ -33,7 +33,7 @@ func TestReleases(t *testing.T) {
 	unharmed()
 	t.Run("unused children are deleted", cluster.deletesUnusedChildren)
 	unharmed()
-	t.Run("a dead webhook stops nothing (I15)", cluster.worksWithoutWebhook)
+	t.Run("a dead webhook blocks nothing (I15)", cluster.worksWithoutWebhook)
 	unharmed()
 	t.Run("the operator is uninstalled and reinstalled", cluster.worksWithoutOperator)
 	unharmed()

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestGrowth adds nodes with GPUs, their partition, and a partition over old and new nodes to a cluster under load, and
+// TestClusterGrowth adds nodes with GPUs, their partition, and a partition over old and new nodes to a cluster under load, and
 // removes the shared partition again while a job runs in it. slurmctld must not restart, and no gres.conf is needed.
-func TestGrowth(t *testing.T) {
+func TestClusterGrowth(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-// TestBackupTakesOver checks that a cluster with two slurmctlds survives the loss of the primary's Kubernetes node: the
+// TestSlurmctldFailover checks that a cluster with two slurmctlds survives the loss of the primary's Kubernetes node: the
 // backup takes over and a running job continues, without any action of an administrator or the operator (I12).
-func TestBackupTakesOver(t *testing.T) {
+func TestSlurmctldFailover(t *testing.T) {
 	own := ownCluster(t)
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// TestNeighbours runs two clusters in two namespaces with one operator, of two Slurm releases if two are tested. All
+// TestClusterIsolation runs two clusters in two namespaces with one operator, of two Slurm releases if two are tested. All
 // their objects have the same names. Neither sees the other's jobs and nodes, nor is affected when the other's
 // slurmrestd hangs or when the other is deleted.
-func TestNeighbours(t *testing.T) {
+func TestClusterIsolation(t *testing.T) {
 	operator := startOperator(t)
 	versions := strings.Split(*slurmVersions, ",")
 	one, other := startServices(t, operator, "one", versions[0]), startServices(t, operator, "other", versions[len(versions)-1])

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestKeys rotates the keys of a cluster as described in docs/keys.md, with running and pending jobs.
-func TestKeys(t *testing.T) {
+// TestKeyRotation rotates the keys of a cluster as described in docs/keys.md, with running and pending jobs.
+func TestKeyRotation(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {

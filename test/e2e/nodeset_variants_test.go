@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// TestNodeSetKinds tests NodeSets that are more than a number of identical nodes.
-func TestNodeSetKinds(t *testing.T) {
+// TestNodeSetVariants tests NodeSets that are more than a number of identical nodes.
+func TestNodeSetVariants(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			cluster := startServices(t, operator, "kinds", version)
 			t.Run("one pod per labelled Kubernetes node", cluster.followsLabels)
-			t.Run("on the host's network", cluster.runsOnHostNetwork)
+			t.Run("host network", cluster.runsOnHostNetwork)
 			t.Run("PVCs survive their pods", cluster.keepsPVCs)
 			t.Run("update in a reservation", cluster.updatesInReservation)
 			t.Run("topology", cluster.setsTopology)

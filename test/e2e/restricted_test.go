@@ -10,9 +10,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-// TestRestricted installs an operator that may access only one namespace, with all Slurm daemons that need no
+// TestRestrictedNamespace installs an operator that may access only one namespace, with all Slurm daemons that need no
 // privileges, in namespaces that enforce the restricted Pod Security Standard.
-func TestRestricted(t *testing.T) {
+func TestRestrictedNamespace(t *testing.T) {
 	removeEverything(t)
 	for _, namespace := range []kube.Namespace{operatorNamespace, clusterNamespace} {
 		namespace.Apply(t, []byte("{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace.Name+", labels: {pod-security.kubernetes.io/enforce: restricted}}}"))

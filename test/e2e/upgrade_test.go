@@ -16,10 +16,10 @@ import (
 // The upgrade is from the oldest supported release to the newest, which is as far as Slurm allows in one step.
 const oldRelease, newRelease = "24.11", "26.05"
 
-// TestUpgradeOfSlurm upgrades a cluster to another Slurm release while users submit jobs, in the order that Slurm
+// TestSlurmUpgrade upgrades a cluster to another Slurm release while users submit jobs, in the order that Slurm
 // requires: slurmdbd, slurmctld, the nodes, and then slurmrestd and the login pods. No job is lost or started twice,
 // and both a job that started before the upgrade and one that was pending throughout complete.
-func TestUpgradeOfSlurm(t *testing.T) {
+func TestSlurmUpgrade(t *testing.T) {
 	set := startUpgrade(t, startOperator(t))
 	jobs := set.submitJobs(t, "upgrade", "gpu")
 	running := set.startJob(t, "--partition=gpu", "--nodelist=gpu-0", "--mem=64M")
@@ -71,10 +71,10 @@ func TestUpgradeOfSlurm(t *testing.T) {
 	set.hasMetrics(t)
 }
 
-// TestUpgradeOfSlurmAtOnce gives all daemons the images of another release at the same time, as a helm upgrade with
+// TestSlurmUpgradeInOneStep gives all daemons the images of another release at the same time, as a helm upgrade with
 // another image.tag does, and slurmctld a configuration key that only the new release knows. Each daemon waits for
 // those that must be upgraded before it, the key waits for the last node, and no job is lost or started twice.
-func TestUpgradeOfSlurmAtOnce(t *testing.T) {
+func TestSlurmUpgradeInOneStep(t *testing.T) {
 	set := startUpgrade(t, startOperator(t))
 	jobs := set.submitJobs(t, "at-once", "gpu")
 	running := set.startJob(t, "--partition=gpu", "--nodelist=gpu-0", "--mem=64M")

@@ -69,7 +69,7 @@ func (want traces) left() error {
 	return nil
 }
 
-func TestAStoppedClusterLeavesNothing(t *testing.T) {
+func TestStoppedClusterLeavesNothing(t *testing.T) {
 	mountsBefore, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestAStoppedClusterLeavesNothing(t *testing.T) {
 // victimEnv makes the test binary run a cluster until it is killed.
 const victimEnv = "SLURMNET_TEST_VICTIM"
 
-func TestAKilledTestLeavesNothing(t *testing.T) {
+func TestKilledTestLeavesNothing(t *testing.T) {
 	if os.Getenv(victimEnv) != "" {
 		traces := Start(t, Options{Version: "26.05", Nodes: 2}).traces(t)
 		fmt.Println("traces", traces.link, strings.Join(traces.namespaces, " "))

@@ -90,7 +90,7 @@ func TestClusterRunsJobs(t *testing.T) {
 	}
 }
 
-func TestRESTAnswersTheBearerOfAToken(t *testing.T) {
+func TestRESTRequiresAToken(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			cluster := startVersion(t, version, Options{Nodes: 1})
@@ -117,7 +117,7 @@ func answerNodes(t *testing.T, cluster *Cluster) int {
 	return len(answer["nodes"].([]any))
 }
 
-func TestAccountingKnowsFinishedJobs(t *testing.T) {
+func TestAccountingRecordsFinishedJobs(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			cluster := startVersion(t, version, Options{Nodes: 1, Accounting: true})
@@ -154,7 +154,7 @@ install -o alice -g alice -m 0600 /root/key.pub /home/alice/.ssh/authorized_keys
 	}
 }
 
-func TestDaemonsStopPauseCrashAndComeBack(t *testing.T) {
+func TestDaemonsStopPauseCrashAndRestart(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			cluster := startVersion(t, version, Options{Nodes: 2})

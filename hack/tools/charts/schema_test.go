@@ -23,7 +23,7 @@ var kinds = map[string]definition{"NodeSet": {schema: &apiextensionsv1.JSONSchem
 	},
 }}}}
 
-func TestSchemaOfAValue(t *testing.T) {
+func TestValueSchema(t *testing.T) {
 	for name, test := range map[string]struct {
 		values string
 		want   object
@@ -63,7 +63,7 @@ func TestSchemaOfAValue(t *testing.T) {
 	}
 }
 
-func TestValuesThatCannotBeDescribed(t *testing.T) {
+func TestInvalidChartValuesAreRejected(t *testing.T) {
 	for name, test := range map[string]struct{ values, want string }{
 		"a value without a description":  {"a:\n  b: 1", "a.b has no description"},
 		"a list without a type":          {"# -- List.\na: []", "a: a list needs"},
@@ -89,7 +89,7 @@ func schemaOf(t *testing.T, values string) (object, error) {
 	return valuesReader{kinds}.mapping("", document.Content[0])
 }
 
-func TestShareWritesEqualSchemasOnce(t *testing.T) {
+func TestShareDeduplicatesSchemas(t *testing.T) {
 	container := func() object {
 		return object{"type": "object", "properties": object{
 			"image":   object{"type": "string", "maxLength": 100},
@@ -116,7 +116,7 @@ func TestShareWritesEqualSchemasOnce(t *testing.T) {
 	}
 }
 
-func TestPartsOfARole(t *testing.T) {
+func TestRoleRulesAreSplitByScope(t *testing.T) {
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},

@@ -49,7 +49,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-func TestPodIsReplacedForWhatItReadsOnlyOnce(t *testing.T) {
+func TestPodIsReplacedWhenStartupConfigChanges(t *testing.T) {
 	tests := map[string]struct {
 		change   func(*scope)
 		replaced bool
@@ -84,7 +84,7 @@ func digestOf(t *testing.T, scope *scope) string {
 	return plan.children.statefulSet.Spec.Template.Annotations[naming.AnnotationConfiguration]
 }
 
-func TestSecretsStayInSecrets(t *testing.T) {
+func TestPasswordIsOnlyInSecrets(t *testing.T) {
 	scope := newScope()
 	plan := decide(scope)
 	public, err := json.Marshal([]any{plan.children.statefulSet, plan.children.service})
@@ -102,7 +102,7 @@ func TestSecretsStayInSecrets(t *testing.T) {
 	}
 }
 
-func TestObstacles(t *testing.T) {
+func TestBlockedReconcile(t *testing.T) {
 	tests := map[string]struct {
 		change          func(*scope)
 		reason, message string
@@ -144,7 +144,7 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
-func TestKeysAreGeneratedWhenNoneIsNamed(t *testing.T) {
+func TestMissingKeysAreGenerated(t *testing.T) {
 	scope := newScope()
 	scope.slurmKey, scope.jwtKey = nil, nil
 	plan := decide(scope)
@@ -153,7 +153,7 @@ func TestKeysAreGeneratedWhenNoneIsNamed(t *testing.T) {
 	}
 }
 
-func TestNothingRunsForAnExternalAccounting(t *testing.T) {
+func TestExternalAccountingHasNoWorkload(t *testing.T) {
 	scope := newScope()
 	scope.slurmKey = nil
 	scope.accounting.Spec.External = true

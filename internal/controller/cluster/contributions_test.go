@@ -93,7 +93,7 @@ func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 }
 
 // A new line of extraConf that conflicts with a NodeSet in force is a mistake in extraConf, and nothing changes.
-func TestNewLineBesideANodeSetInForceIsRefused(t *testing.T) {
+func TestExtraConfConflictingWithNodeSetIsRefused(t *testing.T) {
 	scope := newScope(withPartitions("gpu"))
 	promoteBuilt(t, scope)
 	scope.controller.Spec.ExtraConf = "PartitionName=gpu Nodes=ALL"

@@ -27,7 +27,7 @@ func (f fakeJobs) EachJob(_ context.Context, each func(*slurm.Job) error) error 
 	return f.err
 }
 
-func TestPartitionOfLargeQueueIsCountedBeforeItLeaves(t *testing.T) {
+func TestPartitionRemovalCountsJobsInLargeQueue(t *testing.T) {
 	pending := func(partition string) []slurm.Job {
 		return []slurm.Job{{ID: 1, States: []string{"PENDING"}, Partition: partition}}
 	}
@@ -55,7 +55,7 @@ func TestPartitionOfLargeQueueIsCountedBeforeItLeaves(t *testing.T) {
 	}
 }
 
-func TestRunningJobsOfLargeQueueKeepTheState(t *testing.T) {
+func TestRunningJobsInLargeQueueProtectState(t *testing.T) {
 	scope := newScope()
 	for name, test := range map[string]struct {
 		queue slurm.Queue

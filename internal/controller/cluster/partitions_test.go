@@ -38,7 +38,7 @@ func promoteBuilt(t *testing.T, s *scope) {
 
 // slurmctld kills the jobs of a removed partition: a partition that was removed from the spec first accepts no new
 // jobs, and is removed when it is empty.
-func TestPartitionsLeaveAfterTheirJobs(t *testing.T) {
+func TestRemovedPartitionDrainsFirst(t *testing.T) {
 	scope := newScope(withPartitions("cpu", "gpu"))
 	promoteBuilt(t, scope)
 	withPartitions("cpu")(scope)
@@ -86,7 +86,7 @@ func TestPartitionsLeaveAfterTheirJobs(t *testing.T) {
 	}
 }
 
-func TestPartitionThatComesBackTakesJobs(t *testing.T) {
+func TestRestoredPartitionAcceptsJobs(t *testing.T) {
 	scope := newScope(withPartitions("gpu"))
 	promoteBuilt(t, scope)
 	hash := scope.promoted.hash

@@ -67,7 +67,7 @@ func validateWith(hash string, report *trial.Report) func(*scope) {
 	}
 }
 
-func TestConfigurationMovesOneStepAtATime(t *testing.T) {
+func TestConfigurationRolloutStages(t *testing.T) {
 	hash := hashOf(t, newScope())
 	tests := map[string]struct {
 		scope         *scope
@@ -118,7 +118,7 @@ func TestConfigurationMovesOneStepAtATime(t *testing.T) {
 	}
 }
 
-func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
+func TestInvalidSpecLeavesRunningClusterUnchanged(t *testing.T) {
 	tests := map[string]struct {
 		change func(*scope)
 		reason string
@@ -190,7 +190,7 @@ func TestProblemsLeaveWhatRunsAlone(t *testing.T) {
 }
 
 // I13: slurmctld's pod does not depend on the configuration, on nodes or on partitions.
-func TestPodDoesNotFollowTheConfiguration(t *testing.T) {
+func TestPodTemplateIsIndependentOfConfiguration(t *testing.T) {
 	render := func(scope *scope) string {
 		set, err := statefulSet(scope, "new")
 		if err != nil {
@@ -215,7 +215,7 @@ func TestPodDoesNotFollowTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestAppliedNeedsSlurmctldsOwnWord(t *testing.T) {
+func TestConfigurationIsAppliedOnlyWhenSlurmctldReportsIt(t *testing.T) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	tests := map[string]struct {
 		agents map[string]agent.Report

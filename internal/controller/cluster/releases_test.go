@@ -16,7 +16,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-func TestKeysWaitForOldNodes(t *testing.T) {
+func TestNewConfKeysWaitForOldSlurmds(t *testing.T) {
 	const without, with = "ClusterName=e2e\n", "ClusterName=e2e\nMetricsType=metrics/openmetrics\n"
 	nodes := func(versions ...string) *slurm.Snapshot {
 		snapshot := &slurm.Snapshot{}
@@ -76,7 +76,7 @@ func TestKeysWaitForOldNodes(t *testing.T) {
 	}
 }
 
-func TestKeysOfTheSpecWaitForOldNodes(t *testing.T) {
+func TestNewExtraConfKeysWaitForOldSlurmds(t *testing.T) {
 	const earlier = "ClusterName=e2e\n"
 	for name, test := range map[string]struct {
 		release string
@@ -111,7 +111,7 @@ func TestKeysOfTheSpecWaitForOldNodes(t *testing.T) {
 	}
 }
 
-func TestNodesAreUnknownWhileSlurmIsSilent(t *testing.T) {
+func TestNodesAreUnknownWhileSlurmIsUnreachable(t *testing.T) {
 	server := slurmtest.New(t, slurmtest.Release2605)
 	server.AddNodes("compute-0")
 	pool := slurm.NewPool(slurm.MirrorOptions{Fast: 10 * time.Millisecond, Slow: 10 * time.Millisecond})

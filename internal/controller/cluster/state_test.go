@@ -27,7 +27,7 @@ func onClaim(claim string) corev1.Volume {
 
 // Only a PVC that a slurmctld has run with can be lost: the first one is created, and so is one that the spec newly
 // asks for.
-func TestStateThatNeverWasIsNotLost(t *testing.T) {
+func TestUnusedStateClaimIsNotReportedLost(t *testing.T) {
 	for name, change := range map[string]func(*scope){
 		"before slurmctld first ran": func(*scope) {},
 		"when persistence is enabled while no job runs": func(s *scope) {
@@ -53,7 +53,7 @@ func TestStateThatNeverWasIsNotLost(t *testing.T) {
 
 // A slurmctld that has run on a PVC is never started without its state again, whichever PVC that is; no pod is replaced
 // for that.
-func TestStateIsExpectedOnceThereWasOne(t *testing.T) {
+func TestStateIsRequiredAfterFirstStart(t *testing.T) {
 	runs := func(volume corev1.Volume, running string) func(*scope) {
 		return func(s *scope) {
 			s.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{volume}}}}

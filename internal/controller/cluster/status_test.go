@@ -2,7 +2,7 @@ package cluster
 
 import "testing"
 
-func TestRefusedLinesAreNamedAsTheUserWroteThem(t *testing.T) {
+func TestRefusedLinesAreMappedToExtraConf(t *testing.T) {
 	const extraConf = "SlurmdTimeout=30\nSchedulerTpye=sched/backfill\n"
 	for detail, want := range map[string]string{
 		"slurm.conf line 22: SchedulerTpye=sched/backfill\nParsing error at unrecognized key: SchedulerTpye": "spec.extraConf line 2: SchedulerTpye=sched/backfill\n" +

@@ -80,7 +80,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-func TestMistakesInFragmentsNameTheField(t *testing.T) {
+func TestInvalidFragmentNamesTheField(t *testing.T) {
 	tests := map[string]func(*slinkyv1beta1.LoginSetSpec){
 		"spec.login":         func(s *slinkyv1beta1.LoginSetSpec) { s.Login.Raw = []byte(`{"image":["two"]}`) },
 		"spec.initconf":      func(s *slinkyv1beta1.LoginSetSpec) { s.Initconf.Raw = []byte(`{"env":"none"}`) },

@@ -34,7 +34,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-func TestNothingSecretIsInThePodTemplateOrTheConfigMap(t *testing.T) {
+func TestChildrenContainNoSecrets(t *testing.T) {
 	scope := fullest()
 	scope.slurmKey, scope.sssdConf = []byte("canary-1"), []byte("canary-2")
 	scope.hostKeys = &corev1.Secret{Data: map[string][]byte{"ssh_host_rsa_key": []byte("canary-3")}}

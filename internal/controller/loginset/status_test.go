@@ -14,7 +14,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 )
 
-func TestObstacle(t *testing.T) {
+func TestBlockedLoginSet(t *testing.T) {
 	tests := map[string]struct {
 		change func(*scope)
 		reason string

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestSlowlyDoesAllOnce(t *testing.T) {
+func TestSlowStartRunsEachItemOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 100, parallelPods, 3*parallelPods + 7} {
 		done := make([]atomic.Int32, n)
 		if err := slowStart(t.Context(), n, func(index int) error { done[index].Add(1); return nil }); err != nil {
@@ -25,7 +25,7 @@ func TestSlowlyDoesAllOnce(t *testing.T) {
 	}
 }
 
-func TestNothingIsBegunWhenTimeRunsOut(t *testing.T) {
+func TestBatchesStopBeforeTheDeadline(t *testing.T) {
 	batches := map[string]func(context.Context, func(int) error) error{
 		"slowStart":  func(ctx context.Context, do func(int) error) error { return slowStart(ctx, 100000, do) },
 		"inParallel": func(ctx context.Context, do func(int) error) error { return inParallel(ctx, 100000, parallelPods, do) },
@@ -45,7 +45,7 @@ func TestNothingIsBegunWhenTimeRunsOut(t *testing.T) {
 	}
 }
 
-func TestSlowlyStopsSoonAfterAnError(t *testing.T) {
+func TestSlowStartStopsAfterAnError(t *testing.T) {
 	tests := map[string]struct{ fails, most int32 }{
 		"the first":         {fails: 0, most: 1},
 		"one in a batch":    {fails: 5, most: 7},
@@ -69,7 +69,7 @@ func TestSlowlyStopsSoonAfterAnError(t *testing.T) {
 	}
 }
 
-func TestOneBadPodHoldsUpNoOther(t *testing.T) {
+func TestBadPodDoesNotBlockOthers(t *testing.T) {
 	bad := map[int]bool{0: true, 1: true, 7: true, 400: true}
 	var good atomic.Int32
 	err := slowStart(t.Context(), 500, func(index int) error {
@@ -87,7 +87,7 @@ func TestOneBadPodHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestPodsThatAreAllBadAreGivenUp(t *testing.T) {
+func TestSlowStartGivesUpAfterTooManyBadPods(t *testing.T) {
 	var begun atomic.Int32
 	err := slowStart(t.Context(), 5000, func(int) error { begun.Add(1); return errOnlyThisPod })
 	if err == nil || begun.Load() != maxBadPods {
@@ -95,7 +95,7 @@ func TestPodsThatAreAllBadAreGivenUp(t *testing.T) {
 	}
 }
 
-func TestSlowlyEndsWithItsContext(t *testing.T) {
+func TestSlowStartStopsWhenContextIsCanceled(t *testing.T) {
 	late := errors.New("late")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var begun atomic.Int32

@@ -10,7 +10,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 )
 
-func TestDecisionsAreToldInBatches(t *testing.T) {
+func TestDecisionEventsAreBatched(t *testing.T) {
 	const set = types.UID("set")
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	told := decisions{}
@@ -56,7 +56,7 @@ func TestDecisionsAreToldInBatches(t *testing.T) {
 	}
 }
 
-func TestDrainsAreToldWithTheJobsTheyWaitFor(t *testing.T) {
+func TestDrainEventReportsRunningJobs(t *testing.T) {
 	until := time.Date(2026, 3, 1, 14, 0, 0, 0, time.UTC)
 	wait := func(kind plan.HoldKind, until time.Time) plan.Wait {
 		return plan.Wait{Cause: plan.ScaleIn, Hold: plan.Hold{Kind: kind, Until: until}}

@@ -48,7 +48,7 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-func TestAPodIsOutrunUntilTheCacheShowsWhatWasWritten(t *testing.T) {
+func TestPodIsStaleUntilCacheCatchesUp(t *testing.T) {
 	pod := func(version string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "pod", ResourceVersion: version}}
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestOneNameHasOnePod(t *testing.T) {
+func TestSlurmNodeNameIsHeldByOnePod(t *testing.T) {
 	var taken names
 	m1 := types.NamespacedName{Namespace: "hpc", Name: "m1"}
 	for _, step := range []struct {
@@ -30,7 +30,7 @@ func TestOneNameHasOnePod(t *testing.T) {
 	}
 }
 
-func TestNamesAreForgotten(t *testing.T) {
+func TestUnusedNamesAreEvicted(t *testing.T) {
 	var taken names
 	for i := range 1000 {
 		name := types.NamespacedName{Namespace: "hpc", Name: fmt.Sprintf("m%d", i)}
@@ -41,7 +41,7 @@ func TestNamesAreForgotten(t *testing.T) {
 	}
 }
 
-func TestNodeSetsThatWaitForANameAreKnownOnce(t *testing.T) {
+func TestFreedNameWakesWaitingNodeSetsOnce(t *testing.T) {
 	var taken names
 	m1, set := types.NamespacedName{Namespace: "hpc", Name: "m1"}, types.NamespacedName{Namespace: "hpc", Name: "b"}
 	taken.take(m1, "a-m1", noon)

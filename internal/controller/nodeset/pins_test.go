@@ -7,7 +7,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 )
 
-func TestPinsAreReadAsFarAsOrdinalsGo(t *testing.T) {
+func TestPinsAreReadUpToLastOrdinal(t *testing.T) {
 	tests := map[string]struct {
 		replicas int32
 		pods     []plan.Pod

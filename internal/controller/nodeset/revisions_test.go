@@ -11,7 +11,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podshape"
 )
 
-func TestRevisionIsFoundAgain(t *testing.T) {
+func TestExistingRevisionIsReused(t *testing.T) {
 	set := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
 	from := origin{Spec: podshape.NodeSet{ExtraConf: "Weight=1"}, Image: "slurmd:26.05"}
 	var first revision
@@ -30,7 +30,7 @@ func TestRevisionIsFoundAgain(t *testing.T) {
 	}
 }
 
-func TestTwoRevisionsNeverShareAName(t *testing.T) {
+func TestRevisionNameCollisionIsResolved(t *testing.T) {
 	set := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
 	from := origin{Image: "slurmd:26.05"}
 	data, err := canonical(from)

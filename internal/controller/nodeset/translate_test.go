@@ -112,7 +112,7 @@ func TestPlanPod(t *testing.T) {
 	}
 }
 
-func TestPlanMachine(t *testing.T) {
+func TestPlanKubernetesNode(t *testing.T) {
 	wanted := plan.KubernetesNode{Wanted: true, Stays: true, Selected: true}
 	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: map[string]string{"gpu": "yes"}}}
 	tests := map[string]struct {

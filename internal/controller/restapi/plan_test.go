@@ -61,7 +61,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-func TestPodsAreReplacedOnlyForWhatTheyUse(t *testing.T) {
+func TestPodsAreReplacedOnlyForRelevantConfiguration(t *testing.T) {
 	tests := map[string]struct {
 		configuration string
 		replaced      bool
@@ -93,7 +93,7 @@ func hash(t *testing.T, configuration string) string {
 	return plan.children.deployment.Spec.Template.Annotations[naming.AnnotationConfiguration]
 }
 
-func TestObstacles(t *testing.T) {
+func TestBlockedReconcile(t *testing.T) {
 	tests := map[string]struct {
 		change          func(*scope)
 		reason, message string

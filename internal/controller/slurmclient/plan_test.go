@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestIdentityChangesWithWhatIsUsed(t *testing.T) {
+func TestSessionIdentityCoversConnectionSettings(t *testing.T) {
 	seen := map[string]string{}
 	for name, identity := range map[string]string{
 		"this":          endpoint{url: "a"}.identity([]byte("k")),
@@ -79,7 +79,7 @@ func TestIdentityChangesWithWhatIsUsed(t *testing.T) {
 	}
 }
 
-func TestTokensAreReusedForHalfOfTheirLife(t *testing.T) {
+func TestTokenIsReusedForHalfItsLifetime(t *testing.T) {
 	key := make([]byte, 32)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	source := tokens(key, clock)

@@ -12,7 +12,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-func TestAnswer(t *testing.T) {
+func TestReachableCondition(t *testing.T) {
 	failed := func(kind slurm.Kind) slurm.Status {
 		return slurm.Status{Err: &slurm.Error{Kind: kind, Op: "ping", Err: errors.New("no")}}
 	}

@@ -83,7 +83,7 @@ func advance(duration time.Duration) {
 	synctest.Wait()
 }
 
-func TestAgentAsksRarelyAtRest(t *testing.T) {
+func TestIdleAgentPollsInfrequently(t *testing.T) {
 	withAgent(t, func(slurm *fakeSlurm, _ *agent) {
 		advance(10 * time.Minute)
 		if slurm.queries > 21 || len(slurm.reconfigures) > 0 {
@@ -107,7 +107,7 @@ func TestAgentAppliesChangedFiles(t *testing.T) {
 	})
 }
 
-func TestAgentTriesEverMoreRarely(t *testing.T) {
+func TestAgentBacksOffAfterFailedReconfigure(t *testing.T) {
 	withAgent(t, func(slurm *fakeSlurm, agent *agent) {
 		advance(time.Second / 2)
 		slurm.change(func() { slurm.seen, slurm.refusal = newConf, errors.New("refused") })
@@ -135,7 +135,7 @@ func TestAgentTriesEverMoreRarely(t *testing.T) {
 	})
 }
 
-func TestAgentWaitsForASlurmctldThatDiedOfAReconfigure(t *testing.T) {
+func TestAgentWaitsForSlurmctldThatCrashedOnReconfigure(t *testing.T) {
 	withAgent(t, func(slurm *fakeSlurm, agent *agent) {
 		slurm.change(func() { slurm.seen, slurm.crashes = newConf, true })
 		advance(10 * time.Minute)

@@ -177,7 +177,7 @@ func TestRealAgentAppliesFiles(t *testing.T) {
 	}
 }
 
-func TestRealAgentCostsNothingAtRest(t *testing.T) {
+func TestRealIdleAgentUsesNoCPU(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

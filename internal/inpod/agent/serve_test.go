@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestServesWhatItKnows(t *testing.T) {
+func TestAgentEndpoints(t *testing.T) {
 	report := Report{FilesHash: "aaa", RunningHash: "bbb", SlurmVersion: "26.05.5", Reconfigures: 2, LastError: "no", CheckedAt: start}
 	notReady := errors.New("standby")
 	tests := map[string]struct {
@@ -69,7 +69,7 @@ func plainServer(t *testing.T) (address string, callers chan struct{}) {
 	return listener.Addr().String(), callers
 }
 
-func TestReadinessTakesTheWordOfANewSlurmctld(t *testing.T) {
+func TestReadinessUsesSlurmctldEndpoint(t *testing.T) {
 	for status, ready := range map[int]bool{http.StatusNoContent: true, http.StatusInternalServerError: false} {
 		requests := 0
 		server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
@@ -89,7 +89,7 @@ func TestReadinessTakesTheWordOfANewSlurmctld(t *testing.T) {
 	}
 }
 
-func TestReadinessPingsAnOldSlurmctld(t *testing.T) {
+func TestReadinessPingsOldSlurmctld(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestReadinessPingsAnOldSlurmctld(t *testing.T) {
 	}
 }
 
-func TestReadinessOfNobody(t *testing.T) {
+func TestReadinessFailsWithoutListener(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
 	check := &readiness{url: server.URL}
@@ -144,7 +144,7 @@ func TestMarker(t *testing.T) {
 	}
 }
 
-func TestFilesAreSeenToChange(t *testing.T) {
+func TestConfigFileChangesAreDetected(t *testing.T) {
 	dir := t.TempDir()
 	must := func(err error) {
 		t.Helper()

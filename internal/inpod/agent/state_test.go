@@ -65,7 +65,7 @@ func (s state) withSeen(seen observation) state {
 	return next.queried(start, s.running, nil)
 }
 
-func TestLastErrorSaysWhy(t *testing.T) {
+func TestLastErrorNamesTheCause(t *testing.T) {
 	refusal := errors.New("scontrol reconfigure: fatal: Unable to process configuration file")
 	down := fmt.Errorf("%w: connect failure", errDown)
 	tests := map[string]struct {
@@ -94,7 +94,7 @@ func TestLastErrorSaysWhy(t *testing.T) {
 	}
 }
 
-func TestDelaysDouble(t *testing.T) {
+func TestDelayDoubles(t *testing.T) {
 	var got []time.Duration
 	for times := range 7 {
 		got = append(got, doubled(firstReconfigure, times, maxReconfigure)/time.Second)

@@ -28,7 +28,7 @@ func (l *lines) Write(text []byte) (int, error) {
 	}
 }
 
-func TestItIsAskedUntilItEnds(t *testing.T) {
+func TestSIGTERMIsRepeatedUntilDaemonExits(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	log := &lines{received: make(chan string, 10)}
@@ -94,7 +94,7 @@ func TestDaemonThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	}
 }
 
-func TestAnEndThatNobodyAskedForIsAFailure(t *testing.T) {
+func TestUnexpectedExitIsAnError(t *testing.T) {
 	for command, want := range map[string]string{
 		"exit 0":          "sh has ended by itself",
 		"exit 3":          "running sh: exit status 3",

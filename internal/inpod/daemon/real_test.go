@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // slurmctld terminates on request, even at any moment of a reconfigure, during which it loses the signal.
-func TestRealSlurmctldEndsInTheMiddleOfAReconfigure(t *testing.T) {
+func TestRealSlurmctldStopsDuringReconfigure(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			cluster := slurmnet.Start(t, slurmnet.Options{Version: version})

@@ -56,7 +56,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestRunServesTheReportAndEndsWithItsContext(t *testing.T) {
+func TestRunServesReportUntilContextIsCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	address := freeAddress(t)
@@ -86,7 +86,7 @@ func TestRunServesTheReportAndEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestRunFailsWithSlurmdbd(t *testing.T) {
+func TestRunFailsWhenSlurmdbdExits(t *testing.T) {
 	for name, command := range map[string][]string{
 		"that cannot start": {"/no/such/slurmdbd"},
 		"that fails":        {"false"},

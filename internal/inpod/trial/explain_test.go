@@ -38,7 +38,7 @@ func golden(t *testing.T, version, name string) string {
 	return read(t, filepath.Join("testdata", version, name+".detail"))
 }
 
-func TestExplainWhatSlurmctldSaid(t *testing.T) {
+func TestExplainSlurmctldLog(t *testing.T) {
 	for _, version := range versions {
 		for name, candidate := range candidates {
 			log := read(t, filepath.Join("testdata", version, name+".log"))
@@ -58,7 +58,7 @@ func TestExplainWhatSlurmctldSaid(t *testing.T) {
 	}
 }
 
-func TestExplainIsBounded(t *testing.T) {
+func TestExplainTruncatesLongOutput(t *testing.T) {
 	log := strings.Repeat("slurmctld: error: "+strings.Repeat("ä", 900)+"\n", 3) + "slurmctld: error: " + strings.Repeat("ö", 900) + "\n"
 	if got := explain(log, "/trial/etc", nil); len(got) > maxDetail || !strings.HasSuffix(got, "…") {
 		t.Errorf("%d bytes: %s", len(got), got)
@@ -66,7 +66,7 @@ func TestExplainIsBounded(t *testing.T) {
 }
 
 // Observed on a slow host: slurmctld exited while the validation run queried it.
-func TestExplainLeavesOutOurOwnQuestions(t *testing.T) {
+func TestExplainIgnoresErrorsCausedByPolling(t *testing.T) {
 	log := "[2026-11-15T05:36:00.000] error: [unix:/run/slurmctld/sack.socket(fd:11)] writev(11) failed: Broken pipe\n" +
 		"[2026-11-15T05:36:00.000] fatal: failed to initialize priority plugin\n"
 	if got, want := explain(log, "/trial/etc", nil), "failed to initialize priority plugin"; got != want {
@@ -74,7 +74,7 @@ func TestExplainLeavesOutOurOwnQuestions(t *testing.T) {
 	}
 }
 
-func TestExplainSilence(t *testing.T) {
+func TestExplainWithoutAReason(t *testing.T) {
 	if got, want := explain("slurmctld: error: Configured MailProg is invalid\n", "/trial/etc", nil), "slurmctld gave no reason"; got != want {
 		t.Errorf("explain = %q, want %q", got, want)
 	}

@@ -93,7 +93,7 @@ func startHost(t *testing.T, version string) *slurmnet.Daemon {
 	return host
 }
 
-func TestRealTrials(t *testing.T) {
+func TestRealValidationRuns(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +125,7 @@ func TestRealTrials(t *testing.T) {
 	}
 }
 
-func TestRealTrialThatCannotBeHeldFails(t *testing.T) {
+func TestRealValidationRunThatCannotStartFails(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -155,7 +155,7 @@ func TestRealTrialThatCannotBeHeldFails(t *testing.T) {
 }
 
 // One NodeSet's bad partition or GRES does not block the others: only what the real slurmctld refuses is left out.
-func TestRealSlurmctldNamesTheNodeSetsToLeaveOut(t *testing.T) {
+func TestRealSlurmctldNamesNodeSetsToLeaveOut(t *testing.T) {
 	sets := []slurmconf.NodeSet{
 		{Name: "cpu", Partition: new("MaxTime=60")},
 		{Name: "fine", Partition: new("Default=YES")},

@@ -73,7 +73,7 @@ func TestSearchLeavesOutFaultyChangesOnly(t *testing.T) {
 	}
 }
 
-func TestSearchNeedsEveryRun(t *testing.T) {
+func TestSearchFailsWhenARunFails(t *testing.T) {
 	m := &model{changes: []string{"a", "b", "c", "d"}, clash: [2]string{"b", "d"}}
 	if report := search(m.changes, m.run); len(report.LeftOut) != 1 || report.LeftOut[0].NodeSet != "d" || !slices.Equal(m.last, []string{"d"}) {
 		t.Errorf("with a conflict: %+v", report)
@@ -92,7 +92,7 @@ func TestSearchNeedsEveryRun(t *testing.T) {
 	}
 }
 
-func TestSearchEnds(t *testing.T) {
+func TestSearchIsBounded(t *testing.T) {
 	m := &model{faulty: map[string]bool{}}
 	for i := range 1000 {
 		name := fmt.Sprintf("%s-%d", strings.Repeat("n", 59), i)

@@ -93,7 +93,7 @@ func newMirror(t *testing.T, client slurm.Reader) *slurm.Mirror {
 }
 
 // With slurmctld's metrics a mirror sees changes that slurmctld makes by itself, even if no counter changes.
-func TestMirrorSeesASilentNode(t *testing.T) {
+func TestMirrorDetectsNonRespondingNode(t *testing.T) {
 	t.Parallel()
 	cluster := slurmnet.Start(t, slurmnet.Options{Version: "26.05", Nodes: 2, ExtraConf: "SlurmdTimeout=10"})
 	client := connectMetrics(t, cluster)
@@ -118,7 +118,7 @@ func TestMirrorSeesASilentNode(t *testing.T) {
 
 // A restarted slurmctld does not know the releases of its slurmds: an empty release does not mean that slurmd never
 // registered.
-func TestStartedControllerForgetsReleases(t *testing.T) {
+func TestRestartedSlurmctldHasNoSlurmdVersions(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +149,7 @@ func TestStartedControllerForgetsReleases(t *testing.T) {
 }
 
 // A job that the operator's user cannot see would be lost with its node.
-func TestNothingIsHiddenFromTheSlurmUser(t *testing.T) {
+func TestSlurmUserSeesAllJobsAndNodes(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -190,7 +190,7 @@ func connectMetrics(t *testing.T, cluster *slurmnet.Cluster) *rest.Client {
 }
 
 // The metrics are computed per request: a suspended job shows immediately.
-func TestJobCensusShowsSuspendedJobsAtOnce(t *testing.T) {
+func TestJobCensusShowsSuspendedJobsImmediately(t *testing.T) {
 	t.Parallel()
 	target := realSlurm{slurmnet.Start(t, slurmnet.Options{Version: "26.05", Nodes: 1}), "26.05"}
 	c := cluster{target, connectMetrics(t, target.Cluster)}

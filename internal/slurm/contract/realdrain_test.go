@@ -13,7 +13,7 @@ import (
 
 // Slurm itself drains a node if its prolog fails. That must not count as a drain of ours, whatever the previous reason
 // was.
-func TestDrainOfSlurmItselfIsNotTakenForOurs(t *testing.T) {
+func TestDrainSetBySlurmIsNotTreatedAsOurs(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ func (s standIn) resume(_ *testing.T, id int64)  { s.ResumeJob(id) }
 func (s standIn) stopController(*testing.T)  { s.StopController() }
 func (s standIn) startController(*testing.T) { s.StartController() }
 
-func TestStandIn(t *testing.T) {
+func TestFakeSlurm(t *testing.T) {
 	for _, release := range slurmtest.Releases {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 )
 
-func TestCensusShowsWhatSlurmctldDoesByItself(t *testing.T) {
+func TestCensusDetectsNonRespondingNodes(t *testing.T) {
 	server := slurmtest.New(t, slurmtest.Release2605)
 	server.AddNodes("node-0", "node-1")
 	client := connect(t, server, func(o *rest.Options) { o.Metrics = server.URL })
@@ -29,7 +29,7 @@ func TestCensusShowsWhatSlurmctldDoesByItself(t *testing.T) {
 	}
 }
 
-func TestCensusIsNotThereForAll(t *testing.T) {
+func TestCensusNeedsSlurmctldMetrics(t *testing.T) {
 	server := slurmtest.New(t, slurmtest.Release2411)
 	without := connect(t, server, nil)
 	if _, err := without.Census(t.Context()); !errors.Is(err, slurm.Unsupported) {

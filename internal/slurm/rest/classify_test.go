@@ -87,7 +87,7 @@ var oddAnswers = map[string]struct {
 }
 
 // I9: each odd answer has a kind, and none of them means drained or gone.
-func TestOddAnswersAreNeverDrainedOrGone(t *testing.T) {
+func TestUnexpectedResponsesNeverMeanDrainedOrGone(t *testing.T) {
 	for name, test := range oddAnswers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,7 +134,7 @@ func check(t *testing.T, call string, err error, want slurm.Kind) {
 }
 
 // Whatever goes wrong with a conditional request, the result is not "unchanged" unless slurmrestd said so.
-func TestOddAnswersAreNeverUnchanged(t *testing.T) {
+func TestUnexpectedResponsesNeverMeanUnchanged(t *testing.T) {
 	for name, test := range oddAnswers {
 		if name == "304 to an unconditional request" {
 			continue // here the request is conditional
@@ -157,7 +157,7 @@ func TestOddAnswersAreNeverUnchanged(t *testing.T) {
 	}
 }
 
-func TestChangesThatMayHaveTakenEffectSaySo(t *testing.T) {
+func TestAmbiguousUpdateErrorsAreMarked(t *testing.T) {
 	for name, test := range oddAnswers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +177,7 @@ func TestChangesThatMayHaveTakenEffectSaySo(t *testing.T) {
 	}
 }
 
-func TestAgreesOnANewVersionWhenSlurmrestdWasReplaced(t *testing.T) {
+func TestAPIVersionIsRenegotiatedWhenSlurmrestdIsReplaced(t *testing.T) {
 	server := slurmtest.New(t, slurmtest.Release2605)
 	client := connect(t, server, nil)
 	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.45" {
@@ -193,7 +193,7 @@ func TestAgreesOnANewVersionWhenSlurmrestdWasReplaced(t *testing.T) {
 	}
 }
 
-func TestAgreesOnANewVersionWhenSlurmrestdWasUpgraded(t *testing.T) {
+func TestAPIVersionIsRenegotiatedWhenSlurmrestdIsUpgraded(t *testing.T) {
 	current := slurmtest.New(t, slurmtest.Release2411)
 	address := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(request *httputil.ProxyRequest) {
@@ -222,7 +222,7 @@ func TestAgreesOnANewVersionWhenSlurmrestdWasUpgraded(t *testing.T) {
 	}
 }
 
-func TestSaysWhenNoVersionFits(t *testing.T) {
+func TestUnsupportedAPIVersionsAreReported(t *testing.T) {
 	server := slurmtest.New(t, slurmtest.Release2605)
 	client := connect(t, server, nil)
 	server.Inject(slurmtest.Fault{Respond: slurmtest.Answer(404, "Unable find requested URL")})
@@ -232,7 +232,7 @@ func TestSaysWhenNoVersionFits(t *testing.T) {
 	}
 }
 
-func TestNoErrorHasTheToken(t *testing.T) {
+func TestErrorsDoNotContainTheToken(t *testing.T) {
 	const secret = "planted.canary.token"
 	server := slurmtest.New(t, slurmtest.Release2605)
 	client := connect(t, server, func(o *rest.Options) {
@@ -257,7 +257,7 @@ func TestNoErrorHasTheToken(t *testing.T) {
 	}
 }
 
-func TestRefusesURLs(t *testing.T) {
+func TestInvalidURLsAreRejected(t *testing.T) {
 	token := func(context.Context) (string, error) { return "", nil }
 	for name, url := range map[string]string{
 		"none": "", "no scheme": "slurm:6820", "another scheme": "ftp://x", "no host": "http://", "a user": "http://u:p@x", "a query": "http://x?a=b",
@@ -278,7 +278,7 @@ func (o *observer) ObserveRequest(observation slurm.Observation) {
 	o.seen = append(o.seen, observation)
 }
 
-func TestObservesRequests(t *testing.T) {
+func TestRequestsAreObserved(t *testing.T) {
 	server := slurmtest.New(t, slurmtest.Release2605)
 	server.AddNodes("node-0")
 	var seen observer

@@ -30,7 +30,7 @@ type types map[string]map[string]map[string]string
 
 const extract = "testdata/openapi.json"
 
-func TestFieldsAreThoseOfTheRealAPI(t *testing.T) {
+func TestFieldsMatchTheRealAPI(t *testing.T) {
 	if *update != "" {
 		writeExtract(t, *update)
 	}

@@ -76,7 +76,7 @@ func TestSchedule(t *testing.T) {
 
 // Replicas read the Secret with a delay, and API servers get the trusted certificates with a delay. With any delay of
 // less than a twelfth of the lifetime, every API server trusts the certificate that any replica serves.
-func TestWhoeverIsLateIsTrusted(t *testing.T) {
+func TestCertificateIsTrustedDespiteDelays(t *testing.T) {
 	const late = 29 * day
 	random := rand.New(rand.NewPCG(1, 2))
 	type server struct {

@@ -17,7 +17,7 @@ const log = `{"verb":"create","user":{"username":"alice"},"objectRef":{"resource
 {"verb":"get","user":{"username":"bob"},"requestReceivedTimestamp":"2026-01-01T00:00:04Z"}
 {"verb":"create","user":{"usern`
 
-func TestReadKeepsWritesSinceATimeAndLeavesAHalfWrittenLine(t *testing.T) {
+func TestReadFiltersByTimeAndSkipsPartialLine(t *testing.T) {
 	since := time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)
 	requests, err := audit.Read(strings.NewReader(log), since, audit.Request.IsWrite)
 	if err != nil {
@@ -32,7 +32,7 @@ func TestReadKeepsWritesSinceATimeAndLeavesAHalfWrittenLine(t *testing.T) {
 	}
 }
 
-func TestSummarizePutsTheMostFrequentFirst(t *testing.T) {
+func TestSummarizeSortsByFrequency(t *testing.T) {
 	requests, err := audit.Read(strings.NewReader(log), time.Time{}, audit.Request.IsWrite)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func start(t *testing.T, group process.Group, script string) {
 	})
 }
 
-func TestStopEndsADaemon(t *testing.T) {
+func TestStopTerminatesDaemon(t *testing.T) {
 	for name, script := range map[string]string{
 		"that handles SIGTERM": "echo up; exec sleep 300",
 		"that ignores SIGTERM": "trap '' TERM; echo up; while :; do sleep 1; done",
@@ -45,7 +45,7 @@ func TestStopEndsADaemon(t *testing.T) {
 	}
 }
 
-func TestStopEndsAPausedDaemon(t *testing.T) {
+func TestStopTerminatesPausedDaemon(t *testing.T) {
 	group := process.Group{Dir: t.TempDir()}
 	start(t, group, "exec sleep 300")
 	if err := group.Signal("daemon", syscall.SIGSTOP); err != nil {
@@ -71,7 +71,7 @@ func TestKillAllFindsProcessesWithoutPidFiles(t *testing.T) {
 	}
 }
 
-func TestAnOtherProcessUnderAnOldPidIsNotTheDaemon(t *testing.T) {
+func TestReusedPidIsNotTheDaemon(t *testing.T) {
 	group := process.Group{Dir: t.TempDir()}
 	start(t, group, "exec sleep 300")
 	pid, err := group.Pid("daemon")

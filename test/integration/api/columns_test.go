@@ -14,7 +14,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-func TestKubectlGetSlurmTellsWhetherItIsWellAndIfNotWhy(t *testing.T) {
+func TestKubectlGetShowsReadinessAndReason(t *testing.T) {
 	ns := namespace(t)
 	ref := slinkyv1beta1.ObjectReference{Name: "slurm"}
 	key := &slinkyv1beta1.SecretKeyReference{Name: "slurm-auth-jwt", Key: slinkyv1beta1.JWTKeyFile}

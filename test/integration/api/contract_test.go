@@ -69,7 +69,7 @@ func TestEveryFieldRoundTripsWithItsDefault(t *testing.T) {
 }
 
 // The table must be complete: a spec field without a row is not tested.
-func TestTheContractNamesEveryField(t *testing.T) {
+func TestContractCoversEveryField(t *testing.T) {
 	for _, kind := range readContract(t) {
 		properties := schemaOf(t, kind.Kind).Properties
 		named := map[string]bool{}

@@ -34,7 +34,7 @@ func TestEverySampleApplies(t *testing.T) {
 }
 
 // Without --server-side kubectl stores the whole CRD in an annotation, which is close to its size limit.
-func TestTheCRDsInstallByPlainApply(t *testing.T) {
+func TestCRDsInstallWithPlainApply(t *testing.T) {
 	for _, mode := range []string{"--server-side=true", "--server-side=false"} {
 		t.Run(mode, func(t *testing.T) {
 			out, err := kubectl(t, "apply", mode, "--force-conflicts="+strings.TrimPrefix(mode, "--server-side="),

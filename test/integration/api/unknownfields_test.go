@@ -27,7 +27,7 @@ spec:
         a: b
 `
 
-func TestKubectlNamesMisspeltFields(t *testing.T) {
+func TestKubectlReportsUnknownFields(t *testing.T) {
 	manifest := filepath.Join(t.TempDir(), "misspelled.yaml")
 	if err := os.WriteFile(manifest, []byte(misspelled), 0o600); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestKubectlNamesMisspeltFields(t *testing.T) {
 	}
 }
 
-func TestKubectlExplainAnswers(t *testing.T) {
+func TestKubectlExplainDescribesFields(t *testing.T) {
 	for field, want := range map[string]string{
 		"controllers.spec.clusterName":                             "at most 40 letters",
 		"controllers.metadata":                                     "Standard object's metadata",

@@ -29,7 +29,7 @@ import (
 // canary is a password that must appear in Secrets only.
 const canary = "canary-in-the-mine"
 
-func TestAccountingComesUpWithItsDatabase(t *testing.T) {
+func TestAccountingBecomesReadyWithItsDatabase(t *testing.T) {
 	world := newWorld(t)
 	accounting := newAccounting()
 	world.create(t, accounting)

@@ -62,7 +62,7 @@ func (w *world) waitUntilLeftOut(t *testing.T, texts ...string) {
 }
 
 // I21: a NodeSet with an invalid partition blocks nothing but itself.
-func TestUnreadablePartitionHoldsUpOnlyItsNodeSet(t *testing.T) {
+func TestInvalidPartitionBlocksOnlyItsNodeSet(t *testing.T) {
 	world := newWorld(t)
 	world.readyController(t)
 	stop := world.acceptEverything(t)
@@ -95,7 +95,7 @@ func TestUnreadablePartitionHoldsUpOnlyItsNodeSet(t *testing.T) {
 }
 
 // The same for a partition that only slurmctld refuses.
-func TestRefusedPartitionHoldsUpOnlyItsNodeSet(t *testing.T) {
+func TestRefusedPartitionBlocksOnlyItsNodeSet(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	world.create(t, withPartition("gpu", "MaxTime=60"))

@@ -50,7 +50,7 @@ func TestControllerBecomesReady(t *testing.T) {
 	}
 }
 
-func TestControllerHasItsChildren(t *testing.T) {
+func TestControllerCreatesItsChildren(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	var documents []string
@@ -96,7 +96,7 @@ func TestControllerRepairsItsChildrenAndKeepsForeignFields(t *testing.T) {
 
 // Slurm's commands retry for minutes if a configured name does not resolve. So a slurmctld gets its Service before the
 // configuration names it, and keeps it until slurmctld runs with a configuration that does not.
-func TestEverySlurmctldThatIsConfiguredHasAService(t *testing.T) {
+func TestEveryConfiguredSlurmctldHasAService(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	names := func(count int) func() error {
@@ -130,7 +130,7 @@ func TestEverySlurmctldThatIsConfiguredHasAService(t *testing.T) {
 }
 
 // I14: a configuration that slurmctld refuses never replaces a working one.
-func TestRefusedConfigurationIsHeldBack(t *testing.T) {
+func TestRefusedConfigurationIsNotRolledOut(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	good := &corev1.ConfigMap{}
@@ -171,7 +171,7 @@ func TestRefusedConfigurationIsHeldBack(t *testing.T) {
 }
 
 // I13: slurmctld never restarts because of a new NodeSet or a new partition.
-func TestNodeSetsChangeTheConfigurationAndNotThePods(t *testing.T) {
+func TestNodeSetsChangeConfigurationWithoutRestart(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	started := &appsv1.StatefulSet{}
@@ -224,7 +224,7 @@ func TestEditedConfigFilesAreApplied(t *testing.T) {
 	})
 }
 
-func TestControllerNamesWhatIsMissing(t *testing.T) {
+func TestControllerNamesMissingReferences(t *testing.T) {
 	world := newWorld(t)
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.ControllerSpec{
 		AccountingRef: &slinkyv1beta1.ObjectReference{Name: "nowhere"}, ConfigFileRefs: []slinkyv1beta1.ObjectReference{{Name: "lost"}},
@@ -379,7 +379,7 @@ func hasFile(live *corev1.ConfigMap, name, content string) error {
 }
 
 // Daemons with different keys refuse each other: a deleted key is reported, and not generated again.
-func TestKeyOfRunningDaemonsIsNotMadeAnew(t *testing.T) {
+func TestLostKeyIsNotRegenerated(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	key := &corev1.Secret{}
@@ -398,7 +398,7 @@ func TestKeyOfRunningDaemonsIsNotMadeAnew(t *testing.T) {
 
 // A slurmctld that starts without its saved state kills every running job. So a deleted PVC is reported and not
 // re-created, and as long as slurmctld's pod keeps the PVC from being removed, the pod is not replaced.
-func TestStateOfARunningClusterIsNotMadeAnew(t *testing.T) {
+func TestLostStateClaimIsNotRecreated(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	conditionIs := func(kind string, is metav1.ConditionStatus, reason string) {
@@ -438,7 +438,7 @@ func TestStateOfARunningClusterIsNotMadeAnew(t *testing.T) {
 }
 
 // The connection to Slurm survives deletion of the Accounting: slurmctld keeps running with its keys.
-func TestSessionOutlivesTheAccounting(t *testing.T) {
+func TestSessionSurvivesAccountingDeletion(t *testing.T) {
 	world := newWorld(t)
 	books := newAccounting()
 	books.Name = "books"
@@ -461,7 +461,7 @@ func TestSessionOutlivesTheAccounting(t *testing.T) {
 
 // I4: no reconcile waits for Slurm, whatever slurmrestd does. Requests to Slurm never time out here: a reconcile that
 // waited for one would be canceled each time, and the test would time out.
-func TestSlurmThatHangsHoldsUpNothing(t *testing.T) {
+func TestHangingSlurmDoesNotBlockReconciles(t *testing.T) {
 	world := newWorld(t)
 	world.slurmTimeout.Store(int64(24 * time.Hour))
 	controller := world.readyController(t)

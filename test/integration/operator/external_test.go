@@ -24,7 +24,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-func TestExternalControllerRunsNothing(t *testing.T) {
+func TestExternalControllerHasNoWorkload(t *testing.T) {
 	world := newWorld(t)
 	key := make([]byte, 32)
 	world.slurm.SetKey(key)

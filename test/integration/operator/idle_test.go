@@ -14,7 +14,7 @@ import (
 )
 
 // I8: while idle there are no writes and no full lists of Slurm's nodes or jobs, with all resource types present.
-func TestNothingIsWrittenAtRest(t *testing.T) {
+func TestIdleOperatorWritesNothing(t *testing.T) {
 	t.Parallel()
 	world := newWorld(t)
 	world.readyController(t)

@@ -42,7 +42,7 @@ func loginChildren() []*unstructured.Unstructured {
 	}
 }
 
-func TestLoginSetTellsEveryStageOfItsLife(t *testing.T) {
+func TestLoginSetReportsEveryStage(t *testing.T) {
 	world := newWorld(t)
 	set := newLoginSet()
 	set.Spec.SSSDConfRef = &slinkyv1beta1.SecretKeyReference{Name: "sssd", Key: "sssd.conf"}
@@ -85,7 +85,7 @@ func TestLoginSetTellsEveryStageOfItsLife(t *testing.T) {
 	ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 }
 
-func TestLoginSetHasItsChildren(t *testing.T) {
+func TestLoginSetCreatesItsChildren(t *testing.T) {
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)
@@ -124,7 +124,7 @@ func TestLoginSetRepairsItsChildrenAndKeepsForeignFields(t *testing.T) {
 	world.eventually(t, "login-sshd", &corev1.ConfigMap{}, func() error { return nil })
 }
 
-func TestLoginSetReplacesPodsOnlyForWhatTheyReadAtTheirStart(t *testing.T) {
+func TestLoginSetReplacesPodsOnlyForStartupConfig(t *testing.T) {
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)
@@ -165,7 +165,7 @@ func TestLoginSetReplacesPodsOnlyForWhatTheyReadAtTheirStart(t *testing.T) {
 }
 
 // A kubelet updates a changed ConfigMap in a pod within a minute and a half, and immediately when the pod changes.
-func TestLoginSetTouchesItsPodsForAnAuthorizedKey(t *testing.T) {
+func TestLoginSetAnnotatesPodsWhenAuthorizedKeysChange(t *testing.T) {
 	world := newWorld(t)
 	set, deployment := newLoginSet(), &appsv1.Deployment{}
 	world.create(t, loginController(), loginKeys(), set)
@@ -206,7 +206,7 @@ func TestLoginSetChangesItsStrategy(t *testing.T) {
 	}
 }
 
-func TestLoginSetProtectsPodsOnlyWhenThereAreSeveral(t *testing.T) {
+func TestLoginSetHasBudgetOnlyWithSeveralReplicas(t *testing.T) {
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)
@@ -215,7 +215,7 @@ func TestLoginSetProtectsPodsOnlyWhenThereAreSeveral(t *testing.T) {
 	world.gone(t, "login", &policyv1.PodDisruptionBudget{})
 }
 
-func TestLoginSetRefusedByKubernetesSaysSo(t *testing.T) {
+func TestLoginSetReportsRefusedPodTemplate(t *testing.T) {
 	world := newWorld(t)
 	set := newLoginSet()
 	set.Spec.Login.Raw = []byte(`{"volumeMounts":[{"name":"none","mountPath":"/home"}]}`)
@@ -227,7 +227,7 @@ func TestLoginSetRefusedByKubernetesSaysSo(t *testing.T) {
 
 // Users' known_hosts files must stay valid when a LoginSet is re-created, so its host keys survive deletion; nothing
 // else does.
-func TestLoginSetMadeAnewHasTheSameHostKeys(t *testing.T) {
+func TestHostKeysSurviveLoginSetDeletion(t *testing.T) {
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)
@@ -258,7 +258,7 @@ func TestLoginSetMadeAnewHasTheSameHostKeys(t *testing.T) {
 
 // I8: an idle LoginSet causes no writes. A reconciler that has just started applies each child once, which changes
 // nothing.
-func TestLoginSetAtRestIsNotWritten(t *testing.T) {
+func TestIdleLoginSetWritesNothing(t *testing.T) {
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)

@@ -23,7 +23,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/ports"
 )
 
-func TestManagerLeadsIsReadyAndHandsOverWhenStopped(t *testing.T) {
+func TestManagerIsReadyAndReleasesLeaseOnStop(t *testing.T) {
 	config := server.Config
 	health := "127.0.0.1:" + ports.Free(t)
 	stop := startManager(t, config, health)
@@ -40,8 +40,8 @@ func TestManagerLeadsIsReadyAndHandsOverWhenStopped(t *testing.T) {
 	}
 }
 
-// TestMetricsTellHowSessionsAndObjectsDo uses controller-runtime's global registry, the only one that is served.
-func TestMetricsTellHowSessionsAndObjectsDo(t *testing.T) {
+// TestMetricsReportSessionsAndConditions uses controller-runtime's global registry, the only one that is served.
+func TestMetricsReportSessionsAndConditions(t *testing.T) {
 	world := newWorld(t)
 	world.readyController(t)
 	address := "127.0.0.1:" + ports.Free(t)

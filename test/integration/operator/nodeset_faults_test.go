@@ -24,7 +24,7 @@ import (
 )
 
 // No unexpected response of slurmrestd may be taken for a drained node.
-func TestOddAnswersDeleteNothing(t *testing.T) {
+func TestUnexpectedResponsesDeleteNoPods(t *testing.T) {
 	tests := map[string]slurmtest.Responder{
 		"errors with status 200": slurmtest.Answer(http.StatusOK, `{"nodes":[],"jobs":[],"last_update":{"set":true,"number":1},"errors":[{"error":"Unable to contact slurm controller"}]}`),
 		"no content":             slurmtest.Answer(http.StatusNoContent, ""),
@@ -83,7 +83,7 @@ func killAt(config *clientrest.Config, write int64) (*clientrest.Config, <-chan 
 }
 
 // An operator that is killed after any of its writes loses no job, and its successor completes the change.
-func TestOperatorIsKilledAtEveryWrite(t *testing.T) {
+func TestOperatorRecoversWhenKilledAtAnyWrite(t *testing.T) {
 	changes := map[string]struct {
 		nodes  int32
 		change func(*nodeWorld) string
@@ -159,7 +159,7 @@ var scratch = []slinkyv1beta1.VolumeClaimTemplate{{
 	},
 }}
 
-func TestClaimsFollowThePolicy(t *testing.T) {
+func TestPVCsFollowRetentionPolicy(t *testing.T) {
 	set := newNodeSet(3)
 	set.Spec.VolumeClaimTemplates = scratch
 	set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = slinkyv1beta1.DeletePVC
@@ -204,7 +204,7 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 
 // Kubernetes keeps a deleted PVC while a scheduled pod uses it, but not for an unscheduled pod, which would then stay
 // pending forever.
-func TestClaimOfAWaitingPodIsMadeAnew(t *testing.T) {
+func TestDeletedPVCOfPendingPodIsRecreated(t *testing.T) {
 	set := newNodeSet(0)
 	set.Spec.VolumeClaimTemplates = scratch
 	set.Spec.Template.Spec.Raw = []byte(`{"schedulingGates":[{"name":"example.com/wait"}]}`)
@@ -235,7 +235,7 @@ func TestClaimOfAWaitingPodIsMadeAnew(t *testing.T) {
 	w.ready(t)
 }
 
-func TestDaemonSetModeFollowsTheMachines(t *testing.T) {
+func TestDaemonSetModeFollowsKubernetesNodes(t *testing.T) {
 	set := newNodeSet(7) // is ignored
 	set.Spec.ScalingMode = slinkyv1beta1.ScalingModeDaemonSet
 	w := &nodeWorld{world: newWorld(t), set: set}

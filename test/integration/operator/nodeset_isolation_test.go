@@ -38,7 +38,7 @@ func (w *nodeWorld) readyMessageContains(t *testing.T, set *slinkyv1beta1.NodeSe
 }
 
 // With two slurmds under one name, Slurm would take the second for a restart of the first, and kill its jobs.
-func TestOneSlurmNodeHasOnePod(t *testing.T) {
+func TestSlurmNodeHasAtMostOnePod(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(2))
 	job := w.runJob(t, "gpu-1", time.Hour)
 	other := newNodeSet(4)
@@ -57,7 +57,7 @@ func TestOneSlurmNodeHasOnePod(t *testing.T) {
 }
 
 // A bad ordinal blocks nothing but itself, and is named.
-func TestABadOrdinalHoldsUpNoOther(t *testing.T) {
+func TestBadOrdinalDoesNotBlockOthers(t *testing.T) {
 	set := newNodeSet(0)
 	set.Spec.VolumeClaimTemplates = []slinkyv1beta1.VolumeClaimTemplate{{
 		Metadata: slinkyv1beta1.VolumeClaimMetadata{Name: "scratch"},
@@ -88,7 +88,7 @@ func TestABadOrdinalHoldsUpNoOther(t *testing.T) {
 }
 
 // While Slurm rejects a request about one node, the jobs on other nodes are still protected.
-func TestJobsAreProtectedWhileSlurmRefuses(t *testing.T) {
+func TestJobsAreProtectedWhileSlurmRejectsRequests(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(3))
 	w.runJob(t, "gpu-1", time.Hour)
 	w.slurm.Inject(slurmtest.Fault{Path: "node/gpu-2", Respond: slurmtest.Answer(http.StatusInternalServerError,
@@ -109,7 +109,7 @@ func TestJobsAreProtectedWhileSlurmRefuses(t *testing.T) {
 }
 
 // slurmd does not register again when slurmctld has lost its record. Its pod is replaced, unless it has a job.
-func TestALostRecordComesBack(t *testing.T) {
+func TestLostSlurmNodeRecordIsRestored(t *testing.T) {
 	set := newNodeSet(2)
 	set.Spec.RegistrationTimeout = metav1.Duration{Duration: 10 * time.Second}
 	w := newNodeWorld(t, set)
@@ -141,7 +141,7 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, is corev1.Condi
 }
 
 // Node states that a person or Slurm itself has set stay, whatever the operator does meanwhile.
-func TestStatesOfOthersStay(t *testing.T) {
+func TestForeignNodeStatesAreKept(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(2))
 	if err := w.admin.UpdateNodes(t.Context(), []string{"gpu-1"}, slurm.NodeUpdate{State: slurm.Fail, Reason: "XID 79"}); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestStatesOfOthersStay(t *testing.T) {
 }
 
 // A reservation is deleted when its update strategy is removed from the spec.
-func TestReservationEndsWithItsStrategy(t *testing.T) {
+func TestReservationIsDeletedWithItsStrategy(t *testing.T) {
 	set := newNodeSet(2)
 	start := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
 	set.Spec.UpdateStrategy = slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate, ScheduledUpdate: &slinkyv1beta1.NodeSetScheduledUpdate{
@@ -222,7 +222,7 @@ func TestDeletionWaitsForAnExternalSlurmctld(t *testing.T) {
 }
 
 // A NoSchedule taint, and a Node object that is deleted and registers again, cost no pod, no PVC and no job.
-func TestDaemonSetModeKeepsPodsAsADaemonSetDoes(t *testing.T) {
+func TestDaemonSetModeKeepsPodsLikeADaemonSet(t *testing.T) {
 	set := newNodeSet(0)
 	set.Spec.ScalingMode = slinkyv1beta1.ScalingModeDaemonSet
 	set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = slinkyv1beta1.DeletePVC

@@ -75,7 +75,7 @@ func (w *nodeWorld) owned(t *testing.T) []client.Object {
 	return owned
 }
 
-func TestOrphansAreTakenOver(t *testing.T) {
+func TestOrphansAreAdopted(t *testing.T) {
 	set := newNodeSet(3)
 	set.Spec.PinToNode = true
 	w := newNodeWorld(t, set)
@@ -102,7 +102,7 @@ func TestOrphansAreTakenOver(t *testing.T) {
 	w.cancelJob(t, job)
 }
 
-func TestOnlyOurOwnAreTakenOver(t *testing.T) {
+func TestForeignPodsAreNotAdopted(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(1))
 	template := &corev1.Pod{}
 	w.get(t, "gpu-0", template)
@@ -121,7 +121,7 @@ func TestOnlyOurOwnAreTakenOver(t *testing.T) {
 	}
 }
 
-func TestAPodWithoutItsLabelsIsLetGo(t *testing.T) {
+func TestPodWithoutItsLabelsIsReleased(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(2))
 	w.runJob(t, "gpu-1", time.Hour)
 	pod := &corev1.Pod{}
@@ -145,7 +145,7 @@ func TestAPodWithoutItsLabelsIsLetGo(t *testing.T) {
 }
 
 // A foreign object has the name of the next revision.
-func TestRevisionsCollide(t *testing.T) {
+func TestRevisionHashCollision(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(1))
 	first := w.set.Status.NodeSetHash
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)

@@ -21,7 +21,7 @@ func at(place string) func(*slurm.Node) bool {
 	return func(node *slurm.Node) bool { return node.Topology == place && !node.Draining() }
 }
 
-func TestTopologyFollowsTheMachine(t *testing.T) {
+func TestTopologyFollowsKubernetesNode(t *testing.T) {
 	set := newNodeSet(2)
 	set.Spec.NodeLabels = &slinkyv1beta1.NodeLabelRules{Topology: []slinkyv1beta1.TopologyRule{{Name: "topo-switch", Labels: []string{"switch"}}}}
 	w := newNodeWorld(t, set)
@@ -49,7 +49,7 @@ func TestTopologyFollowsTheMachine(t *testing.T) {
 }
 
 // An ordinal returns to the Kubernetes node that it first ran on, until an administrator removes the pin.
-func TestPinsBringPodsBack(t *testing.T) {
+func TestPinnedPodReturnsToItsKubernetesNode(t *testing.T) {
 	set := newNodeSet(2)
 	set.Spec.PinToNode = true
 	w := newNodeWorld(t, set)

@@ -171,7 +171,7 @@ func (w *nodeWorld) cancelJob(t *testing.T, job int64) {
 
 // slurmctld kills all jobs of a partition that is removed, so a partition that the spec no longer has stays until its
 // last job has ended.
-func TestPartitionLeavesAfterItsLastJob(t *testing.T) {
+func TestPartitionIsRemovedAfterItsLastJob(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(1))
 	stop := w.acceptEverything(t)
 	defer stop()
@@ -220,7 +220,7 @@ func TestPodsWaitUntilSlurmctldKnowsTheirGres(t *testing.T) {
 	w.ready(t)
 }
 
-func TestNodeSetComesUp(t *testing.T) {
+func TestNodeSetBecomesReady(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(3))
 	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2")
 	is := w.set.Status
@@ -235,7 +235,7 @@ func TestNodeSetComesUp(t *testing.T) {
 }
 
 // An idle mirror polls rarely, but a newly registered node is seen immediately.
-func TestNewNodesAreSeenAtOnce(t *testing.T) {
+func TestNewNodesAreSeenImmediately(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(1))
 	w.stopManager()
 	w.mirror.Fast, w.mirror.Slow = time.Hour, time.Hour
@@ -285,7 +285,7 @@ func TestScaleInIsReversed(t *testing.T) {
 	w.waitUntilIdle(t)
 }
 
-func TestUpdateGoesThroughDrains(t *testing.T) {
+func TestUpdateDrainsNodesFirst(t *testing.T) {
 	set := newNodeSet(4)
 	set.Spec.UpdateStrategy.RollingUpdate = &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: new(intstr.FromInt32(1))}
 	w := newNodeWorld(t, set)
@@ -313,7 +313,7 @@ func TestUpdateGoesThroughDrains(t *testing.T) {
 	w.waitUntilIdle(t)
 }
 
-func TestBrokenRevisionStops(t *testing.T) {
+func TestBrokenRevisionStopsRollout(t *testing.T) {
 	set := newNodeSet(4)
 	set.Spec.RegistrationTimeout = metav1.Duration{Duration: 10 * time.Second}
 	w := newNodeWorld(t, set)
@@ -335,7 +335,7 @@ func TestBrokenRevisionStops(t *testing.T) {
 	}
 }
 
-func TestDrainsOfOthersStay(t *testing.T) {
+func TestForeignDrainsAreKept(t *testing.T) {
 	set := newNodeSet(2)
 	set.Spec.UpdateStrategy.RollingUpdate = &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: new(intstr.FromInt32(2))}
 	w := newNodeWorld(t, set)
@@ -348,7 +348,7 @@ func TestDrainsOfOthersStay(t *testing.T) {
 	w.node(t, "gpu-1", "drained for the bad disk", func(node *slurm.Node) bool { return node.Draining() && node.Reason == "bad disk" })
 }
 
-func TestCordonsDrain(t *testing.T) {
+func TestCordonDrainsSlurmNode(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(2))
 	pod := &corev1.Pod{}
 	w.get(t, "gpu-0", pod)
@@ -370,7 +370,7 @@ func TestCordonsDrain(t *testing.T) {
 	}
 }
 
-func TestNothingGoesWhileSlurmIsSilent(t *testing.T) {
+func TestNoPodIsDeletedWhileSlurmIsUnreachable(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(2))
 	w.slurm.StopController()
 	w.is(t, slinkyv1beta1.ConditionSlurmReachable, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
@@ -396,7 +396,7 @@ func TestDeletionDrainsFirst(t *testing.T) {
 	w.hasPods(t)
 }
 
-func TestDeletionIsWaived(t *testing.T) {
+func TestDeletionWithoutDrain(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(2))
 	w.runJob(t, "gpu-1", time.Hour)
 	if err := w.Delete(t.Context(), w.set); err != nil {
@@ -533,7 +533,7 @@ func TestScheduledUpdateReservesItsNodes(t *testing.T) {
 
 // The cluster's key comes from its Accounting. While the Accounting is missing, no pod is created with another key, and
 // none is replaced.
-func TestNodeSetFollowsTheAccounting(t *testing.T) {
+func TestNodeSetKeepsPodsWhileAccountingIsMissing(t *testing.T) {
 	w := &nodeWorld{world: newWorld(t), set: newNodeSet(1)}
 	books := func() *slinkyv1beta1.Accounting {
 		made := newAccounting()

@@ -46,7 +46,7 @@ func (w *world) setLimit(t *testing.T, quota *corev1.ResourceQuota, hard corev1.
 
 // A quota for CPU and memory refuses pods with a container without requests and limits. The user sets those of the
 // daemons; all other containers, and the validation run, have their own.
-func TestClusterFitsIntoAQuota(t *testing.T) {
+func TestClusterFitsIntoQuota(t *testing.T) {
 	world := newWorld(t)
 	world.limit(t, "compute", "20", "20Gi")
 	sized := slinkyv1beta1.ContainerFragment{}

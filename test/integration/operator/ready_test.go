@@ -24,7 +24,7 @@ import (
 )
 
 // R9: kubectl shows whether the operator's connection to Slurm is up, as seen on the connection itself.
-func TestKubectlShowsTheConnectionUpAndDown(t *testing.T) {
+func TestKubectlShowsConnectionStatus(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	shows := func(want string) {

@@ -20,7 +20,7 @@ import (
 
 const slurmConf = "ClusterName=slurm\nSlurmctldHost=slurm-controller-0\nAuthType=auth/slurm\n"
 
-func TestRestApiComesUpWithItsController(t *testing.T) {
+func TestRestApiBecomesReadyWithItsController(t *testing.T) {
 	world := newWorld(t)
 	restAPI := newRestAPI("slurm")
 	world.create(t, restAPI)
@@ -115,7 +115,7 @@ func TestRestApiChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
 	world.gone(t, "slurm-restapi", budget)
 }
 
-func TestRestApiSaysWhatKubernetesRefuses(t *testing.T) {
+func TestRestApiReportsRefusedPodTemplate(t *testing.T) {
 	world := newWorld(t)
 	restAPI, controller := newRestAPI("slurm"), &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
 	restAPI.Spec.Slurmrestd.Raw = []byte(`{"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}`)

@@ -66,7 +66,7 @@ func TestTokenSecretIsRepairedAndKeepsForeignFields(t *testing.T) {
 }
 
 // A Secret that the spec no longer names would keep a token that is not renewed.
-func TestTokenLeavesNoSecretBehind(t *testing.T) {
+func TestTokenDeletesRenamedSecret(t *testing.T) {
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
 	token := newToken("dora")
@@ -80,7 +80,7 @@ func TestTokenLeavesNoSecretBehind(t *testing.T) {
 	world.get(t, "emil-jwt-emil", secret)
 }
 
-func TestTokenLeavesSecretsOfOthersAlone(t *testing.T) {
+func TestTokenDoesNotOverwriteForeignSecret(t *testing.T) {
 	world := newWorld(t)
 	token := newToken("carol")
 	world.create(t,
@@ -97,7 +97,7 @@ func TestTokenLeavesSecretsOfOthersAlone(t *testing.T) {
 	}
 }
 
-func TestTokenThatIsNotRefreshedIsImmutable(t *testing.T) {
+func TestTokenWithoutRefreshIsImmutable(t *testing.T) {
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
 	token := newToken("dave")

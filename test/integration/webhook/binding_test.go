@@ -117,7 +117,7 @@ func (w *world) bind(ctx context.Context, pod *corev1.Pod, node string) error {
 
 // The object of a binding request is a Binding, which has none of the pod's labels: with an object selector for them
 // the webhook would never be called. That is why it reads the pod itself.
-func TestSelectorsDoNotSeeThePodOfABinding(t *testing.T) {
+func TestObjectSelectorsDoNotMatchPodOfBinding(t *testing.T) {
 	world := newWorld(t, options{required: true}) // no webhook is running
 	node, slurmd := world.node(t, nil), naming.Labels(naming.Slurmd, "gpu")
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}

@@ -149,7 +149,7 @@ func (w *world) watch(ctx context.Context, replica *replica, rotations int) erro
 }
 
 // Overwriting a configuration, as some tools do when they apply a manifest, does not disable the webhook.
-func TestOverwrittenConfigurationIsMended(t *testing.T) {
+func TestOverwrittenConfigurationIsRepaired(t *testing.T) {
 	world := newWorld(t, options{})
 	world.serve(t, "--certificate-lifetime=1m")
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: world.namespace}}
@@ -177,7 +177,7 @@ func TestOverwrittenConfigurationIsMended(t *testing.T) {
 }
 
 // Emptying the Secret is how an administrator replaces a compromised certificate.
-func TestEmptiedSecretMeansAnotherCertificate(t *testing.T) {
+func TestEmptiedSecretGetsNewCertificate(t *testing.T) {
 	world := newWorld(t, options{})
 	replica := world.serve(t, "--certificate-lifetime=1m")
 	known, err := world.trusted(t.Context())

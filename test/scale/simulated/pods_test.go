@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-func TestPodsCountsPodsAsTheyComeAndGo(t *testing.T) {
+func TestPodsCountsCreatedAndDeletedPods(t *testing.T) {
 	client := fake.NewClientset(newPod("first", corev1.ConditionTrue))
 	cluster := &Cluster{Client: client}
 	api := client.CoreV1().Pods(corev1.NamespaceDefault)

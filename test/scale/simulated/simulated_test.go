@@ -15,7 +15,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster/process"
 )
 
-func TestStartClearsAwayLeftoversAndLeavesNone(t *testing.T) {
+func TestStartRemovesLeftoversAndLeavesNone(t *testing.T) {
 	group, err := processes()
 	must(t, "finding the cluster's directory", err)
 	must(t, "leaving a process behind", group.Start(process.Spec{Name: "left-over", Path: "/bin/sleep", Args: []string{"300"}}))
@@ -32,7 +32,7 @@ func TestStartClearsAwayLeftoversAndLeavesNone(t *testing.T) {
 	}
 }
 
-func TestWritesTellWhoWroteAtOnce(t *testing.T) {
+func TestWritesNameTheUser(t *testing.T) {
 	cluster := Start(t, Options{Nodes: 2})
 	client, err := kubernetes.NewForConfig(cluster.ConfigFor(t, "operator"))
 	must(t, "creating a client", err)

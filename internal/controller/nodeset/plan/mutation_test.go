@@ -94,8 +94,8 @@ var mutations = map[string]mutation{
 
 // layers are the tests that could notice, from the quickest to the slowest.
 var layers = []struct{ name, run string }{
-	{"tables", "^Test(Release|ReleaseSays.*|DrainHistory|Who.*|Scale|Claims.*|Update|Drain|Prune|NeedsRefresh|Wake|Protected|LostRecords)$"},
-	{"stories", "^TestStories$"},
+	{"tables", "^Test(Scale.*|PVC.*|Lost.*|Update|Drain.*|Prune|Plan.*|Requeue.*|Release.*|Protected)$"},
+	{"stories", "^TestScenarios$"},
 	{"model", "^TestModel$"},
 }
 

@@ -38,8 +38,8 @@ func replicas(n int) edit { return set(func(set *plan.Set) { set.Replicas = n })
 // twoUnavailable lets two pods be unavailable.
 var twoUnavailable = set(func(set *plan.Set) { set.Update.MaxUnavailable = 2 })
 
-// TestWhoGoesFirst has one pod too many and tells which one it is.
-func TestWhoGoesFirst(t *testing.T) {
+// TestScaleInOrder has one pod too many and tells which one it is.
+func TestScaleInOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit edit
 		want string
@@ -113,7 +113,7 @@ func TestScale(t *testing.T) {
 	})
 }
 
-func TestClaimsGoOnlyWithTheirOrdinal(t *testing.T) {
+func TestPVCIsDeletedOnlyWithItsOrdinal(t *testing.T) {
 	for name, test := range map[string]struct {
 		scene *plan.Snapshot
 		want  bool
@@ -143,8 +143,8 @@ func daemonOn(kubernetesNode plan.KubernetesNode) edit {
 	}
 }
 
-// TestLostRecords has ready pods that Slurm had and does not have any more.
-func TestLostRecords(t *testing.T) {
+// TestLostSlurmNodeRecords has ready pods that Slurm had and does not have any more.
+func TestLostSlurmNodeRecords(t *testing.T) {
 	lost := many(forgotten(0), pod(0, func(p *plan.Pod) { p.Registered = true }), func(s *plan.Snapshot) { s.DrainedSince["gpu-0"] = epoch.Add(-s.Set.Registration) })
 	why := "delete gpu-0: Slurm has lost the record of its node, and slurmd does not register again by itself"
 	check(t, map[string]row{
@@ -294,8 +294,8 @@ func TestPrune(t *testing.T) {
 	})
 }
 
-// TestProof has plans that need a newer look at Slurm, and plans that do not.
-func TestProof(t *testing.T) {
+// TestPlanRequiresFreshSlurmState has plans that need a newer look at Slurm, and plans that do not.
+func TestPlanRequiresFreshSlurmState(t *testing.T) {
 	old := func(s *plan.Snapshot) {
 		s.JustRead = false
 	}
@@ -320,8 +320,8 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// TestWake has plans that something has to be done about later, although nothing happens.
-func TestWake(t *testing.T) {
+// TestRequeueTime has plans that something has to be done about later, although nothing happens.
+func TestRequeueTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		scene *plan.Snapshot
 		want  time.Duration // zero for never

@@ -94,7 +94,7 @@ func drainedAt(ago time.Duration) edit {
 	return func(s *plan.Snapshot) { s.DrainedSince["gpu-0"] = epoch.Add(ago) }
 }
 
-func TestReleaseSaysWhichJobsAreInTheWay(t *testing.T) {
+func TestReleaseNamesBlockingJobs(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit edit
 		want string
@@ -195,7 +195,7 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-func TestWitnessForgetsNodesThatAreGone(t *testing.T) {
+func TestDrainHistoryEvictsRemovedNodes(t *testing.T) {
 	var history plan.DrainHistory
 	for i := range 1000 {
 		node := fmt.Sprintf("gpu-%d", i)

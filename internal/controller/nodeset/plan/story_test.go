@@ -201,7 +201,7 @@ var stories = map[string]struct {
 	}},
 }
 
-func TestStories(t *testing.T) {
+func TestScenarios(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(story.set)

@@ -109,8 +109,8 @@ func idle(t *testing.T, slurm *slurmnet.Cluster, node string) map[string]string 
 	return record
 }
 
-// TestRealSlurmTakesWhatIsBuilt starts slurmd as the pods would, beside a slurmctld that had never heard of GPUs.
-func TestRealSlurmTakesWhatIsBuilt(t *testing.T) {
+// TestRealSlurmAcceptsGeneratedPods starts slurmd as the pods would, beside a slurmctld that had never heard of GPUs.
+func TestRealSlurmAcceptsGeneratedPods(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 3})
@@ -194,8 +194,8 @@ func checkSlices(t *testing.T, slurm *slurmnet.Cluster) {
 	}
 }
 
-// TestRealSlurmKnowsANodeByTheNameOfItsPod starts slurmd on a host of another name, as a pod on the host's network does.
-func TestRealSlurmKnowsANodeByTheNameOfItsPod(t *testing.T) {
+// TestRealSlurmNodeIsNamedAfterItsPod starts slurmd on a host of another name, as a pod on the host's network does.
+func TestRealSlurmNodeIsNamedAfterItsPod(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1})

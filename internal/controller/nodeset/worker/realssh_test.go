@@ -14,8 +14,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// TestRealSSHIsForThoseWhoHaveAJob logs in to a node as a user without and with a job there.
-func TestRealSSHIsForThoseWhoHaveAJob(t *testing.T) {
+// TestRealSSHRequiresAJob logs in to a node as a user without and with a job there.
+func TestRealSSHRequiresAJob(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1})

@@ -10,9 +10,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podshape"
 )
 
-// TestShapeIsWhatShapesPods changes each field of a spec in turn, and holds that the template of the pods changes if and only if
+// TestShapeMatchesPodTemplate changes each field of a spec in turn, and holds that the template of the pods changes if and only if
 // their shape does.
-func TestShapeIsWhatShapesPods(t *testing.T) {
+func TestShapeMatchesPodTemplate(t *testing.T) {
 	// exempt are the fields that are in the template and make no new revision, with the reason.
 	exempt := map[string]string{
 		"controllerRef": "is immutable",

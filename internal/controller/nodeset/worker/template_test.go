@@ -88,7 +88,7 @@ func TestSharedObjects(t *testing.T) {
 	}
 }
 
-func TestMistakesNameTheField(t *testing.T) {
+func TestInvalidTemplateNamesTheField(t *testing.T) {
 	tests := map[string]func(*slinkyv1beta1.NodeSetSpec){
 		"spec.slurmd:":        func(s *slinkyv1beta1.NodeSetSpec) { s.Slurmd.Raw = []byte(`{"env":1}`) },
 		"spec.template.spec:": func(s *slinkyv1beta1.NodeSetSpec) { s.Template.Spec.Raw = []byte(`{"volumes":{}}`) },
@@ -108,8 +108,8 @@ func TestMistakesNameTheField(t *testing.T) {
 	}
 }
 
-// TestTemplateStaysTheSame holds that nothing replaces pods but a change of what they are made from.
-func TestTemplateStaysTheSame(t *testing.T) {
+// TestUnrelatedChangesKeepTheTemplate holds that nothing replaces pods but a change of what they are made from.
+func TestUnrelatedChangesKeepTheTemplate(t *testing.T) {
 	tests := map[string]func(*worker.Set){
 		"when the set grows": func(s *worker.Set) { s.NodeSet.Spec.Replicas = new(int32(5000)) },
 		"when its partition changes": func(s *worker.Set) {
@@ -177,7 +177,7 @@ func TestIsNamed(t *testing.T) {
 }
 
 // A kubelet that is not heard from ends no job: the pods stay, unless the user says otherwise.
-func TestPodsOutlastTheirKubelet(t *testing.T) {
+func TestPodsTolerateUnreachableKubelet(t *testing.T) {
 	for name, test := range map[string]struct {
 		template string
 		want     []corev1.Toleration
