@@ -18,14 +18,14 @@ const RetryRefusal = time.Minute
 // rejects what was built from the spec. It returns false for errors that a retry may fix.
 func Refusal(err error) (status.Verdict, bool) {
 	if foreign, ok := errors.AsType[*ForeignError](err); ok {
-		return status.Broken(slinkyv1beta1.ReasonInvalidSpec, "%v", foreign), true
+		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v", foreign), true
 	}
 	if apierrors.IsInvalid(err) {
-		return status.Broken(slinkyv1beta1.ReasonInvalidSpec, "Kubernetes refuses what the spec asks for; correct the spec: %v", err), true
+		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "Kubernetes refuses what the spec asks for; correct the spec: %v", err), true
 	}
 	if apierrors.IsForbidden(err) {
 		if remedy := quotaRemedy(err.Error()); remedy != "" {
-			return status.Broken(slinkyv1beta1.ReasonQuotaExceeded, "%v; %s", err, remedy), true
+			return status.Degraded(slinkyv1beta1.ReasonQuotaExceeded, "%v; %s", err, remedy), true
 		}
 	}
 	return status.Verdict{}, false

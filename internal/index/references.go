@@ -15,9 +15,9 @@ var (
 	NodeSetsByController    = reference("controller", &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.NodeSetList{}, nodeSetController)
 	ControllersByAccounting = reference("accounting", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerAccounting)
 
-	PodsByNodeSet   = reference("nodeset", &corev1.Pod{}, &corev1.PodList{}, podNodeSet)
-	PodsByMachine   = reference("machine", &corev1.Pod{}, &corev1.PodList{}, podKubernetesNode)
-	PodsBySlurmNode = reference("slurmnode", &corev1.Pod{}, &corev1.PodList{}, podSlurmNode)
+	PodsByNodeSet        = reference("nodeset", &corev1.Pod{}, &corev1.PodList{}, podNodeSet)
+	PodsByKubernetesNode = reference("kubernetes-node", &corev1.Pod{}, &corev1.PodList{}, podKubernetesNode)
+	PodsBySlurmNode      = reference("slurmnode", &corev1.Pod{}, &corev1.PodList{}, podSlurmNode)
 
 	ControllersBySecret = reference("secret", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerSecrets)
 	AccountingsBySecret = reference("secret", &slinkyv1beta1.Accounting{}, &slinkyv1beta1.AccountingList{}, accountingSecrets)
@@ -32,7 +32,7 @@ var (
 
 var all = []Reference{
 	RestAPIsByController, LoginSetsByController, NodeSetsByController, ControllersByAccounting,
-	PodsByNodeSet, PodsByMachine, PodsBySlurmNode,
+	PodsByNodeSet, PodsByKubernetesNode, PodsBySlurmNode,
 	ControllersBySecret, AccountingsBySecret, LoginSetsBySecret, TokensBySecret,
 	ControllersByConfigMap, AccountingsByConfigMap,
 	ControllersByClaim,

@@ -105,8 +105,8 @@ func (d Document) withTypes(types []string) Document {
 	return inSections(d)
 }
 
-// Trial returns the changes for the variant of a document that the function Trial returns.
-func (c Changes) Trial(document Document) Changes {
+// ForValidation returns the changes for the variant of a document that the function ForValidation returns.
+func (c Changes) ForValidation(document Document) Changes {
 	if _, accounting := document.Get("AccountingStorageType"); !accounting {
 		return c
 	}

@@ -11,7 +11,7 @@
 // does the same for slurmdbd.conf.
 //
 // Variants are derived from a built document: WithHash marks it, so that a running slurmctld reports which
-// configuration it uses; Trial is for a throwaway slurmctld that must not affect anything real; Clients is what
+// configuration it uses; ForValidation is for a throwaway slurmctld that must not affect anything real; Clients is what
 // slurmrestd needs.
 package slurmconf
 

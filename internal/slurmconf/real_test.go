@@ -216,7 +216,7 @@ func TestRealSlurmValidatesConfigurations(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					variant := slurmconf.Trial(document, slurmconf.TrialOptions{
+					variant := slurmconf.ForValidation(document, slurmconf.ValidationOptions{
 						Host: "slurmctld", Port: 16817, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/pid",
 					})
 					slurm.Slurmctld.Write(t, "/trial/etc/slurm.conf", variant.Render())

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// TrialOptions describe the environment of a throwaway slurmctld.
-type TrialOptions struct {
+// ValidationOptions describe the environment of a throwaway slurmctld.
+type ValidationOptions struct {
 	// Host is the name of the host that it runs on, which slurmctld compares with its own. It must have an address
 	// other than loopback: slurmctld does not start otherwise.
 	Host string
@@ -33,11 +33,11 @@ var accountingDrops = []string{"PriorityWeightFairshare", "PriorityWeightTRES", 
 // partitionAccountingDrops are those of a partition.
 var partitionAccountingDrops = []string{"QOS", "AllowQos", "DenyQos", "TRESBillingWeights"}
 
-// Trial returns the variant of a configuration for a validation run of a throwaway slurmctld. It keeps everything that
+// ForValidation returns the variant of a configuration for a validation run of a throwaway slurmctld. It keeps everything that
 // can be wrong, and leaves out everything that would affect something real: accounting, the other slurmctlds, programs,
 // log files, and the addresses of static nodes. If the cluster has no accounting, parameters that need it stay, because
 // slurmctld would refuse them in production too.
-func Trial(d Document, options TrialOptions) Document {
+func ForValidation(d Document, options ValidationOptions) Document {
 	_, accounting := d.Get("AccountingStorageType")
 	variant := d.filter(func(entry Entry) bool {
 		key := entry.Key()

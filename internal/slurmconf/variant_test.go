@@ -18,10 +18,10 @@ func build(t *testing.T, cluster Cluster) Document {
 }
 
 func TestValidationConfTouchesNothingReal(t *testing.T) {
-	options := TrialOptions{Host: "trial", Port: 16817, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/slurmctld.pid"}
+	options := ValidationOptions{Host: "trial", Port: 16817, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/slurmctld.pid"}
 	original := build(t, full())
 	before := original.Render()
-	golden(t, "full-trial.conf", Trial(original, options))
+	golden(t, "full-trial.conf", ForValidation(original, options))
 	if diff := cmp.Diff(before, original.Render()); diff != "" {
 		t.Errorf("the original changed:\n%s", diff)
 	}
@@ -30,7 +30,7 @@ func TestValidationConfTouchesNothingReal(t *testing.T) {
 func TestValidationConfKeepsLinesThatNeedAccounting(t *testing.T) {
 	cluster := minimal()
 	cluster.ExtraConf = "AccountingStorageTRES=gres/gpu\nPartitionName=p Nodes=ALL AllowQos=high\n"
-	variant := Trial(build(t, cluster), TrialOptions{Host: "trial"}).Render()
+	variant := ForValidation(build(t, cluster), ValidationOptions{Host: "trial"}).Render()
 	for line := range strings.Lines(cluster.ExtraConf) {
 		if !strings.Contains(variant, line) {
 			t.Errorf("the variant lacks %q", line)

@@ -33,26 +33,26 @@ const (
 	degraded
 )
 
-// Well returns the verdict that the object matches its spec.
-func Well(format string, arguments ...any) Verdict {
+// Ready returns the verdict that the object matches its spec.
+func Ready(format string, arguments ...any) Verdict {
 	return Verdict{ready, slinkyv1beta1.ReasonAsExpected, fmt.Sprintf(format, arguments...)}
 }
 
-// Working returns the verdict that the operator is working towards the spec, or waits for something that needs no user
+// Progressing returns the verdict that the operator is working towards the spec, or waits for something that needs no user
 // action.
-func Working(reason, format string, arguments ...any) Verdict {
+func Progressing(reason, format string, arguments ...any) Verdict {
 	return Verdict{progressing, reason, fmt.Sprintf(format, arguments...)}
 }
 
-// Broken returns the verdict that there is a problem that does not resolve itself; the message says what the user must
+// Degraded returns the verdict that there is a problem that does not resolve itself; the message says what the user must
 // do.
-func Broken(reason, format string, arguments ...any) Verdict {
+func Degraded(reason, format string, arguments ...any) Verdict {
 	return Verdict{degraded, reason, fmt.Sprintf(format, arguments...)}
 }
 
-// Problem returns Broken as a pointer, for functions that return nil if there is no problem.
+// Problem returns Degraded as a pointer, for functions that return nil if there is no problem.
 func Problem(reason, format string, arguments ...any) *Verdict {
-	return new(Broken(reason, format, arguments...))
+	return new(Degraded(reason, format, arguments...))
 }
 
 // A State is the content of one condition.

@@ -15,9 +15,9 @@ func TestVerdictSetsThreeConditions(t *testing.T) {
 		verdict                      Verdict
 		ready, progressing, degraded metav1.ConditionStatus
 	}{
-		"well":    {Well("fine"), metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionFalse},
-		"working": {Working("Because", "soon"), metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse},
-		"broken":  {Broken("Because", "fix it"), metav1.ConditionFalse, metav1.ConditionFalse, metav1.ConditionTrue},
+		"well":    {Ready("fine"), metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionFalse},
+		"working": {Progressing("Because", "soon"), metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse},
+		"broken":  {Degraded("Because", "fix it"), metav1.ConditionFalse, metav1.ConditionFalse, metav1.ConditionTrue},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,14 +75,14 @@ func TestRepeatedMessageIsOneEvent(t *testing.T) {
 	}
 	conditions := NewConditions(1, before, metav1.Now())
 	conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining, "waiting for gpu-1")
-	conditions.Summarize(Working(slinkyv1beta1.ReasonDraining, "waiting for gpu-1"))
+	conditions.Summarize(Progressing(slinkyv1beta1.ReasonDraining, "waiting for gpu-1"))
 	conditions.Available(true, "2 of 3")
 	changed := conditions.unreported()
 	if len(changed) != 1 || changed[0].Type != slinkyv1beta1.ConditionReady {
 		t.Errorf("got changed conditions %+v", changed)
 	}
 	repeated := NewConditions(1, before, metav1.Now())
-	repeated.Summarize(Working(slinkyv1beta1.ReasonConnecting, "another controller says this"))
+	repeated.Summarize(Progressing(slinkyv1beta1.ReasonConnecting, "another controller says this"))
 	if changed := repeated.unreported(); len(changed) > 0 {
 		t.Errorf("got repeated conditions %+v", changed)
 	}

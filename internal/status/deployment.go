@@ -12,21 +12,21 @@ import (
 func Deployment(deployment *appsv1.Deployment, pods []corev1.Pod, wanted int32, whenReady Verdict) Verdict {
 	is := deployment.Status
 	if is.ObservedGeneration < deployment.Generation {
-		return Working(slinkyv1beta1.ReasonReconciling, "pods are being created")
+		return Progressing(slinkyv1beta1.ReasonReconciling, "pods are being created")
 	}
 	if is.ReadyReplicas == wanted && is.UpdatedReplicas == wanted && is.Replicas == wanted {
 		return whenReady
 	}
 	for _, condition := range is.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return Broken(slinkyv1beta1.ReasonPodsFailing, "Kubernetes does not create a pod: %s", condition.Message)
+			return Degraded(slinkyv1beta1.ReasonPodsFailing, "Kubernetes does not create a pod: %s", condition.Message)
 		}
 	}
-	if trouble := PodTrouble(pods); trouble != "" {
-		return Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
+	if trouble := PodFailures(pods); trouble != "" {
+		return Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	}
 	if is.ReadyReplicas < wanted {
-		return Working(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", is.ReadyReplicas, wanted)
+		return Progressing(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", is.ReadyReplicas, wanted)
 	}
-	return Working(slinkyv1beta1.ReasonReconciling, "pods are being replaced: %d of %d are up to date", is.UpdatedReplicas, wanted)
+	return Progressing(slinkyv1beta1.ReasonReconciling, "pods are being replaced: %d of %d are up to date", is.UpdatedReplicas, wanted)
 }

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodTrouble describes why pods do not run: for each type of failure an example pod, the number of other pods with the
+// PodFailures describes why pods do not run: for each type of failure an example pod, the number of other pods with the
 // same failure, and Kubernetes' message. It is empty if no pod fails; a starting pod does not count as failing.
-func PodTrouble(pods []corev1.Pod) string {
+func PodFailures(pods []corev1.Pod) string {
 	type failure struct {
 		pod, trouble, message string
 		others                int

@@ -83,7 +83,7 @@ func TestPodProblems(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := status.PodTrouble(test.pods); got != test.want {
+			if got := status.PodFailures(test.pods); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})

@@ -28,23 +28,23 @@ func obstacle(verdict status.Verdict) plan { return plan{verdict: verdict} }
 func decide(scope *scope) plan {
 	spec := scope.accounting.Spec
 	if spec.External {
-		verdict := status.Well("slurmdbd runs elsewhere, at %s", spec.ExternalConfig.Host)
+		verdict := status.Ready("slurmdbd runs elsewhere, at %s", spec.ExternalConfig.Host)
 		verdict.Reason = slinkyv1beta1.ReasonExternal
 		return plan{remove: true, verdict: verdict}
 	}
 	if missing := generate(scope); len(missing) > 0 {
-		return plan{keys: missing, verdict: status.Working(slinkyv1beta1.ReasonReconciling, "keys are being generated")}
+		return plan{keys: missing, verdict: status.Progressing(slinkyv1beta1.ReasonReconciling, "keys are being generated")}
 	}
 	if missing := findMissing(scope); missing != "" {
-		return obstacle(status.Broken(slinkyv1beta1.ReasonReferenceNotFound, "%s", missing))
+		return obstacle(status.Degraded(slinkyv1beta1.ReasonReferenceNotFound, "%s", missing))
 	}
 	configuration, err := configure(scope)
 	if err != nil {
-		return obstacle(status.Broken(slinkyv1beta1.ReasonInvalidSpec, "slurmdbd.conf cannot be made (lines are those of spec.extraConf): %v", err))
+		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "slurmdbd.conf cannot be made (lines are those of spec.extraConf): %v", err))
 	}
 	children, err := build(scope, configuration)
 	if err != nil {
-		return obstacle(status.Broken(slinkyv1beta1.ReasonInvalidSpec, "%v", err))
+		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v", err))
 	}
 	return plan{children: &children}
 }

@@ -21,7 +21,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	database.since = since(accounting, database.Status, scope.now)
 	switch {
 	case failure != nil:
-		verdict = status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
+		verdict = status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	case plan.children != nil:
 		verdict = judge(scope, database)
 	}
@@ -89,24 +89,24 @@ const databaseStartGrace = time.Minute
 func judge(scope *scope, database finding) status.Verdict {
 	set := scope.statefulSet
 	if set.Status.ObservedGeneration < set.Generation {
-		return status.Working(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being made")
+		return status.Progressing(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being made")
 	}
 	if outdated(scope) != nil {
-		return status.Working(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being replaced")
+		return status.Progressing(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being replaced")
 	}
-	if trouble := status.PodTrouble(scope.pods); trouble != "" {
-		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
+	if trouble := status.PodFailures(scope.pods); trouble != "" {
+		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	}
 	if database.Status == metav1.ConditionTrue {
-		return status.Well("slurmdbd answers on port %d of the Service %s", scope.accounting.Spec.Service.Port, naming.Accounting(scope.accounting.Name))
+		return status.Ready("slurmdbd answers on port %d of the Service %s", scope.accounting.Spec.Service.Port, naming.Accounting(scope.accounting.Name))
 	}
 	if database.Reason == slinkyv1beta1.ReasonDatabaseUnreachable && scope.now.Sub(database.since) < databaseStartGrace {
-		return status.Working(database.Reason, "%s", database.Message)
+		return status.Progressing(database.Reason, "%s", database.Message)
 	}
 	if database.Status == metav1.ConditionFalse {
-		return status.Broken(database.Reason, "%s", database.Message)
+		return status.Degraded(database.Reason, "%s", database.Message)
 	}
-	return status.Working(slinkyv1beta1.ReasonPodsNotReady, "slurmdbd is starting")
+	return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "slurmdbd is starting")
 }
 
 // unready returns the running pod that is not ready; nil if there is none.

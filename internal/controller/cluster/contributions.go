@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
-	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
@@ -17,7 +17,7 @@ import (
 // parse are left out before the validation run; settings that only slurmctld refuses are found by the validation run.
 
 // leftOut is a NodeSet whose changes are left out of the configuration, with the reason.
-type leftOut = trial.LeftOut
+type leftOut = validation.LeftOut
 
 // contributed is what the NodeSets add to the configuration.
 type contributed struct {
@@ -83,7 +83,7 @@ func (s *scope) inForce() slurmconf.Document {
 }
 
 // without returns the candidate with the NodeSets that slurmctld refuses reset to their settings in force.
-func (c candidate) without(report trial.Report) (candidate, *status.Verdict) {
+func (c candidate) without(report validation.Report) (candidate, *status.Verdict) {
 	names := make([]string, 0, len(report.LeftOut))
 	for _, each := range report.LeftOut {
 		names = append(names, each.NodeSet)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -108,7 +108,7 @@ func TestRefusedNodeSetIsLeftOut(t *testing.T) {
 	promoteBuilt(t, scope)
 	scope.nodeSets[0].Spec.Partition.Config, scope.nodeSets[1].Spec.Partition.Config = "Default=YES", "MaxTime=soon"
 	refusedHash := hashOf(t, scope)
-	report := &trial.Report{Outcome: trial.Accepted, LeftOut: []trial.LeftOut{{NodeSet: "gpu", Detail: "Bad value soon"}}}
+	report := &validation.Report{Outcome: validation.Accepted, LeftOut: []validation.LeftOut{{NodeSet: "gpu", Detail: "Bad value soon"}}}
 
 	validateWith(refusedHash, report)(scope)
 	if plan := decide(scope); plan.stage != begin || !plan.endValidation {

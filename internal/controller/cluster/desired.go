@@ -95,13 +95,13 @@ func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMa
 
 // candidateConfigMap returns the ConfigMap for a validation run, which must not affect the real cluster.
 func candidateConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
-	document := slurmconf.Trial(candidate.document, slurmconf.TrialOptions{
+	document := slurmconf.ForValidation(candidate.document, slurmconf.ValidationOptions{
 		Host: validationName(scope, candidate), Directory: validationScratch + "/etc", State: validationScratch + "/state", PidFile: validationScratch + "/slurmctld.pid",
 	})
 	files := maps.Clone(candidate.files)
 	files[slurmconf.FileName] = document.Render()
 	if len(candidate.changes.NodeSets) > 0 {
-		changes, err := json.Marshal(candidate.changes.Trial(candidate.document))
+		changes, err := json.Marshal(candidate.changes.ForValidation(candidate.document))
 		if err != nil {
 			return nil, err
 		}

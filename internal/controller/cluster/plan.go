@@ -11,7 +11,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
-	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/keys"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
@@ -131,24 +131,24 @@ func progress(scope *scope, wanted candidate) plan {
 	}
 	report, done := reportOf(run)
 	if !done {
-		return plan{candidate: wanted, stage: validating, detail: status.PodTrouble([]corev1.Pod{*run})}
+		return plan{candidate: wanted, stage: validating, detail: status.PodFailures([]corev1.Pod{*run})}
 	}
 	return conclude(scope, wanted, report)
 }
 
 // conclude makes a plan from the report of a finished validation run.
-func conclude(scope *scope, wanted candidate, report trial.Report) plan {
+func conclude(scope *scope, wanted candidate, report validation.Report) plan {
 	run := scope.validation
 	switch {
-	case report.Outcome == trial.Accepted && (len(report.LeftOut) > 0 || report.AllLeftOut):
+	case report.Outcome == validation.Accepted && (len(report.LeftOut) > 0 || report.AllLeftOut):
 		if run.Annotations[annotationInForce] != scope.hashInForce() {
 			return plan{candidate: wanted, stage: begin, endValidation: true} // the run accepted the changes against another configuration in force
 		}
 		reduced, problem := wanted.without(report)
 		return plan{candidate: reduced, problem: problem, stage: promote, endValidation: true}
-	case report.Outcome == trial.Accepted:
+	case report.Outcome == validation.Accepted:
 		return plan{candidate: wanted, stage: promote, endValidation: true}
-	case report.Outcome == trial.Refused:
+	case report.Outcome == validation.Refused:
 		return plan{candidate: wanted, stage: refused, detail: report.Detail}
 	}
 	return plan{candidate: wanted, stage: validationFailed, detail: report.Detail, endValidation: scope.now.Sub(endOf(run)) >= validationRetryInterval}
@@ -163,16 +163,16 @@ func (s *scope) hashInForce() string {
 }
 
 // reportOf returns the report of a validation run, if it has finished.
-func reportOf(pod *corev1.Pod) (report trial.Report, done bool) {
+func reportOf(pod *corev1.Pod) (report validation.Report, done bool) {
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-		return trial.Report{}, false
+		return validation.Report{}, false
 	}
 	for _, container := range pod.Status.ContainerStatuses {
 		if ended := container.State.Terminated; ended != nil && json.Unmarshal([]byte(ended.Message), &report) == nil && report.Outcome != "" {
 			return report, true
 		}
 	}
-	return trial.Report{Outcome: trial.Failed, Detail: fmt.Sprintf("pod %s ended without a report: %s %s", pod.Name, pod.Status.Reason, pod.Status.Message)}, true
+	return validation.Report{Outcome: validation.Failed, Detail: fmt.Sprintf("pod %s ended without a report: %s %s", pod.Name, pod.Status.Reason, pod.Status.Message)}, true
 }
 
 // endOf returns when a pod terminated.

@@ -13,7 +13,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
-	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
@@ -50,7 +50,7 @@ func promoteWith(hash, image string) func(*scope) {
 }
 
 // validateWith sets a validation run with the new image.
-func validateWith(hash string, report *trial.Report) func(*scope) {
+func validateWith(hash string, report *validation.Report) func(*scope) {
 	return func(scope *scope) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: "trial", CreationTimestamp: metav1.NewTime(start.Add(-30 * time.Second)),
@@ -78,26 +78,26 @@ func TestConfigurationRolloutStages(t *testing.T) {
 		"is validated before anything starts": {scope: newScope(), stage: begin},
 		"waits for the validation run":        {scope: newScope(validateWith(hash, nil)), stage: validating},
 		"is promoted when accepted": {
-			scope: newScope(validateWith(hash, &trial.Report{Outcome: trial.Accepted})), stage: promote, image: "new", endValidation: true,
+			scope: newScope(validateWith(hash, &validation.Report{Outcome: validation.Accepted})), stage: promote, image: "new", endValidation: true,
 		},
 		"stays when already promoted": {scope: newScope(promoteWith(hash, "new")), stage: settled, image: "new"},
 		"ends an obsolete validation run": {
 			scope: newScope(promoteWith(hash, "new"), validateWith("other", nil)), stage: settled, image: "new", endValidation: true,
 		},
 		"is validated again when it has changed": {
-			scope: newScope(validateWith("other", &trial.Report{Outcome: trial.Accepted})), stage: begin, endValidation: true,
+			scope: newScope(validateWith("other", &validation.Report{Outcome: validation.Accepted})), stage: begin, endValidation: true,
 		},
 		"is held back when refused": {
-			scope: newScope(promoteWith("good", "old"), validateWith(hash, &trial.Report{Outcome: trial.Refused})), stage: refused, image: "old",
+			scope: newScope(promoteWith("good", "old"), validateWith(hash, &validation.Report{Outcome: validation.Refused})), stage: refused, image: "old",
 		},
 		"is held back when the validation run failed": {
-			scope: newScope(promoteWith("good", "old"), validateWith(hash, &trial.Report{Outcome: trial.Failed})), stage: validationFailed, image: "old",
+			scope: newScope(promoteWith("good", "old"), validateWith(hash, &validation.Report{Outcome: validation.Failed})), stage: validationFailed, image: "old",
 		},
 		"is held back when the report is invalid": {
-			scope: newScope(promoteWith("good", "old"), validateWith(hash, &trial.Report{})), stage: validationFailed, image: "old",
+			scope: newScope(promoteWith("good", "old"), validateWith(hash, &validation.Report{})), stage: validationFailed, image: "old",
 		},
 		"is validated again after the retry interval": {
-			scope: newScope(validateWith(hash, &trial.Report{Outcome: trial.Failed}), func(s *scope) { s.now = start.Add(time.Minute) }),
+			scope: newScope(validateWith(hash, &validation.Report{Outcome: validation.Failed}), func(s *scope) { s.now = start.Add(time.Minute) }),
 			stage: validationFailed, endValidation: true,
 		},
 		"is validated with a new image before slurmctld is replaced": {scope: newScope(promoteWith(hash, "old")), stage: begin, image: "old"},

@@ -250,7 +250,7 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 		InitContainers:               []corev1.Container{podtemplate.HelperContainer(containerInstall, scope.images.Operator)},
 		Containers: []corev1.Container{{
 			Name: containerValidation, Image: scope.image,
-			Args:                     []string{podtemplate.HelperPath, "trial", "--config", validationCandidate, "--scratch", validationScratch},
+			Args:                     []string{podtemplate.HelperPath, "validate", "--config", validationCandidate, "--scratch", validationScratch},
 			SecurityContext:          podtemplate.Locked(),
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			VolumeMounts: []corev1.VolumeMount{

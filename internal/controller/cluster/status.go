@@ -109,31 +109,31 @@ func inExtraConf(detail, extraConf string) string {
 // verdict summarizes the state of the cluster: the first problem, or the first thing that is still in progress.
 func verdict(scope *scope, plan plan, configuration status.State, failure error) status.Verdict {
 	reachable := meta.FindStatusCondition(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
-	switch trouble := status.PodTrouble(scope.pods); {
+	switch trouble := status.PodFailures(scope.pods); {
 	case failure != nil:
-		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
+		return status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	case plan.problem != nil, configuration.Reason == slinkyv1beta1.ReasonRefused, configuration.Reason == slinkyv1beta1.ReasonTrialFailed:
-		return status.Broken(configuration.Reason, "%s", configuration.Message)
+		return status.Degraded(configuration.Reason, "%s", configuration.Message)
 	case trouble != "":
-		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
+		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	case plan.stage == begin || plan.stage == validating:
-		return status.Working(configuration.Reason, "%s", configuration.Message)
+		return status.Progressing(configuration.Reason, "%s", configuration.Message)
 	case !scope.controller.Spec.External && readyPods(scope) == 0:
-		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "no slurmctld is ready yet%s", waitsForAccounting(scope))
+		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "no slurmctld is ready yet%s", waitsForAccounting(scope))
 	case configuration.Status != metav1.ConditionTrue && configuration.Reason != slinkyv1beta1.ReasonNodeSetLeftOut:
-		return status.Working(configuration.Reason, "%s", configuration.Message)
+		return status.Progressing(configuration.Reason, "%s", configuration.Message)
 	case reachable == nil:
-		return status.Working(slinkyv1beta1.ReasonConnecting, "the operator has not yet connected to Slurm")
+		return status.Progressing(slinkyv1beta1.ReasonConnecting, "the operator has not yet connected to Slurm")
 	case reachable.Status != metav1.ConditionTrue && reachable.Reason == slinkyv1beta1.ReasonNoRestAPI:
-		return status.Broken(reachable.Reason, "%s", reachable.Message)
+		return status.Degraded(reachable.Reason, "%s", reachable.Message)
 	case reachable.Status != metav1.ConditionTrue:
-		return status.Working(reachable.Reason, "%s", reachable.Message)
+		return status.Progressing(reachable.Reason, "%s", reachable.Message)
 	case configuration.Reason == slinkyv1beta1.ReasonNodeSetLeftOut:
-		return status.Broken(configuration.Reason, "%s", configuration.Message)
+		return status.Degraded(configuration.Reason, "%s", configuration.Message)
 	case missingPods(scope) > 0:
-		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "slurmctld works, and %d of its backups do not run yet", missingPods(scope))
+		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "slurmctld works, and %d of its backups do not run yet", missingPods(scope))
 	}
-	return status.Well("slurmctld works")
+	return status.Ready("slurmctld works")
 }
 
 // reportAvailability reports whether slurmctld answers. An external slurmctld is visible only through slurmrestd.

@@ -16,23 +16,23 @@ import (
 func obstacle(scope *scope) (status.Verdict, bool) {
 	spec := scope.set.Spec
 	if scope.controller == nil {
-		return status.Broken(slinkyv1beta1.ReasonControllerNotFound,
+		return status.Degraded(slinkyv1beta1.ReasonControllerNotFound,
 			"Controller %s, which spec.controllerRef names, does not exist; create it", spec.ControllerRef.Name), true
 	}
 	if ref := scope.controller.Spec.AccountingRef; ref != nil && scope.accounting == nil && scope.controller.Spec.SlurmKeyRef == nil {
-		return status.Working(slinkyv1beta1.ReasonControllerNotReady,
+		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
 			"waiting for Accounting %s, whose key Controller %s uses", ref.Name, scope.controller.Name), true
 	}
 	if scope.slurmKey == nil {
 		key := scope.slurmKeyRef()
-		return status.Working(slinkyv1beta1.ReasonControllerNotReady,
+		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
 			"waiting for the key of Controller %s: Secret %s, key %s", scope.controller.Name, key.Name, key.Key), true
 	}
 	if ref := spec.SSSDConfRef; ref != nil && scope.sssdConf == nil {
-		return status.Broken(slinkyv1beta1.ReasonReferenceNotFound, "%s", reference.Missing("spec.sssdConfRef", "Secret", ref.Name, ref.Key)), true
+		return status.Degraded(slinkyv1beta1.ReasonReferenceNotFound, "%s", reference.Missing("spec.sssdConfRef", "Secret", ref.Name, ref.Key)), true
 	}
 	if scope.hostKeys != nil && len(sshd.PrivateKeys(scope.hostKeys)) == 0 {
-		return status.Broken(slinkyv1beta1.ReasonInvalidSpec,
+		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec,
 			"Secret %s holds no host key under a name such as ssh_host_ed25519_key; add one, or delete the Secret and new ones are generated",
 			naming.LoginHostKeys(scope.set.Name)), true
 	}
@@ -48,7 +48,7 @@ func (e *invalid) Unwrap() error { return e.error }
 // refusal returns the verdict for an error that the user must fix, and false for errors that a retry may fix.
 func refusal(err error) (status.Verdict, bool) {
 	if invalid, ok := errors.AsType[*invalid](err); ok {
-		return status.Broken(slinkyv1beta1.ReasonInvalidSpec, "%v", invalid), true
+		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v", invalid), true
 	}
 	return child.Refusal(err)
 }

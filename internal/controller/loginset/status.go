@@ -17,12 +17,12 @@ import (
 // judge summarizes the state of the LoginSet from its Deployment and its pods.
 func judge(scope *scope, failure error) status.Verdict {
 	if failure != nil {
-		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
+		return status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	}
 	set, wanted := scope.set, *scope.set.Spec.Replicas
-	ready := status.Well("users log in through port %d of the Service %s", set.Spec.Service.Port, naming.LoginSet(set.Name))
+	ready := status.Ready("users log in through port %d of the Service %s", set.Spec.Service.Port, naming.LoginSet(set.Name))
 	if wanted == 0 {
-		ready = status.Well("the LoginSet is scaled to zero, so users cannot log in")
+		ready = status.Ready("the LoginSet is scaled to zero, so users cannot log in")
 	}
 	return status.Deployment(scope.deployment, scope.pods, wanted, ready)
 }

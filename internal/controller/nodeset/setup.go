@@ -127,7 +127,7 @@ var kubernetesNodeChanged = predicate.Funcs{
 
 // setsOnKubernetesNode enqueues the NodeSets with a pod on a Kubernetes node, and all in DaemonSet mode.
 func (r *Reconciler) setsOnKubernetesNode(ctx context.Context, node client.Object) []reconcile.Request {
-	sets := r.setsOfPods(ctx, index.PodsByMachine, types.NamespacedName{Name: node.GetName()})
+	sets := r.setsOfPods(ctx, index.PodsByKubernetesNode, types.NamespacedName{Name: node.GetName()})
 	all := &slinkyv1beta1.NodeSetList{}
 	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
 		return slices.Collect(maps.Keys(sets)) // unreachable: the cache answers

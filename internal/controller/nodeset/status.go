@@ -105,13 +105,13 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 	}
 	switch {
 	case !scope.snapshot.Answers:
-		return status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile")
+		return status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile")
 	case counts.down > 0:
-		return status.Broken(slinkyv1beta1.ReasonNodesDown, "%d Slurm nodes are down although their pods run; see sinfo -R for the reasons", counts.down)
+		return status.Degraded(slinkyv1beta1.ReasonNodesDown, "%d Slurm nodes are down although their pods run; see sinfo -R for the reasons", counts.down)
 	case counts.desired == 0:
-		return status.Well("the NodeSet is scaled to zero")
+		return status.Ready("the NodeSet is scaled to zero")
 	default:
-		return status.Well("%s: %d idle, %d allocated, %d drained", plural(int(counts.desired), "Slurm node"), counts.idle, counts.allocated, counts.drain)
+		return status.Ready("%s: %d idle, %d allocated, %d drained", plural(int(counts.desired), "Slurm node"), counts.idle, counts.allocated, counts.drain)
 	}
 }
 
@@ -121,9 +121,9 @@ func obstacle(scope *scope, failure error) (status.Verdict, bool) {
 	case refused:
 		return refusal, true
 	case failure != nil:
-		return status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure), true
+		return status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure), true
 	case scope.problem != nil && scope.set.DeletionTimestamp == nil:
-		return status.Broken(scope.problem.Reason, "%s", scope.problem.Message), true
+		return status.Degraded(scope.problem.Reason, "%s", scope.problem.Message), true
 	default:
 		return status.Verdict{}, false
 	}
@@ -133,21 +133,21 @@ func obstacle(scope *scope, failure error) (status.Verdict, bool) {
 func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
 	if scope.set.DeletionTimestamp != nil {
 		if len(next.Waits) == 0 {
-			return status.Working(slinkyv1beta1.ReasonDeleting, "%d pods are being deleted", len(scope.pods)), true
+			return status.Progressing(slinkyv1beta1.ReasonDeleting, "%d pods are being deleted", len(scope.pods)), true
 		}
-		return status.Working(slinkyv1beta1.ReasonDeleting, "%s; to delete them nevertheless, and lose their jobs, annotate the NodeSet with %s=true",
+		return status.Progressing(slinkyv1beta1.ReasonDeleting, "%s; to delete them nevertheless, and lose their jobs, annotate the NodeSet with %s=true",
 			waiting(next.Waits), slinkyv1beta1.AnnotationDeleteWithoutDrain), true
 	}
 	if next.Stopped != "" {
-		return status.Broken(slinkyv1beta1.ReasonUpdateStopped, "%s; correct the spec, or put back what it was", next.Stopped), true
+		return status.Degraded(slinkyv1beta1.ReasonUpdateStopped, "%s; correct the spec, or put back what it was", next.Stopped), true
 	}
 	for _, wait := range next.Waits {
 		if wait.Hold.Kind == plan.Silent {
-			return status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "%s", waiting(next.Waits)), true
+			return status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm, "%s", waiting(next.Waits)), true
 		}
 	}
 	if scaleIn := waitsFor(next, plan.ScaleIn); len(scaleIn) > 0 {
-		return status.Working(slinkyv1beta1.ReasonDraining, "%s", waiting(scaleIn)), true
+		return status.Progressing(slinkyv1beta1.ReasonDraining, "%s", waiting(scaleIn)), true
 	}
 	return status.Verdict{}, false
 }
@@ -155,7 +155,7 @@ func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
 // scalingIn is about pods that are being deleted, and which are in none of the other numbers.
 func scalingIn(counts counts) (status.Verdict, bool) {
 	excess := counts.pods - counts.desired
-	return status.Working(slinkyv1beta1.ReasonScalingIn, "%s being deleted", plural(int(excess), "pod")), excess > 0
+	return status.Progressing(slinkyv1beta1.ReasonScalingIn, "%s being deleted", plural(int(excess), "pod")), excess > 0
 }
 
 // awaiting is about pods that cannot be created yet.
@@ -163,7 +163,7 @@ func awaiting(scope *scope, counts counts) (status.Verdict, bool) {
 	if len(scope.awaited) == 0 || counts.pods >= counts.desired {
 		return status.Verdict{}, false
 	}
-	return status.Working(slinkyv1beta1.ReasonControllerNotReady, "%d of %d pods exist; others wait until slurmctld runs with a configuration that has the GRES %s",
+	return status.Progressing(slinkyv1beta1.ReasonControllerNotReady, "%d of %d pods exist; others wait until slurmctld runs with a configuration that has the GRES %s",
 		counts.pods, counts.desired, strings.Join(scope.awaited, ", ")), true
 }
 
@@ -180,21 +180,21 @@ func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, boo
 			}
 		}
 	}
-	trouble := status.PodTrouble(unready)
+	trouble := status.PodFailures(unready)
 	switch {
 	case trouble != "":
-		return status.Broken(slinkyv1beta1.ReasonPodsFailing, "%s", trouble), true
+		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble), true
 	case counts.pods < counts.desired:
-		return status.Working(slinkyv1beta1.ReasonScalingOut, "%d of %d pods exist, %d are ready", counts.pods, counts.desired, counts.ready), true
+		return status.Progressing(slinkyv1beta1.ReasonScalingOut, "%d of %d pods exist, %d are ready", counts.pods, counts.desired, counts.ready), true
 	case len(overdue) > 0:
-		return status.Broken(slinkyv1beta1.ReasonNotRegistered, "%d slurmds run and have not registered with Slurm within %s, such as %s; see the log of its pod",
+		return status.Degraded(slinkyv1beta1.ReasonNotRegistered, "%d slurmds run and have not registered with Slurm within %s, such as %s; see the log of its pod",
 			len(overdue), scope.snapshot.Set.Registration, overdue[0]), true
 	case next.Outdated > 0 && scope.snapshot.Set.Replaces():
-		return status.Working(slinkyv1beta1.ReasonUpdating, "%s", progress(next)), true
+		return status.Progressing(slinkyv1beta1.ReasonUpdating, "%s", progress(next)), true
 	case counts.available < counts.desired:
-		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", counts.available, counts.desired), true
+		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", counts.available, counts.desired), true
 	case scope.snapshot.Answers && counts.unknown > 0:
-		return status.Working(slinkyv1beta1.ReasonPodsNotReady, "%d slurmds have not registered with Slurm yet", counts.unknown), true
+		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "%d slurmds have not registered with Slurm yet", counts.unknown), true
 	default:
 		return status.Verdict{}, false
 	}

@@ -38,63 +38,63 @@ func TestJudge(t *testing.T) {
 		edit func(*scope, *plan.Plan)
 		want status.Verdict
 	}{
-		"all is well": {func(*scope, *plan.Plan) {}, status.Well("2 Slurm nodes: 2 idle, 0 allocated, 0 drained")},
+		"all is well": {func(*scope, *plan.Plan) {}, status.Ready("2 Slurm nodes: 2 idle, 0 allocated, 0 drained")},
 		"no pods are wanted": {
-			func(is *scope, next *plan.Plan) { is.pods, is.snapshot.Pods, next.Desired = nil, nil, 0 }, status.Well("the NodeSet is scaled to zero"),
+			func(is *scope, next *plan.Plan) { is.pods, is.snapshot.Pods, next.Desired = nil, nil, 0 }, status.Ready("the NodeSet is scaled to zero"),
 		},
 		"nobody can make pods": {
 			func(is *scope, _ *plan.Plan) {
 				is.problem = status.Problem(slinkyv1beta1.ReasonControllerNotFound, "%s", "there is none; create it")
 			},
-			status.Broken(slinkyv1beta1.ReasonControllerNotFound, "there is none; create it"),
+			status.Degraded(slinkyv1beta1.ReasonControllerNotFound, "there is none; create it"),
 		},
 		"a scale-in waits for a job": {
 			func(_ *scope, next *plan.Plan) { next.Waits = []plan.Wait{jobs} },
-			status.Working(slinkyv1beta1.ReasonDraining, "waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC"),
+			status.Progressing(slinkyv1beta1.ReasonDraining, "waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC"),
 		},
 		"a scale-in waits for many jobs": {
 			func(_ *scope, next *plan.Plan) { next.Waits = []plan.Wait{jobs, jobs, jobs, jobs, jobs} },
-			status.Working(slinkyv1beta1.ReasonDraining, "waiting for 5 nodes: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; gpu-1 runs job 7 until 2026-03-01 13:00 UTC; gpu-1 runs job 7 until 2026-03-01 13:00 UTC; and 2 more"),
+			status.Progressing(slinkyv1beta1.ReasonDraining, "waiting for 5 nodes: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; gpu-1 runs job 7 until 2026-03-01 13:00 UTC; gpu-1 runs job 7 until 2026-03-01 13:00 UTC; and 2 more"),
 		},
 		"a scale-in waits for Slurm": {
 			func(is *scope, next *plan.Plan) { is.snapshot.Answers, next.Waits = false, []plan.Wait{silence} },
-			status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "waiting for 1 node: Slurm does not answer"),
+			status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm, "waiting for 1 node: Slurm does not answer"),
 		},
 		"a deletion waits, and says how to waive": {
 			func(is *scope, next *plan.Plan) {
 				is.set.DeletionTimestamp, next.Waits = &metav1.Time{Time: noon}, []plan.Wait{going}
 			},
-			status.Working(slinkyv1beta1.ReasonDeleting, "waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; to delete them nevertheless, and lose their jobs, annotate the NodeSet with nodeset.slinky.slurm.net/delete-without-drain=true"),
+			status.Progressing(slinkyv1beta1.ReasonDeleting, "waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; to delete them nevertheless, and lose their jobs, annotate the NodeSet with nodeset.slinky.slurm.net/delete-without-drain=true"),
 		},
 		"an update has stopped": {
 			func(_ *scope, next *plan.Plan) { next.Stopped = "1 of 1 pods do not come up" },
-			status.Broken(slinkyv1beta1.ReasonUpdateStopped, "1 of 1 pods do not come up; correct the spec, or put back what it was"),
+			status.Degraded(slinkyv1beta1.ReasonUpdateStopped, "1 of 1 pods do not come up; correct the spec, or put back what it was"),
 		},
 		"an update goes on": {
 			func(_ *scope, next *plan.Plan) { next.Updated, next.Outdated = 1, 1 },
-			status.Working(slinkyv1beta1.ReasonUpdating, "1 of 2 pods are up to date"),
+			status.Progressing(slinkyv1beta1.ReasonUpdating, "1 of 2 pods are up to date"),
 		},
 		"pods are missing": {
 			func(_ *scope, next *plan.Plan) { next.Desired = 5 },
-			status.Working(slinkyv1beta1.ReasonScalingOut, "2 of 5 pods exist, 2 are ready"),
+			status.Progressing(slinkyv1beta1.ReasonScalingOut, "2 of 5 pods exist, 2 are ready"),
 		},
 		"a slurmd is about to register": {
 			func(is *scope, _ *plan.Plan) {
 				is.snapshot.Slurm.Nodes, is.snapshot.Pods[1].Started = is.snapshot.Slurm.Nodes[:1], noon
 			},
-			status.Working(slinkyv1beta1.ReasonPodsNotReady, "1 slurmds have not registered with Slurm yet"),
+			status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "1 slurmds have not registered with Slurm yet"),
 		},
 		"a slurmd never registered": {
 			func(is *scope, _ *plan.Plan) { is.snapshot.Slurm.Nodes = is.snapshot.Slurm.Nodes[:1] },
-			status.Broken(slinkyv1beta1.ReasonNotRegistered, "1 slurmds run and have not registered with Slurm within 5m0s, such as gpu-1; see the log of its pod"),
+			status.Degraded(slinkyv1beta1.ReasonNotRegistered, "1 slurmds run and have not registered with Slurm within 5m0s, such as gpu-1; see the log of its pod"),
 		},
 		"nodes are down": {
 			func(is *scope, _ *plan.Plan) { is.snapshot.Slurm.Nodes[0].State = slurm.StateDown },
-			status.Broken(slinkyv1beta1.ReasonNodesDown, "1 Slurm nodes are down although their pods run; see sinfo -R for the reasons"),
+			status.Degraded(slinkyv1beta1.ReasonNodesDown, "1 Slurm nodes are down although their pods run; see sinfo -R for the reasons"),
 		},
 		"Slurm is silent": {
 			func(is *scope, _ *plan.Plan) { is.snapshot.Answers = false },
-			status.Working(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile"),
+			status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile"),
 		},
 	}
 	for name, test := range tests {

@@ -116,7 +116,7 @@ func planPod(pod *corev1.Pod) plan.Pod {
 		is.Registered = is.Registered || condition.Type == slinkyv1beta1.PodConditionRegistered
 	}
 	if is.ReadySince.IsZero() {
-		is.Failing = strings.TrimPrefix(status.PodTrouble([]corev1.Pod{*pod}), "pod "+pod.Name+": ")
+		is.Failing = strings.TrimPrefix(status.PodFailures([]corev1.Pod{*pod}), "pod "+pod.Name+": ")
 	}
 	return is
 }

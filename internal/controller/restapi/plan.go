@@ -22,19 +22,19 @@ func obstacle(verdict status.Verdict) plan { return plan{verdict: verdict} }
 func decide(scope *scope) plan {
 	controller := scope.restAPI.Spec.ControllerRef.Name
 	if scope.controller == nil {
-		return obstacle(status.Broken(slinkyv1beta1.ReasonControllerNotFound,
+		return obstacle(status.Degraded(slinkyv1beta1.ReasonControllerNotFound,
 			"Controller %s, which spec.controllerRef names, does not exist; create it", controller))
 	}
 	if scope.configuration == "" {
-		return obstacle(status.Working(slinkyv1beta1.ReasonControllerNotReady, "Controller %s has no configuration yet", controller))
+		return obstacle(status.Progressing(slinkyv1beta1.ReasonControllerNotReady, "Controller %s has no configuration yet", controller))
 	}
 	document, err := slurmconf.Parse(scope.configuration)
 	if err != nil {
-		return obstacle(status.Working(slinkyv1beta1.ReasonControllerNotReady, "the configuration of Controller %s is damaged: %v", controller, err))
+		return obstacle(status.Progressing(slinkyv1beta1.ReasonControllerNotReady, "the configuration of Controller %s is damaged: %v", controller, err))
 	}
 	children, err := build(scope.restAPI, scope.image, slurmconf.Clients(document))
 	if err != nil {
-		return obstacle(status.Broken(slinkyv1beta1.ReasonInvalidSpec, "%v", err))
+		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v", err))
 	}
 	return plan{children: &children}
 }

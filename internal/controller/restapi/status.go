@@ -19,7 +19,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	restAPI, verdict := scope.restAPI, plan.verdict
 	switch {
 	case failure != nil:
-		verdict = status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
+		verdict = status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	case plan.children != nil:
 		verdict = judge(restAPI, scope.deployment, scope.pods)
 	}
@@ -39,9 +39,9 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 
 // judge summarizes the state of slurmrestd from its Deployment and its pods.
 func judge(restAPI *slinkyv1beta1.RestApi, deployment *appsv1.Deployment, pods []corev1.Pod) status.Verdict {
-	ready := status.Well("slurmrestd answers on port %d of the Service %s", restAPI.Spec.Service.Port, naming.RestAPI(restAPI.Name))
+	ready := status.Ready("slurmrestd answers on port %d of the Service %s", restAPI.Spec.Service.Port, naming.RestAPI(restAPI.Name))
 	if replicas(restAPI) == 0 {
-		ready = status.Well("slurmrestd is scaled to zero, so it does not answer")
+		ready = status.Ready("slurmrestd is scaled to zero, so it does not answer")
 	}
 	return status.Deployment(deployment, pods, replicas(restAPI), ready)
 }

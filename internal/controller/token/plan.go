@@ -25,7 +25,7 @@ type plan struct {
 func decide(scope *scope) plan {
 	if scope.key == nil {
 		key := scope.token.Spec.JWTKey()
-		return plan{verdict: status.Broken(slinkyv1beta1.ReasonReferenceNotFound, "%s",
+		return plan{verdict: status.Degraded(slinkyv1beta1.ReasonReferenceNotFound, "%s",
 			reference.Missing("spec.jwtKeyRef", "Secret", key.Name, key.Key))}
 	}
 	spec := scope.token.Spec
@@ -34,14 +34,14 @@ func decide(scope *scope) plan {
 	matches := err == nil && kept.User == spec.Username && kept.Expires.Sub(kept.Issued) == spec.Lifetime.Truncate(time.Second)
 	switch {
 	case matches && !refresh && !scope.now.Before(kept.Expires):
-		return plan{token: &kept, verdict: status.Broken(slinkyv1beta1.ReasonExpired,
+		return plan{token: &kept, verdict: status.Degraded(slinkyv1beta1.ReasonExpired,
 			"the token expired at %s and is not renewed, because spec.refresh is false; set it to true, or create another Token", kept.Expires.UTC().Format(time.RFC3339))}
 	case matches && (!refresh || scope.now.Before(renewal(kept))):
 		return plan{token: &kept, verdict: issued(kept), requeueAfter: untilDue(kept, refresh, scope.now)}
 	}
 	signed, err := jwt.Sign(scope.key, spec.Username, scope.now, spec.Lifetime.Duration)
 	if err != nil {
-		return plan{verdict: status.Broken(slinkyv1beta1.ReasonInvalidSpec, "the key in spec.jwtKeyRef cannot sign: %v", err)}
+		return plan{verdict: status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "the key in spec.jwtKeyRef cannot sign: %v", err)}
 	}
 	return plan{token: &signed, replace: !refresh && scope.kept != "", verdict: issued(signed), requeueAfter: untilDue(signed, refresh, scope.now)}
 }
@@ -63,12 +63,12 @@ func untilDue(token jwt.Token, refresh bool, now time.Time) time.Duration {
 // issued returns the verdict for a valid token. It does not contain the expiry, which is in the status, so that the
 // condition does not change with every renewal.
 func issued(token jwt.Token) status.Verdict {
-	verdict := status.Well("the Secret holds a valid token for the user %s", token.User)
+	verdict := status.Ready("the Secret holds a valid token for the user %s", token.User)
 	verdict.Reason = slinkyv1beta1.ReasonIssued
 	return verdict
 }
 
 // conflict returns the plan if the Secret exists and the Token does not own it.
 func conflict(foreign *child.ForeignError) plan {
-	return plan{verdict: status.Broken(slinkyv1beta1.ReasonSecretConflict, "%v in spec.secretRef", foreign), requeueAfter: child.RetryRefusal}
+	return plan{verdict: status.Degraded(slinkyv1beta1.ReasonSecretConflict, "%v in spec.secretRef", foreign), requeueAfter: child.RetryRefusal}
 }

@@ -12,7 +12,7 @@ import (
 
 func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failure error) error {
 	if failure != nil {
-		plan.verdict = status.Working(slinkyv1beta1.ReasonReconcileError, "%v", failure)
+		plan.verdict = status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	}
 	conditions := status.NewConditions(scope.token.Generation, scope.token.Status.Conditions, metav1.NewTime(scope.now))
 	conditions.Summarize(plan.verdict)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 )
 
 // withPartition returns a NodeSet of Controller slurm with a partition.
@@ -99,13 +99,13 @@ func TestRefusedPartitionBlocksOnlyItsNodeSet(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	world.create(t, withPartition("gpu", "MaxTime=60"))
-	world.finishValidation(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	world.finishValidation(t, validation.Report{Outcome: validation.Accepted, SlurmVersion: "26.05.5"})
 	world.inForce(t, []string{"PartitionName=gpu Nodes=gpu MaxTime=60"})
 	world.applyConfig(t)
 
 	gpu := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
 	world.patch(t, gpu, `{"spec":{"partition":{"config":"MaxTime=soon"}}}`)
-	refusal := trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5", LeftOut: []trial.LeftOut{{NodeSet: "gpu", Detail: "slurm.conf line 30: Bad value soon for MaxTime"}}}
+	refusal := validation.Report{Outcome: validation.Accepted, SlurmVersion: "26.05.5", LeftOut: []validation.LeftOut{{NodeSet: "gpu", Detail: "slurm.conf line 30: Bad value soon for MaxTime"}}}
 	world.finishValidation(t, refusal)
 	world.waitUntilLeftOut(t, "NodeSet gpu", "spec.partition.config", "Bad value soon for MaxTime")
 	world.warns(t, slinkyv1beta1.ReasonNodeSetLeftOut, "Bad value soon")
@@ -121,7 +121,7 @@ func TestRefusedPartitionBlocksOnlyItsNodeSet(t *testing.T) {
 
 	// A typo in the Controller's own extraConf blocks all changes.
 	world.patch(t, controller, `{"spec":{"extraConf":"SelectType=select/nope"}}`)
-	world.finishValidation(t, trial.Report{Outcome: trial.Refused, SlurmVersion: "26.05.5", Detail: "cannot find select plugin"})
+	world.finishValidation(t, validation.Report{Outcome: validation.Refused, SlurmVersion: "26.05.5", Detail: "cannot find select plugin"})
 	world.eventually(t, "slurm", controller, func() error {
 		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonRefused)
 	})

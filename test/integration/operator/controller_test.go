@@ -23,7 +23,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
-	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 	"github.com/slurm-operator/slurm-operator/test/golden"
 )
@@ -121,7 +121,7 @@ func TestEveryConfiguredSlurmctldHasAService(t *testing.T) {
 	world.setAgent(agentWith(live))
 
 	world.patch(t, controller, `{"spec":{"ha":{"enabled":false}}}`)
-	world.finishValidation(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	world.finishValidation(t, validation.Report{Outcome: validation.Accepted, SlurmVersion: "26.05.5"})
 	world.eventually(t, "slurm-controller-1", backup, names(1))
 	world.get(t, "slurm-config", live)
 	world.setAgent(agentWith(live))
@@ -139,7 +139,7 @@ func TestRefusedConfigurationIsNotRolledOut(t *testing.T) {
 	world.get(t, "slurm-controller", started)
 
 	world.patch(t, controller, `{"spec":{"extraConf":"SelectType=select/nope"}}`)
-	world.finishValidation(t, trial.Report{Outcome: trial.Refused, SlurmVersion: "26.05.5", Detail: "slurm.conf line 21: cannot find select plugin"})
+	world.finishValidation(t, validation.Report{Outcome: validation.Refused, SlurmVersion: "26.05.5", Detail: "slurm.conf line 21: cannot find select plugin"})
 	world.eventually(t, "slurm", controller, func() error {
 		return errors.Join(
 			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonRefused),
@@ -157,7 +157,7 @@ func TestRefusedConfigurationIsNotRolledOut(t *testing.T) {
 	}
 
 	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
-	world.finishValidation(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	world.finishValidation(t, validation.Report{Outcome: validation.Accepted, SlurmVersion: "26.05.5"})
 	world.eventually(t, "slurm-config", live, func() error {
 		if !strings.Contains(live.Data["slurm.conf"], "sched/builtin") {
 			return errors.New("the valid configuration was not promoted")
@@ -282,7 +282,7 @@ func (w *world) acceptEverything(t *testing.T) (stop func()) {
 		defer close(done)
 		for ctx.Err() == nil {
 			if pod := w.pendingValidation(ctx); pod != nil {
-				_ = w.setReport(ctx, pod, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+				_ = w.setReport(ctx, pod, validation.Report{Outcome: validation.Accepted, SlurmVersion: "26.05.5"})
 			}
 			live := &corev1.ConfigMap{}
 			if err := w.Get(ctx, client.ObjectKey{Name: "slurm-config"}, live); err == nil {
@@ -298,7 +298,7 @@ func (w *world) acceptEverything(t *testing.T) (stop func()) {
 }
 
 // finishValidation waits for a validation run and finishes it with a report.
-func (w *world) finishValidation(t *testing.T, report trial.Report) {
+func (w *world) finishValidation(t *testing.T, report validation.Report) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
 		pod := w.pendingValidation(ctx)
@@ -322,7 +322,7 @@ func (w *world) pendingValidation(ctx context.Context) *corev1.Pod {
 	return nil
 }
 
-func (w *world) setReport(ctx context.Context, pod *corev1.Pod, report trial.Report) error {
+func (w *world) setReport(ctx context.Context, pod *corev1.Pod, report validation.Report) error {
 	message, err := json.Marshal(report)
 	if err != nil {
 		return err
@@ -467,7 +467,7 @@ func TestHangingSlurmDoesNotBlockReconciles(t *testing.T) {
 	controller := world.readyController(t)
 	world.slurm.Inject(slurmtest.Fault{Respond: slurmtest.Hang})
 	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
-	world.finishValidation(t, trial.Report{Outcome: trial.Accepted, SlurmVersion: "26.05.5"})
+	world.finishValidation(t, validation.Report{Outcome: validation.Accepted, SlurmVersion: "26.05.5"})
 	live := &corev1.ConfigMap{}
 	world.eventually(t, "slurm-config", live, func() error {
 		if !strings.Contains(live.Data["slurm.conf"], "sched/builtin") {

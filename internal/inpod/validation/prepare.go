@@ -1,4 +1,4 @@
-package trial
+package validation
 
 import (
 	"crypto/rand"

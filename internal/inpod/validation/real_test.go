@@ -1,6 +1,6 @@
 //go:build slurm
 
-package trial
+package validation
 
 import (
 	"context"
@@ -177,11 +177,11 @@ func TestRealSlurmctldNamesNodeSetsToLeaveOut(t *testing.T) {
 	contents := func(t *testing.T, host, extra string) map[string]string {
 		t.Helper()
 		document := build(t, sets, extra)
-		changes, err := json.Marshal(slurmconf.ChangesOf(document, build(t, inForce, ""), sets).Trial(document))
+		changes, err := json.Marshal(slurmconf.ChangesOf(document, build(t, inForce, ""), sets).ForValidation(document))
 		if err != nil {
 			t.Fatal(err)
 		}
-		conf := slurmconf.Trial(document, slurmconf.TrialOptions{Host: host, Port: 6917, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/slurmctld.pid"})
+		conf := slurmconf.ForValidation(document, slurmconf.ValidationOptions{Host: host, Port: 6917, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/slurmctld.pid"})
 		return map[string]string{"slurm.conf": conf.Render(), "cgroup.conf": "CgroupPlugin=disabled\n", slurmconf.ChangesFile: string(changes)}
 	}
 	for _, version := range versions {

@@ -1,4 +1,4 @@
-// Package trial validates a configuration by running a throwaway slurmctld with it.
+// Package validation validates a configuration by running a throwaway slurmctld with it.
 //
 // Slurm cannot check a configuration: a slurmctld that reads a bad one exits. So a throwaway slurmctld of the same
 // image is started on a copy of the candidate's files, with random keys and disposable state. If it answers, the
@@ -8,7 +8,7 @@
 //
 // One NodeSet must not block the others. The candidate may come with the changes that NodeSets request; if slurmctld
 // refuses it, the validation run finds the changes without which slurmctld accepts it, and reports them as left out.
-package trial
+package validation
 
 import (
 	"context"

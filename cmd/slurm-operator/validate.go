@@ -5,19 +5,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slurm-operator/slurm-operator/internal/inpod/trial"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 )
 
-func trialCommand() *cobra.Command {
-	options := trial.Options{Config: "/etc/slurm-candidate", Scratch: "/trial", Timeout: time.Minute}
+func validateCommand() *cobra.Command {
+	options := validation.Options{Config: "/etc/slurm-candidate", Scratch: "/trial", Timeout: time.Minute}
 	report := "/dev/termination-log"
 	command := &cobra.Command{
-		Use:   "trial",
+		Use:   "validate",
 		Short: "Validates a configuration on a throwaway slurmctld (in the Slurm image)",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Log = command.OutOrStdout()
-			return trial.Run(command.Context(), options).WriteFile(report)
+			return validation.Run(command.Context(), options).WriteFile(report)
 		},
 	}
 	flags := command.Flags()
