@@ -36,16 +36,18 @@ func TestEveryFieldHasADescription(t *testing.T) {
 
 func TestFragmentFieldsHaveNoDefaults(t *testing.T) {
 	for kind, definition := range readCRDs(t) {
-		walk(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, "", func(path string, property *apiextensionsv1.JSONSchemaProps) {
-			if property.Title == "" {
-				return
-			}
-			walk(property, path, func(path string, property *apiextensionsv1.JSONSchemaProps) {
-				if property.Default != nil {
-					t.Errorf("%s: %s has the default %s, which would be mistaken for a value set by the user", kind, path, property.Default.Raw)
+		walk(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, "",
+			func(path string, property *apiextensionsv1.JSONSchemaProps) {
+				if property.Title == "" {
+					return
 				}
+				walk(property, path, func(path string, property *apiextensionsv1.JSONSchemaProps) {
+					if property.Default != nil {
+						t.Errorf("%s: %s has the default %s, which would be mistaken for a value set by the user", kind,
+							path, property.Default.Raw)
+					}
+				})
 			})
-		})
 	}
 }
 
@@ -57,7 +59,8 @@ func TestCRDsFitIntoAnAnnotation(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes", kind, len(content))
 		if len(content) > maxAnnotation {
-			t.Errorf("%s: the CRD has %d bytes of JSON, kubectl apply supports at most %d", kind, len(content), maxAnnotation)
+			t.Errorf("%s: the CRD has %d bytes of JSON, kubectl apply supports at most %d", kind, len(content),
+				maxAnnotation)
 		}
 	}
 }
@@ -112,7 +115,8 @@ func readCRDs(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition
 }
 
 // walk calls visit for every property below a schema.
-func walk(schema *apiextensionsv1.JSONSchemaProps, path string, visit func(path string, property *apiextensionsv1.JSONSchemaProps)) {
+func walk(schema *apiextensionsv1.JSONSchemaProps, path string,
+	visit func(path string, property *apiextensionsv1.JSONSchemaProps)) {
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[name]
 		below := strings.TrimPrefix(path+"."+name, ".")

@@ -11,10 +11,12 @@ import (
 
 func TestFragmentRoundTripsUnchanged(t *testing.T) {
 	for name, test := range map[string]struct{ in, want string }{
-		"absent stays absent":           {in: `{}`, want: `{}`},
-		"null is absent":                {in: `{"spec":null}`, want: `{}`},
-		"empty is not absent":           {in: `{"spec":{}}`, want: `{"spec":{}}`},
-		"false and zero are not absent": {in: `{"spec":{"hostNetwork":false,"priority":0}}`, want: `{"spec":{"hostNetwork":false,"priority":0}}`},
+		"absent stays absent": {in: `{}`, want: `{}`},
+		"null is absent":      {in: `{"spec":null}`, want: `{}`},
+		"empty is not absent": {in: `{"spec":{}}`, want: `{"spec":{}}`},
+		"false and zero are not absent": {
+			in: `{"spec":{"hostNetwork":false,"priority":0}}`, want: `{"spec":{"hostNetwork":false,"priority":0}}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var template slinkyv1beta1.PodTemplate
@@ -66,9 +68,11 @@ func TestJWTKeyIsFoundUnderEitherName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for kind, got := range map[string]*slinkyv1beta1.SecretKeyReference{
-				"Controller": (&slinkyv1beta1.ControllerSpec{JWTKeyRef: test.newer, JWTHS256KeyRef: test.older}).JWTKey(),
-				"Accounting": (&slinkyv1beta1.AccountingSpec{JWTKeyRef: test.newer, JWTHS256KeyRef: test.older}).JWTKey(),
-				"Token":      (&slinkyv1beta1.TokenSpec{JWTKeyRef: test.newer, JWTHS256KeyRef: test.older}).JWTKey(),
+				"Controller": (&slinkyv1beta1.ControllerSpec{JWTKeyRef: test.newer, JWTHS256KeyRef: test.older}).
+					JWTKey(),
+				"Accounting": (&slinkyv1beta1.AccountingSpec{JWTKeyRef: test.newer, JWTHS256KeyRef: test.older}).
+					JWTKey(),
+				"Token": (&slinkyv1beta1.TokenSpec{JWTKeyRef: test.newer, JWTHS256KeyRef: test.older}).JWTKey(),
 			} {
 				if got != test.want {
 					t.Errorf("%s: JWTKey() = %v, want %v", kind, got, test.want)

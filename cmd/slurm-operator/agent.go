@@ -23,7 +23,8 @@ func agentCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.Config, "config", options.Config, "directory with slurmctld's files")
-	flags.StringVar(&options.PIDFile, "pid-file", options.PIDFile, "file that slurmctld writes when it starts, to notice that soon")
+	flags.StringVar(&options.PIDFile, "pid-file", options.PIDFile,
+		"file that slurmctld writes when it starts, to notice that soon")
 	flags.StringVar(&options.Listen, "listen", options.Listen, "where /state, /livez and /readyz are served")
 	flags.StringVar(&options.Slurmctld, "slurmctld", options.Slurmctld, "where slurmctld listens")
 	return command

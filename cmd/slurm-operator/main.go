@@ -25,7 +25,8 @@ func main() {
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		managerCommand(), webhookCommand(), releaseCommand(), agentCommand(), installCommand(), runCommand(), slurmdbdCommand(), validateCommand(),
+		managerCommand(), webhookCommand(), releaseCommand(), agentCommand(), installCommand(), runCommand(),
+		slurmdbdCommand(), validateCommand(),
 	)
 	// Further signals are ignored: a daemon under this program, such as slurmctld, may need time to save its state.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

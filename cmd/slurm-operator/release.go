@@ -20,6 +20,8 @@ func releaseCommand() *cobra.Command {
 			return operator.Release(command.Context(), config, namespaces, command.OutOrStdout())
 		},
 	}
-	command.Flags().StringSliceVar(&namespaces, "namespaces", nil, "the namespaces of the NodeSets, separated by commas; all by default")
+	command.Flags().
+		StringSliceVar(&namespaces, "namespaces", nil,
+			"the namespaces of the NodeSets, separated by commas; all by default")
 	return command
 }

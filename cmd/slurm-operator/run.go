@@ -21,7 +21,8 @@ func runCommand() *cobra.Command {
 			return daemon.Run(command.Context(), args, command.ErrOrStderr())
 		},
 	}
-	command.Flags().StringVar(&state, "expect-state", "", "do not start slurmctld unless this directory holds its saved state")
+	command.Flags().
+		StringVar(&state, "expect-state", "", "do not start slurmctld unless this directory holds its saved state")
 	command.Flags().SetInterspersed(false) // flags after the command belong to it
 	return command
 }

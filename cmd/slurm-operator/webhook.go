@@ -33,10 +33,16 @@ func webhookCommand() *cobra.Command {
 	flags := command.Flags()
 	options.AddFlags(flags)
 	flags.IntVar(&options.Port, "port", options.Port, "where API servers call")
-	flags.StringVar(&options.Certificate.Service, "service", "", "the Service under which API servers call, in the namespace of POD_NAMESPACE")
-	flags.StringVar(&options.Certificate.Secret, "certificate-secret", "", "the Secret in which the webhook keeps its certificate; it must exist, if only empty")
-	flags.StringVar(&options.Certificate.Configuration, "configuration", "", "the name of both webhook configurations, which the webhook makes trust its certificate")
-	flags.DurationVar(&options.Certificate.Lifetime, "certificate-lifetime", options.Certificate.Lifetime, "how long a certificate is good; it is replaced when a sixth of that is left")
-	flags.StringVar(&options.CertificateDirectory, "certificate-directory", "", "a directory with tls.crt and tls.key that are kept by others, such as cert-manager, instead of a certificate of our own; they are read again when they change")
+	flags.StringVar(&options.Certificate.Service, "service", "",
+		"the Service under which API servers call, in the namespace of POD_NAMESPACE")
+	flags.StringVar(&options.Certificate.Secret, "certificate-secret", "",
+		"the Secret in which the webhook keeps its certificate; it must exist, if only empty")
+	flags.StringVar(&options.Certificate.Configuration, "configuration", "",
+		"the name of both webhook configurations, which the webhook makes trust its certificate")
+	flags.DurationVar(&options.Certificate.Lifetime, "certificate-lifetime", options.Certificate.Lifetime,
+		"how long a certificate is good; it is replaced when a sixth of that is left")
+	flags.StringVar(&options.CertificateDirectory, "certificate-directory", "",
+		"a directory with tls.crt and tls.key that are kept by others, such as cert-manager, instead of a "+
+			"certificate of our own; they are read again when they change")
 	return command
 }

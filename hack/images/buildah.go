@@ -69,7 +69,8 @@ type store string
 // build runs buildah build: without new namespaces, so that it works inside containers, and with fixed timestamps, so
 // that the same content gives the same layers.
 func (s store) build(ctx context.Context, args ...string) error {
-	return s.run(ctx, append([]string{"build", "--isolation=chroot", "--network=host", "--layers", "--timestamp=0"}, args...)...)
+	return s.run(ctx,
+		append([]string{"build", "--isolation=chroot", "--network=host", "--layers", "--timestamp=0"}, args...)...)
 }
 
 // run runs buildah. It always puts a cache into /var/lib/containers, so a directory of the store is mounted there, in a
@@ -77,7 +78,10 @@ func (s store) build(ctx context.Context, args ...string) error {
 func (s store) run(ctx context.Context, args ...string) error {
 	const inNamespace = `mkdir -p /var/lib/containers "$0/lib" "$0/tmp" &&
 		mount --bind "$0/lib" /var/lib/containers && TMPDIR="$0/tmp" exec buildah "$@"`
-	options := []string{"--root", filepath.Join(string(s), "root"), "--runroot", filepath.Join(string(s), "run"), "--storage-driver=overlay"}
+	options := []string{
+		"--root", filepath.Join(string(s), "root"), "--runroot", filepath.Join(string(s), "run"),
+		"--storage-driver=overlay",
+	}
 	return run(ctx, "unshare", slices.Concat([]string{"--mount", "sh", "-c", inNamespace, string(s)}, options, args)...)
 }
 

@@ -49,7 +49,8 @@ func openLayout() (layout, error) {
 	if err := os.MkdirAll(filepath.Dir(l.blobPath(digest.FromString(""))), 0o755); err != nil {
 		return "", err
 	}
-	if err := writeJSON(filepath.Join(dir, ociv1.ImageLayoutFile), ociv1.ImageLayout{Version: ociv1.ImageLayoutVersion}); err != nil {
+	if err := writeJSON(filepath.Join(dir, ociv1.ImageLayoutFile),
+		ociv1.ImageLayout{Version: ociv1.ImageLayoutVersion}); err != nil {
 		return "", err
 	}
 	return l, l.writeIndex(ociv1.Index{})
@@ -128,7 +129,8 @@ func (l layout) merge(from layout, key string) error {
 		return err
 	}
 	for _, blob := range blobs {
-		if err := os.Rename(blob, l.blobPath(digest.NewDigestFromEncoded(digest.SHA256, filepath.Base(blob)))); err != nil {
+		if err := os.Rename(blob,
+			l.blobPath(digest.NewDigestFromEncoded(digest.SHA256, filepath.Base(blob)))); err != nil {
 			return err
 		}
 	}
@@ -143,7 +145,8 @@ func (l layout) put(key string, images ...ociv1.Descriptor) error {
 	}
 	for _, image := range images {
 		image.Annotations[keyAnnotation] = key
-		index.Manifests = slices.DeleteFunc(index.Manifests, func(old ociv1.Descriptor) bool { return nameOf(old) == nameOf(image) })
+		index.Manifests = slices.DeleteFunc(index.Manifests,
+			func(old ociv1.Descriptor) bool { return nameOf(old) == nameOf(image) })
 		index.Manifests = append(index.Manifests, image)
 	}
 	if err := l.writeIndex(index); err != nil {

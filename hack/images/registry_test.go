@@ -60,7 +60,8 @@ func TestRegistryServesCompleteImage(t *testing.T) {
 	if of != digest.FromString(byTag.body).String() {
 		t.Errorf("manifest has digest %s, but the header says %s", digest.FromString(byTag.body), of)
 	}
-	if byDigest := request(t, http.MethodGet, server.URL+"/v2/devcluster/tool/manifests/"+of); byDigest.body != byTag.body {
+	if byDigest := request(t, http.MethodGet,
+		server.URL+"/v2/devcluster/tool/manifests/"+of); byDigest.body != byTag.body {
 		t.Errorf("by digest: %s, by tag: %s", byDigest.body, byTag.body)
 	}
 	var manifest ociv1.Manifest
@@ -82,15 +83,25 @@ func TestRegistryResponses(t *testing.T) {
 		status       int
 		code         string
 	}{
-		"the version check":               {http.MethodGet, "/v2/", http.StatusOK, ""},
-		"HEAD of a manifest":              {http.MethodHead, "/v2/devcluster/tool/manifests/1", http.StatusOK, ""},
-		"a name with docker.io's prefix":  {http.MethodGet, "/v2/library/plain/manifests/1", http.StatusOK, ""},
-		"an unknown tag":                  {http.MethodGet, "/v2/devcluster/tool/manifests/2", http.StatusNotFound, "MANIFEST_UNKNOWN"},
-		"an unknown image":                {http.MethodGet, "/v2/none/manifests/1", http.StatusNotFound, "MANIFEST_UNKNOWN"},
-		"an unknown blob":                 {http.MethodGet, "/v2/plain/blobs/" + digest.FromString("x").String(), http.StatusNotFound, "BLOB_UNKNOWN"},
-		"a digest that leaves the layout": {http.MethodGet, "/v2/plain/blobs/sha256:..%2f..%2findex.json", http.StatusBadRequest, "DIGEST_INVALID"},
-		"a push":                          {http.MethodPost, "/v2/plain/blobs/uploads/", http.StatusMethodNotAllowed, ""},
-		"a list of tags, not supported":   {http.MethodGet, "/v2/plain/tags/list", http.StatusNotFound, "UNSUPPORTED"},
+		"the version check":              {http.MethodGet, "/v2/", http.StatusOK, ""},
+		"HEAD of a manifest":             {http.MethodHead, "/v2/devcluster/tool/manifests/1", http.StatusOK, ""},
+		"a name with docker.io's prefix": {http.MethodGet, "/v2/library/plain/manifests/1", http.StatusOK, ""},
+		"an unknown tag": {
+			http.MethodGet, "/v2/devcluster/tool/manifests/2", http.StatusNotFound, "MANIFEST_UNKNOWN",
+		},
+		"an unknown image": {
+			http.MethodGet, "/v2/none/manifests/1", http.StatusNotFound, "MANIFEST_UNKNOWN",
+		},
+		"an unknown blob": {
+			http.MethodGet, "/v2/plain/blobs/" + digest.FromString("x").String(), http.StatusNotFound, "BLOB_UNKNOWN",
+		},
+		"a digest that leaves the layout": {
+			http.MethodGet, "/v2/plain/blobs/sha256:..%2f..%2findex.json", http.StatusBadRequest, "DIGEST_INVALID",
+		},
+		"a push": {
+			http.MethodPost, "/v2/plain/blobs/uploads/", http.StatusMethodNotAllowed, "",
+		},
+		"a list of tags, not supported": {http.MethodGet, "/v2/plain/tags/list", http.StatusNotFound, "UNSUPPORTED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := request(t, test.method, server.URL+test.path)

@@ -72,7 +72,10 @@ func WriteBills(ctx context.Context, dir string) error {
 // programs.
 func billOf(name string, layers []string) (bill, error) {
 	image, tag, _ := strings.Cut(name, ":")
-	is := bill{Format: "CycloneDX", Version: "1.6", Revision: 1, Metadata: subject{component{Type: "container", Name: image, Version: tag}}}
+	is := bill{
+		Format: "CycloneDX", Version: "1.6", Revision: 1,
+		Metadata: subject{component{Type: "container", Name: image, Version: tag}},
+	}
 	for _, layer := range slices.Backward(layers) {
 		packages, err := debianPackages(filepath.Join(layer, "var/lib/dpkg/status"))
 		if err == nil {
@@ -106,7 +109,8 @@ func debianPackages(path string) ([]component, error) {
 		if strings.HasSuffix(fields["Status"], " installed") {
 			packages = append(packages, component{
 				Type: "library", Name: fields["Package"], Version: fields["Version"],
-				URL: "pkg:deb/debian/" + fields["Package"] + "@" + url.QueryEscape(fields["Version"]) + "?arch=" + fields["Architecture"],
+				URL: "pkg:deb/debian/" + fields["Package"] + "@" + url.QueryEscape(fields["Version"]) + "?arch=" +
+					fields["Architecture"],
 			})
 		}
 		clear(fields)
@@ -136,7 +140,10 @@ func goModules(dir string) ([]component, error) {
 			return nil //nolint:nilerr // not a Go program
 		}
 		add := func(module, version string) {
-			modules = append(modules, component{Type: "library", Name: module, Version: version, URL: "pkg:golang/" + module + "@" + url.QueryEscape(version)})
+			modules = append(modules, component{
+				Type: "library", Name: module, Version: version,
+				URL: "pkg:golang/" + module + "@" + url.QueryEscape(version),
+			})
 		}
 		add("stdlib", strings.TrimPrefix(info.GoVersion, "go"))
 		for _, module := range info.Deps {

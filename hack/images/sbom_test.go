@@ -30,8 +30,13 @@ Version: 3
 	}
 	want := bill{
 		Format: "CycloneDX", Version: "1.6", Revision: 1,
-		Metadata:   subject{component{Type: "container", Name: "slurm-operator/slurmd", Version: "26.05"}},
-		Components: []component{{Type: "library", Name: "libc6", Version: "2:2.41-1+b1", URL: "pkg:deb/debian/libc6@2%3A2.41-1%2Bb1?arch=amd64"}},
+		Metadata: subject{component{Type: "container", Name: "slurm-operator/slurmd", Version: "26.05"}},
+		Components: []component{
+			{
+				Type: "library", Name: "libc6", Version: "2:2.41-1+b1",
+				URL: "pkg:deb/debian/libc6@2%3A2.41-1%2Bb1?arch=amd64",
+			},
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -40,7 +45,8 @@ Version: 3
 
 func TestSBOMListsGoModules(t *testing.T) {
 	layer := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(layer, "slurm-operator"), "../../cmd/slurm-operator")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(layer, "slurm-operator"),
+		"../../cmd/slurm-operator")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

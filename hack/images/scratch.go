@@ -116,14 +116,18 @@ func (s Scratch) writeLayer(to io.Writer) error {
 	}
 	for name, link := range s.Links {
 		entries[name] = func() error {
-			return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: relative(name), Linkname: link, Mode: 0o777})
+			return archive.WriteHeader(&tar.Header{
+				Typeflag: tar.TypeSymlink, Name: relative(name), Linkname: link, Mode: 0o777,
+			})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		for dir := path.Dir(name); dir != "/"; dir = path.Dir(dir) {
 			if entries[dir] == nil {
 				entries[dir] = func() error {
-					return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: relative(dir) + "/", Mode: 0o755})
+					return archive.WriteHeader(&tar.Header{
+						Typeflag: tar.TypeDir, Name: relative(dir) + "/", Mode: 0o755,
+					})
 				}
 			}
 		}
@@ -147,7 +151,9 @@ func addFile(archive *tar.Writer, name, source string) error {
 	if err != nil {
 		return err
 	}
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: relative(name), Mode: int64(info.Mode().Perm()), Size: info.Size()}
+	header := &tar.Header{
+		Typeflag: tar.TypeReg, Name: relative(name), Mode: int64(info.Mode().Perm()), Size: info.Size(),
+	}
 	if err := archive.WriteHeader(header); err != nil {
 		return err
 	}

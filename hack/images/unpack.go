@@ -47,7 +47,8 @@ func Unpack(ctx context.Context, name string) (Unpacked, error) {
 			if err := os.Mkdir(root, 0o755); err != nil {
 				return err
 			}
-			if err := run(ctx, "tar", "--extract", "--gzip", "--numeric-owner", "--directory", root, "--file", source.blobPath(layer.Digest)); err != nil {
+			if err := run(ctx, "tar", "--extract", "--gzip", "--numeric-owner", "--directory", root, "--file",
+				source.blobPath(layer.Digest)); err != nil {
 				return err
 			}
 			return convertWhiteouts(root)

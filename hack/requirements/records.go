@@ -43,7 +43,8 @@ func readRecord(path string) ([]result, error) {
 	for lines := bufio.NewReader(file); ; {
 		line, err := lines.ReadBytes('\n')
 		var event struct{ Action, Test string }
-		if json.Unmarshal(line, &event) == nil && event.Test != "" && (event.Action == "pass" || event.Action == "fail") {
+		if json.Unmarshal(line, &event) == nil && event.Test != "" &&
+			(event.Action == "pass" || event.Action == "fail") {
 			results = append(results, result{name: strings.Split(event.Test, "/"), passed: event.Action == "pass"})
 		}
 		if err != nil {
@@ -69,7 +70,9 @@ func unproved(rows []row, results []result) []string {
 			case failed:
 				faults = append(faults, fmt.Sprintf("%s: %s failed", row.id, test.name))
 			case !ran && !test.full:
-				faults = append(faults, fmt.Sprintf("%s: %s did not run; if only the full suite runs it, mark it (full)", row.id, test.name))
+				faults = append(faults,
+					fmt.Sprintf("%s: %s did not run; if only the full suite runs it, mark it (full)", row.id,
+						test.name))
 			}
 		}
 	}

@@ -20,19 +20,34 @@ func TestMissingTests(t *testing.T) {
 		document string
 		want     []string
 	}{
-		"nothing":   {document, nil},
-		"a number":  {strings.Replace(document, "R2", "R3", 1), []string{"R3 is where R2 is expected"}},
-		"a test":    {strings.Replace(document, "`TestOne`", "`TestNone`", 1), []string{"R1 names TestNone, which does not exist"}},
-		"a subtest": {strings.Replace(document, "scales out", "fails", 1), []string{"R2 names TestTwo/fails, which does not exist"}},
-		"a test of the full suite": {
-			strings.Replace(document, "`TestLong`", "`TestNone`", 1), []string{"R2 names TestNone, which does not exist"},
+		"nothing":  {document, nil},
+		"a number": {strings.Replace(document, "R2", "R3", 1), []string{"R3 is where R2 is expected"}},
+		"a test": {
+			strings.Replace(document, "`TestOne`", "`TestNone`", 1),
+			[]string{"R1 names TestNone, which does not exist"},
 		},
-		"any test":                {strings.Replace(document, "`TestOne` |\n| R2", "none |\n| R2", 1), []string{"R1 names no test"}},
-		"a test that runs":        {strings.Replace(document, "`TestOne` |", "`TestOne` (full) |", 1), []string{"R1 names only tests of the full suite"}},
+		"a subtest": {
+			strings.Replace(document, "scales out", "fails", 1),
+			[]string{"R2 names TestTwo/fails, which does not exist"},
+		},
+		"a test of the full suite": {
+			strings.Replace(document, "`TestLong`", "`TestNone`", 1), []string{
+				"R2 names TestNone, which does not exist",
+			},
+		},
+		"any test": {
+			strings.Replace(document, "`TestOne` |\n| R2", "none |\n| R2", 1), []string{"R1 names no test"},
+		},
+		"a test that runs": {
+			strings.Replace(document, "`TestOne` |", "`TestOne` (full) |", 1),
+			[]string{"R1 names only tests of the full suite"},
+		},
 		"all rows":                {"", []string{"there are no rows"}},
 		"a row that says not yet": {strings.Replace(document, "`TestOne` |\n| R2", "not yet |\n| R2", 1), nil},
 		"nothing of a longer document": {
-			document + "\n## More\n\n| | what | tests |\n|---|---|---|\n| R3 | a third thing | `TestLong` (full), `TestTwo/scales out` |\n", nil,
+			document +
+				"\n## More\n\n| | what | tests |\n|---|---|---|\n| R3 | a third thing | `TestLong` (full), " +
+				"`TestTwo/scales out` |\n", nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,16 +65,22 @@ func TestUnprovenRequirements(t *testing.T) {
 		record []string
 		want   []string
 	}{
-		"all passed":                      {[]string{pass("TestOne"), pass("TestTwo/26.05/scales_out")}, nil},
-		"all passed, with the full suite": {[]string{pass("TestOne"), pass("TestTwo/scales_out"), pass("TestLong")}, nil},
+		"all passed": {[]string{pass("TestOne"), pass("TestTwo/26.05/scales_out")}, nil},
+		"all passed, with the full suite": {
+			[]string{pass("TestOne"), pass("TestTwo/scales_out"), pass("TestLong")}, nil,
+		},
 		"one of two did not run": {
-			[]string{pass("TestOne")}, []string{"R2: TestTwo/scales out did not run; if only the full suite runs it, mark it (full)"},
+			[]string{pass("TestOne")}, []string{
+				"R2: TestTwo/scales out did not run; if only the full suite runs it, mark it (full)",
+			},
 		},
 		"one failed": {
 			[]string{fail("TestOne"), pass("TestTwo/scales_out")}, []string{"R1: TestOne failed", "R2: TestOne failed"},
 		},
 		"one failed on one of two versions": {
-			[]string{pass("TestOne"), pass("TestTwo/26.05/scales_out"), fail("TestTwo/24.11/scales_out")}, []string{"R2: TestTwo/scales out failed"},
+			[]string{pass("TestOne"), pass("TestTwo/26.05/scales_out"), fail("TestTwo/24.11/scales_out")}, []string{
+				"R2: TestTwo/scales out failed",
+			},
 		},
 		"a test of the full suite failed": {
 			[]string{pass("TestOne"), pass("TestTwo/scales_out"), fail("TestLong")}, []string{"R2: TestLong failed"},
@@ -72,7 +93,9 @@ func TestUnprovenRequirements(t *testing.T) {
 			},
 		},
 		"only the test around it passed": {
-			[]string{pass("TestOne"), pass("TestTwo")}, []string{"R2: TestTwo/scales out did not run; if only the full suite runs it, mark it (full)"},
+			[]string{pass("TestOne"), pass("TestTwo")}, []string{
+				"R2: TestTwo/scales out did not run; if only the full suite runs it, mark it (full)",
+			},
 		},
 		"a subtest of another function passed": {
 			[]string{pass("TestOne"), pass("TestOther/TestTwo/scales_out")},
@@ -85,7 +108,8 @@ func TestUnprovenRequirements(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			directory := t.TempDir()
-			if err := os.WriteFile(filepath.Join(directory, "unit.json"), []byte(strings.Join(test.record, "\n")), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(directory, "unit.json"), []byte(strings.Join(test.record, "\n")),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			results, err := readRecords(directory)

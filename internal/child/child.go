@@ -54,12 +54,14 @@ type ForeignError struct {
 
 // Error returns the conflict and the remedy.
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s %s exists and does not belong to %s; delete it, or choose another name", e.Kind, e.Name, e.Owner)
+	return fmt.Sprintf("%s %s exists and does not belong to %s; delete it, or choose another name", e.Kind, e.Name,
+		e.Owner)
 }
 
 // Apply applies desired, owned by owner, and fills live with the resulting object. If an object with that name exists
 // and owner does not own it, it is not changed: the error is a *ForeignError.
-func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtime.ApplyConfiguration, live client.Object) error {
+func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtime.ApplyConfiguration,
+	live client.Object) error {
 	configuration, err := a.owned(owner, desired)
 	if err != nil {
 		return err
@@ -79,7 +81,8 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtim
 			return nil
 		}
 	}
-	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), client.FieldOwner(naming.ManagedBy), client.ForceOwnership)
+	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration),
+		client.FieldOwner(naming.ManagedBy), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying %s %s: %w", kind.Kind, name.Name, err)
 	}
@@ -111,7 +114,8 @@ func (a *Applier) Delete(ctx context.Context, owner, object client.Object) error
 	}
 	a.memory.Forget(key{kind.GroupKind(), name})
 	uid := object.GetUID()
-	err = a.client.Delete(ctx, object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err = a.client.Delete(ctx, object, client.Preconditions{UID: &uid},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting %s %s: %w", kind.Kind, name.Name, err)
 	}
@@ -119,7 +123,8 @@ func (a *Applier) Delete(ctx context.Context, owner, object client.Object) error
 }
 
 // ApplyBudget applies a PodDisruptionBudget, or deletes it if desired is nil.
-func (a *Applier) ApplyBudget(ctx context.Context, owner client.Object, name string, desired *applypolicyv1.PodDisruptionBudgetApplyConfiguration) error {
+func (a *Applier) ApplyBudget(ctx context.Context, owner client.Object, name string,
+	desired *applypolicyv1.PodDisruptionBudgetApplyConfiguration) error {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name}}
 	if desired == nil {
 		return a.Delete(ctx, owner, budget)
@@ -131,11 +136,14 @@ func (a *Applier) ApplyBudget(ctx context.Context, owner client.Object, name str
 // Secrets at once instead of within a minute and a half. A kubelet that has not yet seen the new contents syncs the old
 // ones.
 func (a *Applier) Touch(ctx context.Context, pod client.Object, annotation, value string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{annotation: value}}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{annotation: value}},
+	})
 	if err != nil {
 		return err
 	}
-	if err := a.client.Patch(trace.Quietly(ctx), pod, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+	if err := a.client.Patch(trace.Quietly(ctx), pod,
+		client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("touching pod %s: %w", pod.GetName(), err)
 	}
 	return nil
@@ -180,7 +188,8 @@ func (a *Applier) CreateOnce(ctx context.Context, object client.Object) error {
 }
 
 // find reads an object, and returns a *ForeignError if owner does not own it.
-func (a *Applier) find(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName, live client.Object) (bool, error) {
+func (a *Applier) find(ctx context.Context, owner client.Object, kind schema.GroupVersionKind,
+	name types.NamespacedName, live client.Object) (bool, error) {
 	switch err := a.client.Get(ctx, name, live); {
 	case apierrors.IsNotFound(err):
 		return false, nil

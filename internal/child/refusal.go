@@ -21,7 +21,8 @@ func Refusal(err error) (status.Verdict, bool) {
 		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v", foreign), true
 	}
 	if apierrors.IsInvalid(err) {
-		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "Kubernetes refuses what the spec asks for; correct the spec: %v", err), true
+		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec,
+			"Kubernetes refuses what the spec asks for; correct the spec: %v", err), true
 	}
 	if apierrors.IsForbidden(err) {
 		if remedy := quotaRemedy(err.Error()); remedy != "" {
@@ -38,9 +39,12 @@ func quotaRemedy(message string) string {
 	case strings.Contains(message, "exceeded quota: "):
 		return "raise that ResourceQuota, lower the requests and limits in the spec, or delete what uses it up"
 	case strings.Contains(message, "failed quota: "):
-		return "the ResourceQuota wants requests and limits for every container: set the resources of the containers that it names in the spec"
-	case strings.Contains(message, "usage per Container is"), strings.Contains(message, "usage per Pod is"), strings.Contains(message, "limit to request ratio per"):
-		return "a LimitRange of the namespace wants other requests and limits: set the resources of the container in the spec, or change the LimitRange"
+		return "the ResourceQuota wants requests and limits for every container: set the resources of the " +
+			"containers that it names in the spec"
+	case strings.Contains(message, "usage per Container is"), strings.Contains(message,
+		"usage per Pod is"), strings.Contains(message, "limit to request ratio per"):
+		return "a LimitRange of the namespace wants other requests and limits: set the resources of the container " +
+			"in the spec, or change the LimitRange"
 	}
 	return ""
 }

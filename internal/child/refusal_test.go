@@ -15,17 +15,20 @@ import (
 
 func TestQuotaRefusalNamesTheRemedy(t *testing.T) {
 	for message, remedy := range map[string]string{
-		"exceeded quota: compute, requested: requests.cpu=100m, used: requests.cpu=2, limited: requests.cpu=2": "raise that ResourceQuota",
-		"failed quota: compute: must specify limits.cpu for: slurmctld":                                        "set the resources",
-		"minimum cpu usage per Container is 100m, but request is 50m":                                          "change the LimitRange",
-		`User "operator" cannot create resource "pods"`:                                                        "",
+		"exceeded quota: compute, requested: requests.cpu=3, limited: requests.cpu=2": "raise that ResourceQuota",
+		"failed quota: compute: must specify limits.cpu for: slurmctld":               "set the resources",
+		"minimum cpu usage per Container is 100m, but request is 50m":                 "change the LimitRange",
+		`User "operator" cannot create resource "pods"`:                               "",
 	} {
-		err := fmt.Errorf("applying Pod a: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New(message)))
+		err := fmt.Errorf("applying Pod a: %w",
+			apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New(message)))
 		verdict, refused := child.Refusal(err)
 		if refused != (remedy != "") {
 			t.Errorf("%s: got verdict %+v", message, verdict)
 		}
-		if refused && (verdict.Reason != slinkyv1beta1.ReasonQuotaExceeded || !strings.Contains(verdict.Message, message) || !strings.Contains(verdict.Message, remedy)) {
+		if refused &&
+			(verdict.Reason != slinkyv1beta1.ReasonQuotaExceeded || !strings.Contains(verdict.Message, message) ||
+				!strings.Contains(verdict.Message, remedy)) {
 			t.Errorf("%s: got verdict %+v", message, verdict)
 		}
 	}

@@ -23,7 +23,9 @@ const maxClusterName = 40
 // CheckName returns why Slurm does not accept the name of a cluster; nil if it does.
 func CheckName(controller *slinkyv1beta1.Controller) error {
 	if name := naming.ClusterName(controller); len(name) > maxClusterName {
-		return fmt.Errorf("the cluster's name %s, made from namespace and name, has %d characters, and Slurm takes %d; set spec.clusterName",
+		return fmt.Errorf(
+			"the cluster's name %s, made from namespace and name, has %d characters, and Slurm takes %d; set "+
+				"spec.clusterName",
 			name, len(name), maxClusterName)
 	}
 	return nil
@@ -34,7 +36,8 @@ func CheckName(controller *slinkyv1beta1.Controller) error {
 func Of(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting) slurmconf.Cluster {
 	cluster := slurmconf.Cluster{
 		Name: naming.ClusterName(controller), Port: naming.PortSlurmctld, SlurmUser: SlurmUser,
-		JWKS: controller.Spec.JWKSKeyRef != nil, Metrics: controller.Spec.Metrics.Enabled, ExtraConf: controller.Spec.ExtraConf,
+		JWKS: controller.Spec.JWKSKeyRef != nil, Metrics: controller.Spec.Metrics.Enabled,
+		ExtraConf:  controller.Spec.ExtraConf,
 		Accounting: accountingOf(controller, accounting),
 	}
 	// Each slurmctld is addressed by the name of its pod. In every other pod that name resolves to the Service in front
@@ -51,7 +54,8 @@ func OfExternal(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.
 	external := controller.Spec.ExternalConfig
 	return slurmconf.Cluster{
 		Name: naming.ClusterName(controller), Hosts: []slurmconf.Host{{Name: external.Host}},
-		Port: int(cmp.Or(external.Port, naming.PortSlurmctld)), SlurmUser: SlurmUser, Accounting: accountingOf(controller, accounting),
+		Port: int(cmp.Or(external.Port, naming.PortSlurmctld)), SlurmUser: SlurmUser,
+		Accounting: accountingOf(controller, accounting),
 	}
 }
 
@@ -61,11 +65,14 @@ func accountingOf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta
 	if reference == nil {
 		return nil
 	}
-	endpoint := &slurmconf.Endpoint{Host: naming.Accounting(reference.Name) + "." + controller.Namespace, Port: naming.PortSlurmdbd}
+	endpoint := &slurmconf.Endpoint{
+		Host: naming.Accounting(reference.Name) + "." + controller.Namespace, Port: naming.PortSlurmdbd,
+	}
 	switch {
 	case accounting == nil:
 	case accounting.Spec.External && accounting.Spec.ExternalConfig != nil:
-		endpoint.Host, endpoint.Port = accounting.Spec.ExternalConfig.Host, int(cmp.Or(accounting.Spec.ExternalConfig.Port, naming.PortSlurmdbd))
+		endpoint.Host, endpoint.Port = accounting.Spec.ExternalConfig.Host, int(
+			cmp.Or(accounting.Spec.ExternalConfig.Port, naming.PortSlurmdbd))
 	default:
 		endpoint.Port = int(accounting.Spec.Service.Port)
 	}
@@ -76,7 +83,8 @@ func accountingOf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta
 func Database(accounting *slinkyv1beta1.Accounting) slurmconf.Database {
 	storage := accounting.Spec.StorageConfig
 	return slurmconf.Database{
-		Host: naming.AccountingPod(accounting.Name), Port: naming.PortSlurmdbd, SlurmUser: SlurmUser, JWKS: accounting.Spec.JWKSKeyRef != nil,
+		Host: naming.AccountingPod(accounting.Name), Port: naming.PortSlurmdbd, SlurmUser: SlurmUser,
+		JWKS:    accounting.Spec.JWKSKeyRef != nil,
 		Storage: slurmconf.Endpoint{Host: storage.Host, Port: int(storage.Port)},
 		User:    storage.Username, Name: storage.Database,
 		ExtraConf: accounting.Spec.ExtraConf,

@@ -19,7 +19,9 @@ const (
 const defaultCgroup = "CgroupPlugin=disabled\n"
 
 // managedFiles are the files that only the operator writes.
-var managedFiles = []string{slurmconf.FileName, JWKSFile, slurmconf.ChangesFile, slinkyv1beta1.SlurmKeyFile, slinkyv1beta1.JWTKeyFile}
+var managedFiles = []string{
+	slurmconf.FileName, JWKSFile, slurmconf.ChangesFile, slinkyv1beta1.SlurmKeyFile, slinkyv1beta1.JWTKeyFile,
+}
 
 // A Use is the purpose of files.
 type Use uint8
@@ -84,10 +86,13 @@ func (f Files) Add(file File) error {
 	content, taken := f[file.Name]
 	switch {
 	case slices.Contains(managedFiles, file.Name):
-		return fmt.Errorf("ConfigMap %s has a file %s, which the operator writes; remove it, and use spec.extraConf for lines of slurm.conf",
+		return fmt.Errorf(
+			"ConfigMap %s has a file %s, which the operator writes; remove it, and use spec.extraConf for lines of "+
+				"slurm.conf",
 			file.ConfigMap, file.Name)
 	case taken && content != defaultCgroup && content != slurmconf.IncludePodGres:
-		return fmt.Errorf("ConfigMap %s has a file %s, and so has another ConfigMap that the spec names; rename one of them", file.ConfigMap, file.Name)
+		return fmt.Errorf(
+			"ConfigMap %s has a file %s, and so has another ConfigMap that the spec names; rename one of them", file.ConfigMap, file.Name)
 	}
 	f[file.Name] = file.Content
 	return nil
@@ -96,7 +101,8 @@ func (f Files) Add(file File) error {
 // AddScripts adds files to slurm.conf by name, if they are scripts.
 func AddScripts(cluster *slurmconf.Cluster, use Use, files []File) {
 	scripts := map[Use]*[]string{
-		Prolog: &cluster.Prolog, Epilog: &cluster.Epilog, PrologSlurmctld: &cluster.PrologSlurmctld, EpilogSlurmctld: &cluster.EpilogSlurmctld,
+		Prolog: &cluster.Prolog, Epilog: &cluster.Epilog, PrologSlurmctld: &cluster.PrologSlurmctld,
+		EpilogSlurmctld: &cluster.EpilogSlurmctld,
 	}[use]
 	if scripts == nil {
 		return

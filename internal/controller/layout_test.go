@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Every controller has the same files, so that a reader who knows one finds their way in all. A large part is a package of the same
-// name instead of a file.
+// Every controller has the same files, so that a reader who knows one finds their way in all. A large part is a package
+// of the same name instead of a file.
 func TestControllersHaveTheSameFiles(t *testing.T) {
 	controllers, err := filepath.Glob("*/setup.go")
 	if err != nil || len(controllers) != 7 {

@@ -96,7 +96,8 @@ func TestCompressRejectsNamesWithSpecialCharacters(t *testing.T) {
 }
 
 func FuzzExpand(f *testing.F) {
-	for _, seed := range []string{"", "node-[0-1]", "a,b[01-10,12]c,d", "r[1-2]n[0-1]", "n[0-1", "cloud-[0-4999]", "(null)", "n[0-,]"} {
+	for _, seed := range []string{"", "node-[0-1]", "a,b[01-10,12]c,d", "r[1-2]n[0-1]", "n[0-1", "cloud-[0-4999]",
+		"(null)", "n[0-,]"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, expression string) {

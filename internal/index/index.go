@@ -56,13 +56,15 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // List fills a list of the referring type with the objects that refer to a name.
-func (r Reference) List(ctx context.Context, reader client.Reader, referenced types.NamespacedName, list client.ObjectList, options ...client.ListOption) error {
+func (r Reference) List(ctx context.Context, reader client.Reader, referenced types.NamespacedName,
+	list client.ObjectList, options ...client.ListOption) error {
 	options = append(options, client.InNamespace(referenced.Namespace), client.MatchingFields{r.field: referenced.Name})
 	return reader.List(ctx, list, options...)
 }
 
 // Requests returns requests for the objects that refer to a name.
-func (r Reference) Requests(ctx context.Context, reader client.Reader, referenced types.NamespacedName) ([]reconcile.Request, error) {
+func (r Reference) Requests(ctx context.Context, reader client.Reader,
+	referenced types.NamespacedName) ([]reconcile.Request, error) {
 	list := r.list()
 	if err := r.List(ctx, reader, referenced, list); err != nil {
 		return nil, err
@@ -87,14 +89,17 @@ func Handler(reader client.Reader, chain ...Reference) handler.EventHandler {
 
 // Referenced enqueues the objects that the changed object refers to.
 func (r Reference) Referenced() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request { return r.Names(object) })
+	return handler.EnqueueRequestsFromMapFunc(
+		func(_ context.Context, object client.Object) []reconcile.Request { return r.Names(object) })
 }
 
 // Names returns requests for the objects that an object refers to.
 func (r Reference) Names(object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range r.names(object) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}})
+		requests = append(requests, reconcile.Request{
+			NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name},
+		})
 	}
 	return requests
 }
@@ -111,7 +116,8 @@ func OwnerHandler(reader client.Reader, kind string, chain ...Reference) handler
 }
 
 // follow returns requests for the objects at the end of a chain of references that starts at a name.
-func follow(ctx context.Context, reader client.Reader, name types.NamespacedName, chain []Reference) []reconcile.Request {
+func follow(ctx context.Context, reader client.Reader, name types.NamespacedName,
+	chain []Reference) []reconcile.Request {
 	found := []reconcile.Request{{NamespacedName: name}}
 	for _, reference := range chain {
 		var next []reconcile.Request

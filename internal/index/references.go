@@ -10,24 +10,33 @@ import (
 
 // The references, named by the referring type and the referenced type.
 var (
-	RestAPIsByController    = reference("controller", &slinkyv1beta1.RestApi{}, &slinkyv1beta1.RestApiList{}, restAPIController)
-	LoginSetsByController   = reference("controller", &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.LoginSetList{}, loginSetController)
-	NodeSetsByController    = reference("controller", &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.NodeSetList{}, nodeSetController)
-	ControllersByAccounting = reference("accounting", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerAccounting)
+	RestAPIsByController = reference("controller", &slinkyv1beta1.RestApi{}, &slinkyv1beta1.RestApiList{},
+		restAPIController)
+	LoginSetsByController = reference("controller", &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.LoginSetList{},
+		loginSetController)
+	NodeSetsByController = reference("controller", &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.NodeSetList{},
+		nodeSetController)
+	ControllersByAccounting = reference("accounting", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{},
+		controllerAccounting)
 
 	PodsByNodeSet        = reference("nodeset", &corev1.Pod{}, &corev1.PodList{}, podNodeSet)
 	PodsByKubernetesNode = reference("kubernetes-node", &corev1.Pod{}, &corev1.PodList{}, podKubernetesNode)
 	PodsBySlurmNode      = reference("slurmnode", &corev1.Pod{}, &corev1.PodList{}, podSlurmNode)
 
-	ControllersBySecret = reference("secret", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerSecrets)
-	AccountingsBySecret = reference("secret", &slinkyv1beta1.Accounting{}, &slinkyv1beta1.AccountingList{}, accountingSecrets)
-	LoginSetsBySecret   = reference("secret", &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.LoginSetList{}, loginSetSecrets)
-	TokensBySecret      = reference("secret", &slinkyv1beta1.Token{}, &slinkyv1beta1.TokenList{}, tokenSecrets)
+	ControllersBySecret = reference("secret", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{},
+		controllerSecrets)
+	AccountingsBySecret = reference("secret", &slinkyv1beta1.Accounting{}, &slinkyv1beta1.AccountingList{},
+		accountingSecrets)
+	LoginSetsBySecret = reference("secret", &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.LoginSetList{}, loginSetSecrets)
+	TokensBySecret    = reference("secret", &slinkyv1beta1.Token{}, &slinkyv1beta1.TokenList{}, tokenSecrets)
 
-	ControllersByConfigMap = reference("configmap", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerConfigMaps)
-	AccountingsByConfigMap = reference("configmap", &slinkyv1beta1.Accounting{}, &slinkyv1beta1.AccountingList{}, accountingConfigMaps)
+	ControllersByConfigMap = reference("configmap", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{},
+		controllerConfigMaps)
+	AccountingsByConfigMap = reference("configmap", &slinkyv1beta1.Accounting{}, &slinkyv1beta1.AccountingList{},
+		accountingConfigMaps)
 
-	ControllersByClaim = reference("claim", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{}, controllerClaim)
+	ControllersByClaim = reference("claim", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{},
+		controllerClaim)
 )
 
 var all = []Reference{

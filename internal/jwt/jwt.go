@@ -29,7 +29,8 @@ type Token struct {
 // Sign returns a token signed with an HS256 key. Its times are whole seconds.
 func Sign(key []byte, user string, now time.Time, lifetime time.Duration) (Token, error) {
 	if len(key) < MinKey {
-		return Token{}, fmt.Errorf("the HS256 key has %d bytes; use one of at least %d, better 32 random bytes", len(key), MinKey)
+		return Token{}, fmt.Errorf("the HS256 key has %d bytes; use one of at least %d, better 32 random bytes",
+			len(key), MinKey)
 	}
 	token := Token{User: user, Issued: now.Truncate(time.Second), Expires: now.Add(lifetime).Truncate(time.Second)}
 	var err error

@@ -34,8 +34,10 @@ func JWT(namespace string, reference slinkyv1beta1.SecretKeyReference) *corev1.S
 // Lost returns what to do about a key of auth/slurm that was deleted while daemons use it. The operator generates no
 // new key: the daemons would reject each other.
 func Lost(reference slinkyv1beta1.SecretKeyReference) string {
-	return fmt.Sprintf("Secret %s was deleted, with the key by which the daemons believe each other; they go on, but nothing new can start: "+
-		"put the key back, which running pods still have, as docs/keys.md says", reference.Name)
+	return fmt.Sprintf(
+		"Secret %s was deleted, with the key by which the daemons believe each other; they go on, but nothing new "+
+			"can start: "+
+			"put the key back, which running pods still have, as docs/keys.md says", reference.Name)
 }
 
 func secret(namespace string, reference slinkyv1beta1.SecretKeyReference, size int) *corev1.Secret {

@@ -25,7 +25,8 @@ func TestGeneratedKeysAreRandomAndStoredByReference(t *testing.T) {
 			secret, other := test.generate("hpc", test.reference), test.generate("hpc", test.reference)
 			key := secret.Data[test.reference.Key]
 			if secret.Namespace != "hpc" || secret.Name != test.reference.Name || len(key) != test.size {
-				t.Errorf("%s/%s has a key of %d bytes under %s", secret.Namespace, secret.Name, len(key), test.reference.Key)
+				t.Errorf("%s/%s has a key of %d bytes under %s", secret.Namespace, secret.Name, len(key),
+					test.reference.Key)
 			}
 			if bytes.Equal(key, other.Data[test.reference.Key]) {
 				t.Error("the same key was generated twice")

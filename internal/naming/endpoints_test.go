@@ -24,21 +24,29 @@ func TestControllerEndpoints(t *testing.T) {
 			want: []string{"slurm-controller-0:6817", "slurm-controller-1:6817", "slurm-controller-2:6817"},
 		},
 		"external slurmctld": {
-			spec: slinkyv1beta1.ControllerSpec{External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "ctl.example.com", Port: 7000}},
+			spec: slinkyv1beta1.ControllerSpec{
+				External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "ctl.example.com", Port: 7000},
+			},
 			want: []string{"ctl.example.com:7000"},
 		},
 		"Slurm's default port": {
-			spec: slinkyv1beta1.ControllerSpec{External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "ctl.example.com"}},
+			spec: slinkyv1beta1.ControllerSpec{
+				External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "ctl.example.com"},
+			},
 			want: []string{"ctl.example.com:6817"},
 		},
 		"IPv6 address in brackets": {
-			spec: slinkyv1beta1.ControllerSpec{External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "2001:db8::1", Port: 6817}},
+			spec: slinkyv1beta1.ControllerSpec{
+				External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "2001:db8::1", Port: 6817},
+			},
 			want: []string{"[2001:db8::1]:6817"},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm", Namespace: "hpc"}, Spec: test.spec}
+			controller := &slinkyv1beta1.Controller{
+				ObjectMeta: metav1.ObjectMeta{Name: "slurm", Namespace: "hpc"}, Spec: test.spec,
+			}
 			if diff := cmp.Diff(test.want, naming.ControllerEndpoints(controller)); diff != "" {
 				t.Error(diff)
 			}

@@ -38,7 +38,8 @@ func GeneratedJWTKey(owner string) slinkyv1beta1.SecretKeyReference {
 	return slinkyv1beta1.SecretKeyReference{Name: owner + "-auth-jwt", Key: slinkyv1beta1.JWTKeyFile}
 }
 
-func chosen(given *slinkyv1beta1.SecretKeyReference, otherwise slinkyv1beta1.SecretKeyReference) slinkyv1beta1.SecretKeyReference {
+func chosen(given *slinkyv1beta1.SecretKeyReference,
+	otherwise slinkyv1beta1.SecretKeyReference) slinkyv1beta1.SecretKeyReference {
 	if given != nil {
 		return *given
 	}

@@ -36,7 +36,8 @@ func TestWorkerNamesInDaemonSetMode(t *testing.T) {
 	valid := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	long := strings.Repeat("rack1-", 12)
 	seen := map[string]string{}
-	for _, node := range []string{"n1", "a-b", "a.b", "a-b.", "ip-10-0-0-1.ec2.internal", long + "x", long + "y", strings.Repeat("x", 63)} {
+	for _, node := range []string{"n1", "a-b", "a.b", "a-b.", "ip-10-0-0-1.ec2.internal", long + "x", long + "y",
+		strings.Repeat("x", 63)} {
 		for _, name := range []string{naming.NodeWorkerHost(gpuSet(""), node), naming.NodeWorkerPod(gpuSet(""), node)} {
 			if !valid.MatchString(name) || len(name) > 63 {
 				t.Errorf("node %s gives %q, which is not a DNS label", node, name)

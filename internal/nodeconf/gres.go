@@ -82,7 +82,9 @@ func requested(given corev1.ResourceList, rules []slinkyv1beta1.GresRule) []Gres
 			requested[at].vendor = vendor{} // there are several
 			continue
 		}
-		requested = append(requested, Gres{Name: name, Type: gresType, Count: quantity.Value(), vendor: vendorOf(string(resource))})
+		requested = append(requested, Gres{
+			Name: name, Type: gresType, Count: quantity.Value(), vendor: vendorOf(string(resource)),
+		})
 	}
 	return requested
 }
@@ -140,7 +142,8 @@ const maxDevices = 1024
 
 // devices returns the GRES that need device files.
 func (n Node) devices() []Gres {
-	return slices.DeleteFunc(slices.Clone(n.Gres), func(gres Gres) bool { return gres.Name != gpu || gres.Count < 1 || gres.Count > maxDevices })
+	return slices.DeleteFunc(slices.Clone(n.Gres),
+		func(gres Gres) bool { return gres.Name != gpu || gres.Count < 1 || gres.Count > maxDevices })
 }
 
 // GresConf returns the part of gres.conf about the node's devices, which DeviceScript links in a directory. Slurm

@@ -35,11 +35,14 @@ type Node struct {
 // Of returns the registration parameters of a NodeSet's nodes. Its error is an *invalid.Field.
 func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
 	bare := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: Container}}}}
-	merged, err := podtemplate.Merge(bare, nodeSet.Spec.Template, podtemplate.Part{Container: Container, Fragment: nodeSet.Spec.Slurmd})
+	merged, err := podtemplate.Merge(bare, nodeSet.Spec.Template, podtemplate.Part{
+		Container: Container, Fragment: nodeSet.Spec.Slurmd,
+	})
 	if err != nil {
 		return Node{}, err
 	}
-	at := slices.IndexFunc(merged.Spec.Containers, func(container corev1.Container) bool { return container.Name == Container })
+	at := slices.IndexFunc(merged.Spec.Containers,
+		func(container corev1.Container) bool { return container.Name == Container })
 	if at < 0 {
 		return Node{}, invalid.New("spec.template.spec.containers", "it removes the container slurmd; leave it there")
 	}
@@ -67,7 +70,9 @@ func parameters(feature string, given corev1.ResourceList, gres []Gres) []slurmc
 		pairs = append(pairs, slurmconf.Pair{Key: "CPUs", Value: strconv.FormatInt(max(1, cpu.MilliValue()/1000), 10)})
 	}
 	if memory, ok := given[corev1.ResourceMemory]; ok && memory.Sign() > 0 {
-		pairs = append(pairs, slurmconf.Pair{Key: "RealMemory", Value: strconv.FormatInt(max(1, memory.Value()>>20), 10)})
+		pairs = append(pairs, slurmconf.Pair{
+			Key: "RealMemory", Value: strconv.FormatInt(max(1, memory.Value()>>20), 10),
+		})
 	}
 	if len(gres) > 0 {
 		pairs = append(pairs, slurmconf.Pair{Key: gresKey, Value: renderGres(gres)})
@@ -101,8 +106,10 @@ func canonical(key string) string {
 // overlay applies the user's parameters on top of the operator's.
 func overlay(extra, own []slurmconf.Pair, devices []Gres) (Node, error) {
 	node := Node{pairs: own, Gres: devices}
-	if slices.ContainsFunc(extra, func(pair slurmconf.Pair) bool { return slices.Contains(layout, canonical(pair.Key)) }) {
-		node.pairs = slices.DeleteFunc(node.pairs, func(pair slurmconf.Pair) bool { return canonical(pair.Key) == "cpus" })
+	if slices.ContainsFunc(extra,
+		func(pair slurmconf.Pair) bool { return slices.Contains(layout, canonical(pair.Key)) }) {
+		node.pairs = slices.DeleteFunc(node.pairs,
+			func(pair slurmconf.Pair) bool { return canonical(pair.Key) == "cpus" })
 	}
 	for _, pair := range extra {
 		for _, key := range identity {
@@ -123,7 +130,8 @@ func overlay(extra, own []slurmconf.Pair, devices []Gres) (Node, error) {
 
 // put sets a parameter in place, or appends it if it is new.
 func (n *Node) put(pair slurmconf.Pair) {
-	at := slices.IndexFunc(n.pairs, func(other slurmconf.Pair) bool { return canonical(other.Key) == canonical(pair.Key) })
+	at := slices.IndexFunc(n.pairs,
+		func(other slurmconf.Pair) bool { return canonical(other.Key) == canonical(pair.Key) })
 	if at < 0 {
 		n.pairs = append(n.pairs, pair)
 		return

@@ -32,30 +32,59 @@ func TestConf(t *testing.T) {
 			want:   "Features=ns CPUs=4 RealMemory=8192",
 		},
 		"uses the requests if there is no limit": {
-			slurmd: `{"resources":{"limits":{"memory":"8Gi"},"requests":{"cpu":"2"}}}`, want: "Features=ns CPUs=2 RealMemory=8192",
+			slurmd: `{"resources":{"limits":{"memory":"8Gi"},"requests":{"cpu":"2"}}}`,
+			want:   "Features=ns CPUs=2 RealMemory=8192",
 		},
 		"rounds down fractions": {
-			slurmd: `{"resources":{"limits":{"cpu":"2900m","memory":"1500000k"}}}`, want: "Features=ns CPUs=2 RealMemory=1430",
+			slurmd: `{"resources":{"limits":{"cpu":"2900m","memory":"1500000k"}}}`,
+			want:   "Features=ns CPUs=2 RealMemory=1430",
 		},
 		"leaves at least one CPU": {slurmd: `{"resources":{"limits":{"cpu":"100m"}}}`, want: "Features=ns CPUs=1"},
 		"is overridden by the user, ignoring case": {
-			slurmd: `{"resources":{"limits":{"cpu":"4","memory":"8Gi"}}}`, extraConf: "realmemory=7000 CPUS=3\nWeight=5", want: "Features=ns CPUS=3 realmemory=7000 Weight=5",
+			slurmd:    `{"resources":{"limits":{"cpu":"4","memory":"8Gi"}}}`,
+			extraConf: "realmemory=7000 CPUS=3\nWeight=5", want: "Features=ns CPUS=3 realmemory=7000 Weight=5",
 		},
-		"uses the last of two lines":                {extraConf: "Weight=5\nweight=6", want: "Features=ns weight=6"},
-		"accepts older names":                       {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`, extraConf: "Procs=2 Feature=a", want: "Features=ns,a Procs=2"},
+		"uses the last of two lines": {extraConf: "Weight=5\nweight=6", want: "Features=ns weight=6"},
+		"accepts older names": {
+			slurmd: `{"resources":{"limits":{"cpu":"4"}}}`, extraConf: "Procs=2 Feature=a",
+			want: "Features=ns,a Procs=2",
+		},
 		"keeps its own feature and adds the user's": {extraConf: "Features=a,ns,b", want: "Features=ns,a,b"},
-		"omits CPUs if the user sets a layout":      {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`, extraConf: "Sockets=2 CoresPerSocket=1", want: "Features=ns Sockets=2 CoresPerSocket=1"},
-		"reads line breaks, comments and quotes":    {extraConf: "Weight=5 # heavy\n\nReason=\"not yet\"\n", want: `Features=ns Weight=5 Reason="not yet"`},
-		"counts NVIDIA GPUs":                        {slurmd: devices("nvidia.com/gpu", "8"), want: "Features=ns Gres=gpu:8"},
-		"counts AMD GPUs":                           {slurmd: devices("amd.com/gpu", "4"), want: "Features=ns Gres=gpu:4"},
-		"counts Intel GPUs":                         {slurmd: devices("gpu.intel.com/xe", "2"), want: "Features=ns Gres=gpu:2"},
-		"uses the profile of a slice as its type":   {slurmd: devices("nvidia.com/mig-1g.10gb", "1"), want: "Features=ns Gres=gpu:1g.10gb:1"},
-		"ignores unknown resources":                 {slurmd: devices("example.com/fpga", "1"), want: "Features=ns"},
-		"is overridden by the user's Gres":          {slurmd: devices("nvidia.com/gpu", "8"), extraConf: "gres=gpu:h100:8", want: "Features=ns gres=gpu:h100:8"},
-		"counts resources with a rule":              {slurmd: devices("example.com/fpga", "2"), rules: rule("example.com/fpga", "fpga"), want: "Features=ns Gres=fpga:2"},
-		"prefers a rule to the operator's table":    {slurmd: devices("nvidia.com/gpu", "8"), rules: rule("nvidia.com/gpu", "gpu:h100"), want: "Features=ns Gres=gpu:h100:8"},
-		"omits devices with count 0":                {slurmd: devices("nvidia.com/gpu", "0"), want: "Features=ns"},
-		"adds up two resources of the same GRES":    {slurmd: `{"resources":{"limits":{"nvidia.com/gpu":"1","amd.com/gpu":"2"}}}`, want: "Features=ns Gres=gpu:3"},
+		"omits CPUs if the user sets a layout": {
+			slurmd: `{"resources":{"limits":{"cpu":"4"}}}`, extraConf: "Sockets=2 CoresPerSocket=1",
+			want: "Features=ns Sockets=2 CoresPerSocket=1",
+		},
+		"reads line breaks, comments and quotes": {
+			extraConf: "Weight=5 # heavy\n\nReason=\"not yet\"\n", want: `Features=ns Weight=5 Reason="not yet"`,
+		},
+		"counts NVIDIA GPUs": {
+			slurmd: devices("nvidia.com/gpu", "8"), want: "Features=ns Gres=gpu:8",
+		},
+		"counts AMD GPUs": {
+			slurmd: devices("amd.com/gpu", "4"), want: "Features=ns Gres=gpu:4",
+		},
+		"counts Intel GPUs": {
+			slurmd: devices("gpu.intel.com/xe", "2"), want: "Features=ns Gres=gpu:2",
+		},
+		"uses the profile of a slice as its type": {
+			slurmd: devices("nvidia.com/mig-1g.10gb", "1"), want: "Features=ns Gres=gpu:1g.10gb:1",
+		},
+		"ignores unknown resources": {slurmd: devices("example.com/fpga", "1"), want: "Features=ns"},
+		"is overridden by the user's Gres": {
+			slurmd: devices("nvidia.com/gpu", "8"), extraConf: "gres=gpu:h100:8", want: "Features=ns gres=gpu:h100:8",
+		},
+		"counts resources with a rule": {
+			slurmd: devices("example.com/fpga", "2"), rules: rule("example.com/fpga", "fpga"),
+			want: "Features=ns Gres=fpga:2",
+		},
+		"prefers a rule to the operator's table": {
+			slurmd: devices("nvidia.com/gpu", "8"), rules: rule("nvidia.com/gpu", "gpu:h100"),
+			want: "Features=ns Gres=gpu:h100:8",
+		},
+		"omits devices with count 0": {slurmd: devices("nvidia.com/gpu", "0"), want: "Features=ns"},
+		"adds up two resources of the same GRES": {
+			slurmd: `{"resources":{"limits":{"nvidia.com/gpu":"1","amd.com/gpu":"2"}}}`, want: "Features=ns Gres=gpu:3",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,15 +118,22 @@ func TestGresConf(t *testing.T) {
 		types             []string
 		want              string
 	}{
-		"is empty without GPUs":             {slurmd: devices("cpu", "4")},
-		"is empty for GRES without devices": {slurmd: devices("example.com/fpga", "2"), rules: rule("example.com/fpga", "fpga"), types: []string{"fpga"}},
-		"names a file for each GPU": {
-			slurmd: devices("nvidia.com/gpu", "8"), types: []string{"gpu"}, want: "Name=gpu File=/d/gpu[0-7] Flags=nvidia_gpu_env\n",
+		"is empty without GPUs": {slurmd: devices("cpu", "4")},
+		"is empty for GRES without devices": {
+			slurmd: devices("example.com/fpga", "2"), rules: rule("example.com/fpga", "fpga"), types: []string{"fpga"},
 		},
-		"sets only the vendor's variables": {slurmd: devices("amd.com/gpu", "1"), types: []string{"gpu"}, want: "Name=gpu File=/d/gpu[0-0] Flags=amd_gpu_env\n"},
+		"names a file for each GPU": {
+			slurmd: devices("nvidia.com/gpu", "8"), types: []string{"gpu"},
+			want: "Name=gpu File=/d/gpu[0-7] Flags=nvidia_gpu_env\n",
+		},
+		"sets only the vendor's variables": {
+			slurmd: devices("amd.com/gpu", "1"), types: []string{"gpu"},
+			want: "Name=gpu File=/d/gpu[0-0] Flags=amd_gpu_env\n",
+		},
 		"follows the user's Gres": {
-			slurmd: devices("nvidia.com/gpu", "2"), extraConf: "Gres=gpu:h100:2(S:0),craynetwork:4", types: []string{"gpu", "craynetwork"},
-			want: "Name=gpu Type=h100 File=/d/gpu[0-1] Flags=nvidia_gpu_env\n",
+			slurmd: devices("nvidia.com/gpu", "2"), extraConf: "Gres=gpu:h100:2(S:0),craynetwork:4",
+			types: []string{"gpu", "craynetwork"},
+			want:  "Name=gpu Type=h100 File=/d/gpu[0-1] Flags=nvidia_gpu_env\n",
 		},
 		"has a line per type": {
 			slurmd: `{"resources":{"limits":{"nvidia.com/mig-1g.10gb":"2","nvidia.com/mig-2g.20gb":"1"}}}`, types: []string{"gpu"},

@@ -64,7 +64,8 @@ func stripForeign(next toolscache.TransformFunc) toolscache.TransformFunc {
 // stripped returns the metadata that the cache keeps of an object that is not the operator's own.
 func stripped(object client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+		ResourceVersion:   object.GetResourceVersion(),
 		DeletionTimestamp: object.GetDeletionTimestamp(), Annotations: strippedAnnotations,
 	}
 }
@@ -75,7 +76,8 @@ var strippedAnnotations = map[string]string{annotationStripped: "true"}
 // isOwn reports whether an object is, or may be, one that the operator creates or adopts, by its labels or its owner.
 func isOwn(object client.Object) bool {
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
-		if group, err := schema.ParseGroupVersion(owner.APIVersion); err == nil && group.Group == slinkyv1beta1.GroupName {
+		if group, err := schema.ParseGroupVersion(owner.APIVersion); err == nil &&
+			group.Group == slinkyv1beta1.GroupName {
 			return true
 		}
 	}
@@ -120,7 +122,8 @@ func newClient(config *rest.Config, options client.Options) (client.Client, erro
 }
 
 // Get reads an object, with its contents.
-func (r *referenceReader) Get(ctx context.Context, name client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (r *referenceReader) Get(ctx context.Context, name client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	err := r.Client.Get(ctx, name, object, options...)
 	if apierrors.IsNotFound(err) {
 		r.forget(reflect.TypeOf(object), name)

@@ -41,19 +41,34 @@ func TestCacheKeepsContentsOfOwnObjectsOnly(t *testing.T) {
 		meta metav1.ObjectMeta
 		kept bool
 	}{
-		"foreign object":                      {meta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": "web"}}},
-		"owned by a Deployment":               {meta: metav1.ObjectMeta{OwnerReferences: ownedBy("ReplicaSet", "apps/v1")}},
-		"owned by a NodeSet of another group": {meta: metav1.ObjectMeta{OwnerReferences: ownedBy("NodeSet", "other.example/v1")}},
-		"operator's label":                    {meta: metav1.ObjectMeta{Labels: managed}, kept: true},
-		"owned by a NodeSet, without labels":  {meta: metav1.ObjectMeta{OwnerReferences: ownedBy("NodeSet", "slinky.slurm.net/v1beta1")}, kept: true},
-		"daemon that may be adopted":          {meta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": "slurmd"}}, kept: true},
+		"foreign object": {
+			meta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": "web"}},
+		},
+		"owned by a Deployment": {
+			meta: metav1.ObjectMeta{OwnerReferences: ownedBy("ReplicaSet", "apps/v1")},
+		},
+		"owned by a NodeSet of another group": {
+			meta: metav1.ObjectMeta{OwnerReferences: ownedBy("NodeSet", "other.example/v1")},
+		},
+		"operator's label": {meta: metav1.ObjectMeta{Labels: managed}, kept: true},
+		"owned by a NodeSet, without labels": {
+			meta: metav1.ObjectMeta{OwnerReferences: ownedBy("NodeSet", "slinky.slurm.net/v1beta1")}, kept: true,
+		},
+		"daemon that may be adopted": {
+			meta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": "slurmd"}}, kept: true,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.meta.Name, test.meta.UID, test.meta.ResourceVersion = "a", "uid", "7"
-			secret := transform(t, &corev1.Secret{ObjectMeta: test.meta, Data: map[string][]byte{"a": []byte("b")}}).(*corev1.Secret)
-			configMap := transform(t, &corev1.ConfigMap{ObjectMeta: test.meta, Data: map[string]string{"a": "b"}, BinaryData: map[string][]byte{"c": nil}}).(*corev1.ConfigMap)
-			pod := transform(t, &corev1.Pod{ObjectMeta: test.meta, Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}).(*corev1.Pod)
+			before := &corev1.Secret{ObjectMeta: test.meta, Data: map[string][]byte{"a": []byte("b")}}
+			secret := transform(t, before).(*corev1.Secret)
+			configMap := transform(t,
+				&corev1.ConfigMap{ObjectMeta: test.meta, Data: map[string]string{"a": "b"},
+					BinaryData: map[string][]byte{"c": nil}}).(*corev1.ConfigMap)
+			pod := transform(t,
+				&corev1.Pod{ObjectMeta: test.meta, Spec: corev1.PodSpec{NodeName: "n"},
+					Status: corev1.PodStatus{Phase: corev1.PodRunning}}).(*corev1.Pod)
 			if got := len(secret.Data) > 0; got != test.kept {
 				t.Errorf("the Secret is %v", secret)
 			}
@@ -91,7 +106,10 @@ func (s *store) Get(_ context.Context, name client.ObjectKey, object client.Obje
 
 func TestContentsAreReadOncePerVersion(t *testing.T) {
 	version := func(version, value string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key", UID: "u", ResourceVersion: version}, Data: map[string][]byte{"key": []byte(value)}}
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "key", UID: "u", ResourceVersion: version},
+			Data:       map[string][]byte{"key": []byte(value)},
+		}
 	}
 	server := &store{secret: version("1", "first")}
 	cached := &store{secret: transform(t, server.secret).(*corev1.Secret)}

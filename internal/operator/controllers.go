@@ -61,18 +61,22 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 	}
 	for name, controller := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		accounting.Name: &accounting.Reconciler{
-			Client: reader, Children: children, Status: writer(accounting.Name), Clock: clock.RealClock{}, Images: options.Images,
+			Client: reader, Children: children, Status: writer(accounting.Name), Clock: clock.RealClock{},
+			Images: options.Images,
 		},
 		cluster.Name: &cluster.Reconciler{
-			Client: reader, Children: children, Status: writer(cluster.Name), Clock: clock.RealClock{}, Images: options.Images,
-			Pool: pool, Agent: options.Agent,
+			Client: reader, Children: children, Status: writer(cluster.Name), Clock: clock.RealClock{},
+			Images: options.Images,
+			Pool:   pool, Agent: options.Agent,
 		},
 		nodeset.Name: &nodeset.Reconciler{
-			Client: reader, Children: children, Status: writer(nodeset.Name), Clock: clock.RealClock{}, Images: options.Images,
-			Live: manager.GetAPIReader(), Pool: pool, Metrics: nodeSets, ClusterDomain: options.ClusterDomain,
+			Client: reader, Children: children, Status: writer(nodeset.Name), Clock: clock.RealClock{},
+			Images: options.Images,
+			Live:   manager.GetAPIReader(), Pool: pool, Metrics: nodeSets, ClusterDomain: options.ClusterDomain,
 		},
 		restapi.Name: &restapi.Reconciler{
-			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{}, Images: options.Images,
+			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{},
+			Images: options.Images,
 		},
 		slurmclient.Name: &slurmclient.Reconciler{
 			Client: reader, Status: writer(slurmclient.Name), Clock: clock.RealClock{}, Pool: pool,
@@ -82,9 +86,12 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 			Forget: requests.Forget, Dial: options.Dial,
 		},
 		loginset.Name: &loginset.Reconciler{
-			Client: reader, Children: children, Status: writer(loginset.Name), Clock: clock.RealClock{}, Images: options.Images,
+			Client: reader, Children: children, Status: writer(loginset.Name), Clock: clock.RealClock{},
+			Images: options.Images,
 		},
-		token.Name: &token.Reconciler{Client: reader, Children: children, Status: writer(token.Name), Clock: clock.RealClock{}},
+		token.Name: &token.Reconciler{
+			Client: reader, Children: children, Status: writer(token.Name), Clock: clock.RealClock{},
+		},
 	} {
 		if err := controller.SetupWithManager(manager); err != nil {
 			return fmt.Errorf("setting up the controller %s: %w", name, err)

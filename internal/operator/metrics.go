@@ -25,7 +25,8 @@ var (
 	reachableMetric = prometheus.NewDesc("slurm_operator_slurm_reachable",
 		"Whether slurmctld answers (1) or not (0).", []string{"controller_namespace", "controller"}, nil)
 	snapshotAgeMetric = prometheus.NewDesc("slurm_operator_slurm_snapshot_age_seconds",
-		"Time since slurmctld was last asked for its nodes with success. It grows while nothing changes in a large cluster at rest.",
+		"Time since slurmctld was last asked for its nodes with success. It grows while nothing changes in a large "+
+			"cluster at rest.",
 		[]string{"controller_namespace", "controller"}, nil)
 	nodesMetric = prometheus.NewDesc("slurm_operator_slurm_nodes",
 		"Nodes that slurmctld knows.", []string{"controller_namespace", "controller"}, nil)
@@ -39,7 +40,8 @@ var (
 
 // Describe sends the descriptions of the metrics.
 func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{reachableMetric, snapshotAgeMetric, nodesMetric, nodeSetNodesMetric, conditionMetric} {
+	for _, description := range []*prometheus.Desc{reachableMetric, snapshotAgeMetric, nodesMetric, nodeSetNodesMetric,
+		conditionMetric} {
 		descriptions <- description
 	}
 }
@@ -85,9 +87,11 @@ func (c *collector) collectNodeSets(ctx context.Context, metrics chan<- promethe
 	for i := range sets.Items {
 		set := &sets.Items[i]
 		for state, nodes := range map[string]int32{
-			"idle": set.Status.SlurmIdle, "allocated": set.Status.SlurmAllocated, "down": set.Status.SlurmDown, "drain": set.Status.SlurmDrain,
+			"idle": set.Status.SlurmIdle, "allocated": set.Status.SlurmAllocated, "down": set.Status.SlurmDown,
+			"drain": set.Status.SlurmDrain,
 		} {
-			metrics <- prometheus.MustNewConstMetric(nodeSetNodesMetric, prometheus.GaugeValue, float64(nodes), set.Namespace, set.Name, state)
+			metrics <- prometheus.MustNewConstMetric(nodeSetNodesMetric, prometheus.GaugeValue, float64(nodes),
+				set.Namespace, set.Name, state)
 		}
 	}
 }
@@ -109,7 +113,8 @@ func (c *collector) collectConditions(ctx context.Context, metrics chan<- promet
 					continue
 				}
 				metrics <- prometheus.MustNewConstMetric(conditionMetric, prometheus.GaugeValue, 1,
-					kind, object.GetNamespace(), object.GetName(), condition.Type, string(condition.Status), condition.Reason)
+					kind, object.GetNamespace(), object.GetName(), condition.Type, string(
+						condition.Status), condition.Reason)
 			}
 			return nil
 		})

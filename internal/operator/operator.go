@@ -122,7 +122,8 @@ func addReadiness(manager ctrl.Manager) error {
 	}
 	return manager.AddReadyzCheck("caches", func(*http.Request) error {
 		if !synced.Load() {
-			return errors.New("the caches are not filled yet; if this stays so, look in the log for what may not be listed")
+			return errors.New(
+				"the caches are not filled yet; if this stays so, look in the log for what may not be listed")
 		}
 		return nil
 	})
@@ -156,7 +157,8 @@ func controllerOptions(options Options) (config.Controller, error) {
 	byKind := map[string]int{}
 	for kind, workers := range options.WorkersByKind {
 		if !slices.Contains(kinds(), kind) || workers < 1 {
-			return config.Controller{}, fmt.Errorf("%s=%d: the resource types are %s, and each has one worker or more", kind, workers, strings.Join(kinds(), ", "))
+			return config.Controller{}, fmt.Errorf("%s=%d: the resource types are %s, and each has one worker or more",
+				kind, workers, strings.Join(kinds(), ", "))
 		}
 		byKind[slinkyv1beta1.SchemeGroupVersion.WithKind(kind).GroupKind().String()] = workers
 	}

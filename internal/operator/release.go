@@ -49,7 +49,8 @@ func release(ctx context.Context, direct client.Client, set *slinkyv1beta1.NodeS
 		controller := client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}
 		err := direct.Get(ctx, controller, &slinkyv1beta1.Controller{})
 		if err == nil {
-			fmt.Fprintf(log, "NodeSet %s is being deleted and may wait for jobs: it stays until the operator is back\n", key)
+			fmt.Fprintf(log, "NodeSet %s is being deleted and may wait for jobs: it stays until the operator is back\n",
+				key)
 			return nil
 		}
 		if client.IgnoreNotFound(err) != nil {

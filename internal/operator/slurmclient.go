@@ -20,8 +20,12 @@ type SlurmClient struct {
 // AddFlags adds a flag for each setting.
 func (s *SlurmClient) AddFlags(flags *pflag.FlagSet) {
 	defaults := slurm.DefaultBackoff
-	flags.DurationVar(&s.Timeout, "slurm-request-timeout", rest.DefaultTimeout, "how long a request to slurmrestd may take")
-	flags.DurationVar(&s.Backoff.First, "slurm-backoff-initial", defaults.First, "how long to wait after the first failed request; the wait doubles with each further failure")
-	flags.DurationVar(&s.Backoff.MaxOutage, "slurm-backoff-max", defaults.MaxOutage, "the longest wait while slurmrestd or slurmctld does not answer")
-	flags.DurationVar(&s.Backoff.MaxRefusal, "slurm-backoff-max-refused", defaults.MaxRefusal, "the longest wait while slurmrestd refuses the token or its version is not supported")
+	flags.DurationVar(&s.Timeout, "slurm-request-timeout", rest.DefaultTimeout,
+		"how long a request to slurmrestd may take")
+	flags.DurationVar(&s.Backoff.First, "slurm-backoff-initial", defaults.First,
+		"how long to wait after the first failed request; the wait doubles with each further failure")
+	flags.DurationVar(&s.Backoff.MaxOutage, "slurm-backoff-max", defaults.MaxOutage,
+		"the longest wait while slurmrestd or slurmctld does not answer")
+	flags.DurationVar(&s.Backoff.MaxRefusal, "slurm-backoff-max-refused", defaults.MaxRefusal,
+		"the longest wait while slurmrestd refuses the token or its version is not supported")
 }

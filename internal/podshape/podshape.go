@@ -65,7 +65,8 @@ type LoginSet struct {
 // OfLoginSet returns the shape of a LoginSet's pods.
 func OfLoginSet(spec *slinkyv1beta1.LoginSetSpec) LoginSet {
 	return LoginSet{
-		Login: spec.Login, Initconf: spec.Initconf, Template: spec.Template, ExtraSSHDConfig: spec.ExtraSshdConfig, SSSDConfRef: spec.SSSDConfRef,
+		Login: spec.Login, Initconf: spec.Initconf, Template: spec.Template, ExtraSSHDConfig: spec.ExtraSshdConfig,
+		SSSDConfRef: spec.SSSDConfRef,
 	}
 }
 

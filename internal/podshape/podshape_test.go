@@ -9,8 +9,12 @@ import (
 )
 
 func TestChangedFieldsAreNamed(t *testing.T) {
-	before := slinkyv1beta1.ControllerSpec{Slurmctld: fragment(`{"image":"a"}`), JWTKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "key"}}
-	after := slinkyv1beta1.ControllerSpec{Slurmctld: fragment(`{"image":"b"}`), Logfile: fragment(`{"image":"c"}`), ExtraConf: "MaxJobCount=1"}
+	before := slinkyv1beta1.ControllerSpec{
+		Slurmctld: fragment(`{"image":"a"}`), JWTKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "key"},
+	}
+	after := slinkyv1beta1.ControllerSpec{
+		Slurmctld: fragment(`{"image":"b"}`), Logfile: fragment(`{"image":"c"}`), ExtraConf: "MaxJobCount=1",
+	}
 	after.HA.Enabled = true
 	changed := podshape.Changed(podshape.OfController(&before), podshape.OfController(&after))
 	if !slices.Equal(changed, []string{"spec.ha.enabled", "spec.jwtKeyRef", "spec.logfile", "spec.slurmctld"}) {

@@ -27,5 +27,7 @@ func HelperMount() corev1.VolumeMount {
 
 // HelperVolume returns the volume that holds the program.
 func HelperVolume() corev1.Volume {
-	return corev1.Volume{Name: helperVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	return corev1.Volume{
+		Name: helperVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+	}
 }

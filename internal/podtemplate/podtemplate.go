@@ -26,7 +26,8 @@ type Part struct {
 
 // Merge merges the user's parts and template onto the operator's template. Errors are shown to the user and name the
 // field of the spec that cannot be merged.
-func Merge(own corev1.PodTemplateSpec, template slinkyv1beta1.PodTemplate, parts ...Part) (corev1.PodTemplateSpec, error) {
+func Merge(own corev1.PodTemplateSpec, template slinkyv1beta1.PodTemplate, parts ...Part) (corev1.PodTemplateSpec,
+	error) {
 	merged := own
 	merged.Spec = *own.Spec.DeepCopy()
 	for _, part := range parts {

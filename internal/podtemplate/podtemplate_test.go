@@ -16,7 +16,8 @@ import (
 func own() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels: map[string]string{"app.kubernetes.io/name": "slurmctld"}, Annotations: map[string]string{"ours": "1"},
+			Labels:      map[string]string{"app.kubernetes.io/name": "slurmctld"},
+			Annotations: map[string]string{"ours": "1"},
 		},
 		Spec: corev1.PodSpec{
 			EnableServiceLinks: new(false),
@@ -46,10 +47,13 @@ func TestMerge(t *testing.T) {
 			change: func(w *corev1.PodTemplateSpec) { *w.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem = false },
 		},
 		"merges variables and mounts by their keys": {
-			parts: map[string]string{"slurmctld": `{"env":[{"name":"B","value":"2"},{"name":"A","value":"3"}],"volumeMounts":[{"name":"x","mountPath":"/x"}]}`},
+			parts: map[string]string{
+				"slurmctld": `{"env":[{"name":"B","value":"2"},{"name":"A","value":"3"}],"volumeMounts":[{"name":"x","mountPath":"/x"}]}`},
 			change: func(w *corev1.PodTemplateSpec) {
 				w.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "B", Value: "2"}, {Name: "A", Value: "3"}}
-				w.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "x", MountPath: "/x"}, {Name: "etc", MountPath: "/etc/slurm"}}
+				w.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+					{Name: "x", MountPath: "/x"}, {Name: "etc", MountPath: "/etc/slurm"},
+				}
 			},
 		},
 		"keeps the container's name": {
@@ -61,7 +65,9 @@ func TestMerge(t *testing.T) {
 			change: func(w *corev1.PodTemplateSpec) { w.Spec.InitContainers[0].Image = "mine" },
 		},
 		"merges containers of the pod by name and adds others": {
-			template: slinkyv1beta1.PodTemplate{Spec: podSpecFragment(`{"containers":[{"name":"side","image":"s"},{"name":"slurmctld","image":"mine"}],"volumes":[{"name":"home"}]}`)},
+			template: slinkyv1beta1.PodTemplate{
+				Spec: podSpecFragment(
+					`{"containers":[{"name":"side","image":"s"},{"name":"slurmctld","image":"mine"}],"volumes":[{"name":"home"}]}`)},
 			change: func(w *corev1.PodTemplateSpec) {
 				w.Spec.Containers[0].Image = "mine"
 				w.Spec.Containers = []corev1.Container{{Name: "side", Image: "s"}, w.Spec.Containers[0]}
@@ -112,8 +118,10 @@ func TestMergeDoesNotChangeItsArguments(t *testing.T) {
 // FuzzMerge checks that no fragment, valid or not, makes Merge panic, and that the result can be applied.
 func FuzzMerge(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `null`, `{"containers":null}`, `{"containers":[{"name":"slurmctld","$patch":"delete"}]}`, `{"volumes":[{"name":"etc","$patch":"replace"}]}`,
-		`{"securityContext":{"runAsUser":0}}`, `{"containers":[{}]}`, `{"env":[{"name":"A","value":null}]}`, `{"$retainKeys":["a"]}`, `[]`, `{"containers":{}}`,
+		`{}`, `null`, `{"containers":null}`, `{"containers":[{"name":"slurmctld","$patch":"delete"}]}`,
+		`{"volumes":[{"name":"etc","$patch":"replace"}]}`,
+		`{"securityContext":{"runAsUser":0}}`, `{"containers":[{}]}`, `{"env":[{"name":"A","value":null}]}`,
+		`{"$retainKeys":["a"]}`, `[]`, `{"containers":{}}`,
 		`{"tolerations":[{"operator":"Exists"}]}`, `{"resources":{"limits":{"cpu":"1"}}}`,
 	} {
 		f.Add(seed, seed)
@@ -135,12 +143,15 @@ func FuzzMerge(f *testing.F) {
 
 func TestServiceMerge(t *testing.T) {
 	service := podtemplate.Service{
-		Name: "slurm-restapi", Namespace: "slurm", Labels: map[string]string{"l": "1"}, Selector: map[string]string{"s": "1"},
-		Port: 8080, PortName: "slurmrestd",
+		Name: "slurm-restapi", Namespace: "slurm", Labels: map[string]string{"l": "1"},
+		Selector: map[string]string{"s": "1"},
+		Port:     8080, PortName: "slurmrestd",
 	}
 	got, err := service.Merge(slinkyv1beta1.ServiceTemplate{
 		NodePort: 30001,
-		Spec:     slinkyv1beta1.ServiceSpecFragment{Fragment: slinkyv1beta1.Fragment{Raw: []byte(`{"type":"NodePort"}`)}},
+		Spec: slinkyv1beta1.ServiceSpecFragment{
+			Fragment: slinkyv1beta1.Fragment{Raw: []byte(`{"type":"NodePort"}`)},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

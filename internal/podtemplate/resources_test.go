@@ -16,7 +16,8 @@ func TestHelpersGetDefaultResources(t *testing.T) {
 		Containers:     []corev1.Container{{Name: "daemon"}, {Name: "sidecar", Resources: users}},
 	}
 	podtemplate.Size(&spec, "install", "sidecar")
-	if got := spec.InitContainers[0].Resources; got.Requests.Cpu().IsZero() || got.Requests.Memory().IsZero() || got.Limits.Cpu().IsZero() || got.Limits.Memory().IsZero() {
+	if got := spec.InitContainers[0].Resources; got.Requests.Cpu().IsZero() || got.Requests.Memory().IsZero() ||
+		got.Limits.Cpu().IsZero() || got.Limits.Memory().IsZero() {
 		t.Errorf("the helper has %v", got)
 	}
 	if got := spec.Containers[0].Resources; podtemplate.IsSized(got) {

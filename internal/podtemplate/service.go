@@ -25,7 +25,8 @@ func (s Service) Merge(template slinkyv1beta1.ServiceTemplate) (*applycorev1.Ser
 	spec := corev1.ServiceSpec{
 		Selector: s.Selector,
 		Ports: []corev1.ServicePort{{
-			Name: s.PortName, Protocol: corev1.ProtocolTCP, Port: s.Port, TargetPort: intstr.FromString(s.PortName), NodePort: template.NodePort,
+			Name: s.PortName, Protocol: corev1.ProtocolTCP, Port: s.Port, TargetPort: intstr.FromString(s.PortName),
+			NodePort: template.NodePort,
 		}},
 	}
 	if err := patch(&spec, template.Spec.Raw); err != nil {

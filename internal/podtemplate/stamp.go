@@ -43,7 +43,8 @@ func Stamp(template *corev1.PodTemplateSpec, helper string) error {
 // requested a restart. The StatefulSet does not replace pods by itself (OnDelete); a pod that is created for another
 // reason has the current template anyway, with the current helper.
 func Outdated(pod *corev1.Pod, set *appsv1.StatefulSet) bool {
-	if set.Status.ObservedGeneration != set.Generation || pod.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision {
+	if set.Status.ObservedGeneration != set.Generation ||
+		pod.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision {
 		return false
 	}
 	return slices.ContainsFunc([]string{annotationTemplate, annotationRestarted}, func(key string) bool {

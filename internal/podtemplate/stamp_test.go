@@ -29,13 +29,17 @@ func TestOutdated(t *testing.T) {
 	}{
 		"same template": {from: stamped(unchanged), to: stamped(unchanged)},
 		"new helper image is ignored": {
-			from: stamped(unchanged), to: stamped(func(template *corev1.PodTemplateSpec) { template.Spec.InitContainers[0].Image = "newer" }),
+			from: stamped(unchanged),
+			to:   stamped(func(template *corev1.PodTemplateSpec) { template.Spec.InitContainers[0].Image = "newer" }),
 		},
 		"new daemon image": {
-			from: stamped(unchanged), to: stamped(func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = "newer" }), want: true,
+			from: stamped(unchanged),
+			to:   stamped(func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = "newer" }),
+			want: true,
 		},
 		"changed annotation": {
-			from: stamped(unchanged), to: stamped(func(template *corev1.PodTemplateSpec) { template.Annotations["ours"] = "2" }), want: true,
+			from: stamped(unchanged),
+			to:   stamped(func(template *corev1.PodTemplateSpec) { template.Annotations["ours"] = "2" }), want: true,
 		},
 		"pod without a stamp": {from: own(), to: stamped(unchanged), want: true},
 		"kubectl rollout restart": {
@@ -49,14 +53,16 @@ func TestOutdated(t *testing.T) {
 			pod: func(pod *corev1.Pod) { pod.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: "new"} },
 		},
 		"template not yet observed by the StatefulSet controller": {
-			from: stamped(unchanged), to: stamped(func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = "newer" }),
-			set: func(set *appsv1.StatefulSet) { set.Generation++ },
+			from: stamped(unchanged),
+			to:   stamped(func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = "newer" }),
+			set:  func(set *appsv1.StatefulSet) { set.Generation++ },
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-				Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: "old"}, Annotations: test.from.Annotations,
+				Labels:      map[string]string{appsv1.ControllerRevisionHashLabelKey: "old"},
+				Annotations: test.from.Annotations,
 			}}
 			set := &appsv1.StatefulSet{
 				ObjectMeta: metav1.ObjectMeta{Generation: 1}, Spec: appsv1.StatefulSetSpec{Template: test.to},

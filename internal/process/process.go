@@ -25,9 +25,12 @@ type Settings struct {
 // AddFlags adds a flag for each setting.
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	s.Logging.AddFlags(flags)
-	flags.StringVar(&s.MetricsAddress, "metrics-bind-address", ":8080", "address on which metrics are served; 0 disables them")
-	flags.BoolVar(&s.MetricsInsecure, "metrics-insecure", false, "serve metrics over plain HTTP to everyone, instead of over HTTPS to those who may get /metrics")
-	flags.StringVar(&s.HealthAddress, "health-probe-bind-address", ":8081", "address on which /healthz and /readyz are served")
+	flags.StringVar(&s.MetricsAddress, "metrics-bind-address", ":8080",
+		"address on which metrics are served; 0 disables them")
+	flags.BoolVar(&s.MetricsInsecure, "metrics-insecure", false,
+		"serve metrics over plain HTTP to everyone, instead of over HTTPS to those who may get /metrics")
+	flags.StringVar(&s.HealthAddress, "health-probe-bind-address", ":8081",
+		"address on which /healthz and /readyz are served")
 	flags.StringSliceVar(&s.Namespaces, "namespaces", nil, "namespaces to watch, separated by commas; all by default")
 }
 

@@ -14,7 +14,8 @@ import (
 )
 
 // Object reads the object with a name into object. It returns nil if it does not exist or is being deleted.
-func Object[T client.Object](ctx context.Context, reader client.Reader, namespace, name string, object T) (found T, err error) {
+func Object[T client.Object](ctx context.Context, reader client.Reader, namespace, name string, object T) (found T,
+	err error) {
 	var none T
 	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); {
 	case apierrors.IsNotFound(err):
@@ -30,12 +31,14 @@ func Object[T client.Object](ctx context.Context, reader client.Reader, namespac
 // Pods returns the pods of a custom resource's daemon.
 func Pods(ctx context.Context, reader client.Reader, daemon naming.Daemon, owner client.Object) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	err := reader.List(ctx, pods, client.InNamespace(owner.GetNamespace()), client.MatchingLabels(naming.Selector(daemon, owner.GetName())))
+	err := reader.List(ctx, pods, client.InNamespace(owner.GetNamespace()),
+		client.MatchingLabels(naming.Selector(daemon, owner.GetName())))
 	return pods.Items, err
 }
 
 // SecretValue returns one value of a Secret; nil if it does not exist.
-func SecretValue(ctx context.Context, reader client.Reader, namespace string, key slinkyv1beta1.SecretKeyReference) ([]byte, error) {
+func SecretValue(ctx context.Context, reader client.Reader, namespace string,
+	key slinkyv1beta1.SecretKeyReference) ([]byte, error) {
 	secret, err := Object(ctx, reader, namespace, key.Name, &corev1.Secret{})
 	if secret == nil || len(secret.Data[key.Key]) == 0 {
 		return nil, err
@@ -44,7 +47,8 @@ func SecretValue(ctx context.Context, reader client.Reader, namespace string, ke
 }
 
 // ConfigMapValue returns one value of a ConfigMap; empty if it does not exist.
-func ConfigMapValue(ctx context.Context, reader client.Reader, namespace string, key slinkyv1beta1.ConfigMapKeyReference) (string, error) {
+func ConfigMapValue(ctx context.Context, reader client.Reader, namespace string,
+	key slinkyv1beta1.ConfigMapKeyReference) (string, error) {
 	configMap, err := Object(ctx, reader, namespace, key.Name, &corev1.ConfigMap{})
 	if configMap == nil {
 		return "", err
@@ -54,5 +58,6 @@ func ConfigMapValue(ctx context.Context, reader client.Reader, namespace string,
 
 // Missing returns the message that a value referenced by a field of the spec does not exist.
 func Missing(field, kind, name, key string) string {
-	return fmt.Sprintf("%s %s, which %s names, does not exist or has no value under %s; create it", kind, name, field, key)
+	return fmt.Sprintf("%s %s, which %s names, does not exist or has no value under %s; create it", kind, name, field,
+		key)
 }

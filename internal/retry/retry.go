@@ -21,7 +21,8 @@ const maxBackoff = 30 * time.Second
 func Options(name, kind string) controller.Options {
 	logger := ctrl.Log.WithValues("controller", name)
 	return controller.Options{
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, maxBackoff),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond,
+			maxBackoff),
 		LogConstructor: func(request *reconcile.Request) logr.Logger {
 			if request == nil {
 				return logger

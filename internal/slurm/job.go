@@ -30,7 +30,8 @@ var idleJobStates = []string{
 	"PENDING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE",
 	"OUT_OF_MEMORY",
 	// flags that occur with them
-	"LAUNCH_FAILED", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RECONFIG_FAIL", "REVOKED", "REQUEUE_FED", "RESV_DEL_HOLD",
+	"LAUNCH_FAILED", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RECONFIG_FAIL", "REVOKED", "REQUEUE_FED",
+	"RESV_DEL_HOLD",
 }
 
 // Holds reports whether the job may have processes on its nodes: it runs, is suspended, starting or being cleaned up,

@@ -182,8 +182,11 @@ func (l *ledger) explainOverload(err error) error {
 	if !errors.Is(err, Timeout) && !errors.Is(err, TooLarge) {
 		return err
 	}
-	return fmt.Errorf("%w; Slurm last had %d jobs: if it has too many to tell their states in time, limit them by MaxJobCount or MinJobAge "+
-		"in slurm.conf, or MaxSubmitJobs of accounts; from 26.05 on spec.metrics.enabled helps while no job is suspended", err, l.records)
+	return fmt.Errorf(
+		"%w; Slurm last had %d jobs: if it has too many to tell their states in time, limit them by MaxJobCount or "+
+			"MinJobAge "+
+			"in slurm.conf, or MaxSubmitJobs of accounts; from 26.05 on spec.metrics.enabled helps while no job is "+
+			"suspended", err, l.records)
 }
 
 // Limits for reading job details.
@@ -222,7 +225,8 @@ func (l *ledger) readHidden(ctx context.Context) error {
 	}
 	if len(wanted) > maxHidden {
 		return &Error{Kind: TooLarge, Op: "read suspended jobs", Err: fmt.Errorf(
-			"%d jobs are suspended or in a state that is not known, and where they are is read for %d at most; resume or cancel some", len(wanted), maxHidden)}
+			"%d jobs are suspended or in a state that is not known, and where they are is read for %d at most; "+
+				"resume or cancel some", len(wanted), maxHidden)}
 	}
 	return l.readDetails(ctx, wanted)
 }
@@ -265,7 +269,8 @@ func (l *ledger) unfilled(nodes []*Node, now time.Time) []int64 {
 			wants = append(wants, want{id, 1})
 		}
 	}
-	slices.SortFunc(wants, func(a, b want) int { return cmp.Or(cmp.Compare(a.urgency, b.urgency), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(wants,
+		func(a, b want) int { return cmp.Or(cmp.Compare(a.urgency, b.urgency), cmp.Compare(a.id, b.id)) })
 	ids := make([]int64, len(wants))
 	for i, want := range wants {
 		ids[i] = want.id
@@ -330,7 +335,9 @@ func (l *ledger) place(id int64, job Job, err error) error {
 
 // queue returns the job counts. A node whose record shows jobs has at least one, even if none is known.
 func (l *ledger) queue(nodes []*Node, offset time.Duration) Queue {
-	queue := Queue{Loads: map[string]Load{}, Pending: l.pending, Running: l.running, Partial: true, Unplaced: l.completing}
+	queue := Queue{
+		Loads: map[string]Load{}, Pending: l.pending, Running: l.running, Partial: true, Unplaced: l.completing,
+	}
 	for _, held := range l.jobs {
 		if !held.placed() {
 			if slices.Contains(held.states, "COMPLETING") {

@@ -46,7 +46,8 @@ func TestLargeQueueIsNotListed(t *testing.T) {
 		cluster.jobs = queued(1, 100_000)
 		for i := range 20_000 {
 			cluster.jobs = append(cluster.jobs, Job{
-				ID: int64(200_000 + i), States: []string{"RUNNING"}, Nodes: fmt.Sprintf("n%d", i%5000), End: time.Now().Add(time.Hour),
+				ID: int64(200_000 + i), States: []string{"RUNNING"}, Nodes: fmt.Sprintf("n%d", i%5000),
+				End: time.Now().Add(time.Hour),
 			})
 		}
 		mirror := runMirror(t, cluster)
@@ -59,8 +60,10 @@ func TestLargeQueueIsNotListed(t *testing.T) {
 		if got := snapshot.Vacancy("n7", time.Time{}.Add(1)); got != Occupied {
 			t.Errorf("a busy node is %s", got)
 		}
-		if !snapshot.Partial || snapshot.Pending != 100_000 || snapshot.Running != 20_000 || len(snapshot.Loads) != 5000 {
-			t.Errorf("partial is %t, %d pending, %d running, %d loads", snapshot.Partial, snapshot.Pending, snapshot.Running, len(snapshot.Loads))
+		if !snapshot.Partial || snapshot.Pending != 100_000 || snapshot.Running != 20_000 ||
+			len(snapshot.Loads) != 5000 {
+			t.Errorf("partial is %t, %d pending, %d running, %d loads", snapshot.Partial, snapshot.Pending,
+				snapshot.Running, len(snapshot.Loads))
 		}
 		cluster.set(func() {
 			if cluster.requests["jobs"] > 0 {
@@ -84,7 +87,9 @@ func TestLargeQueueJobsAreFetchedGradually(t *testing.T) {
 		}
 		end := time.Now().Add(24 * time.Hour)
 		for i := range 3000 {
-			cluster.jobs = append(cluster.jobs, Job{ID: int64(1 + i), States: []string{"RUNNING"}, Nodes: "a", End: end})
+			cluster.jobs = append(cluster.jobs, Job{
+				ID: int64(1 + i), States: []string{"RUNNING"}, Nodes: "a", End: end,
+			})
 		}
 		mirror := runMirror(t, cluster)
 		if snapshot, _ := refreshed(t, mirror, "a"); snapshot.Loads["b"] != (Load{Running: 1, Unlimited: true}) {
@@ -96,7 +101,9 @@ func TestLargeQueueJobsAreFetchedGradually(t *testing.T) {
 		}
 		// A job is requeued to another node between two polls, and its old node becomes idle.
 		cluster.set(func() {
-			cluster.requests["job"], cluster.jobs[0].Nodes, cluster.nodes["a"] = 0, "b", Node{Name: "a", State: StateIdle}
+			cluster.requests["job"], cluster.jobs[0].Nodes, cluster.nodes["a"] = 0, "b", Node{
+				Name: "a", State: StateIdle,
+			}
 		})
 		cluster.change("b", func(*Node) {})
 		time.Sleep(5 * time.Minute)
@@ -109,7 +116,10 @@ func TestLargeQueueJobsAreFetchedGradually(t *testing.T) {
 
 func TestLargeQueueHiddenJobsOccupyTheirNodes(t *testing.T) {
 	for name, states := range map[string][]string{
-		"suspended": {"SUSPENDED"}, "not understood": {"RUNNING", "LEVITATING"}, "new base state": {"DREAMING"}, "staging out": {"COMPLETED", "STAGE_OUT"},
+		"suspended": {"SUSPENDED"}, "not understood": {"RUNNING", "LEVITATING"}, "new base state": {"DREAMING"},
+		"staging out": {
+			"COMPLETED", "STAGE_OUT",
+		},
 		"configuring": {"RUNNING", "CONFIGURING"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +145,8 @@ func TestLargeQueueHiddenJobsOccupyTheirNodes(t *testing.T) {
 				cluster.set(func() { cluster.jobErr = &Error{Kind: Timeout, Op: "get job"} })
 				time.Sleep(hiddenMaxAge)
 				moment := time.Now()
-				if _, err := mirror.Refresh(t.Context()); !errors.Is(err, Timeout) || mirror.Snapshot().Vacancy("a", moment) != Uncertain {
+				if _, err := mirror.Refresh(t.Context()); !errors.Is(err, Timeout) ||
+					mirror.Snapshot().Vacancy("a", moment) != Uncertain {
 					t.Errorf("error is %v, node is %s", err, mirror.Snapshot().Vacancy("a", moment))
 				}
 			})
@@ -178,7 +189,8 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 					cluster.afterStates, cluster.afterNodes, happened = nil, nil, true
 					cluster.jobs[waiting].States = []string{test.after}
 				}
-				cluster.jobs[waiting].States, cluster.nodes["a"], cluster.nodesAt = []string{test.before}, drained("a"), time.Now().Unix()
+				cluster.jobs[waiting].States, cluster.nodes["a"], cluster.nodesAt = []string{test.before}, drained(
+					"a"), time.Now().Unix()
 				if cluster.afterStates = change; test.afterNodes {
 					cluster.afterStates, cluster.afterNodes = nil, change
 				}
@@ -283,11 +295,14 @@ func (c counted) JobCensus(context.Context) (JobCensus, error) {
 func TestHugeQueueIsOnlyCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a", "busy")
-		cluster.nodes["a"], cluster.nodes["busy"] = drained("a"), Node{Name: "busy", State: StateAllocated, Flags: FlagDrain}
+		cluster.nodes["a"], cluster.nodes["busy"] = drained("a"), Node{
+			Name: "busy", State: StateAllocated, Flags: FlagDrain,
+		}
 		cluster.jobs = append(queued(10, 100_000), Job{ID: 7, States: []string{"RUNNING"}, Nodes: "busy"})
 		mirror := runMirror(t, counted{cluster})
 		snapshot, vacancy := refreshed(t, mirror, "a")
-		if vacancy != Drained || snapshot.Pending != 100_000 || snapshot.Running != 1 || snapshot.Loads["busy"].Running != 1 {
+		if vacancy != Drained || snapshot.Pending != 100_000 || snapshot.Running != 1 ||
+			snapshot.Loads["busy"].Running != 1 {
 			t.Errorf("node is %s: %+v", vacancy, snapshot.Queue)
 		}
 		if _, vacancy = refreshed(t, mirror, "busy"); vacancy != Occupied {
@@ -302,7 +317,8 @@ func TestHugeQueueIsOnlyCounted(t *testing.T) {
 		if _, vacancy = refreshed(t, mirror, "a"); vacancy != Occupied {
 			t.Errorf("the node of a suspended job is %s", vacancy)
 		}
-		cluster.set(func() { cluster.jobs[100_000] = Job{ID: 7, States: []string{"CANCELLED", "COMPLETING"}, Nodes: "a"} })
+		cluster.set(
+			func() { cluster.jobs[100_000] = Job{ID: 7, States: []string{"CANCELLED", "COMPLETING"}, Nodes: "a"} })
 		time.Sleep(time.Minute)
 		if _, vacancy = refreshed(t, mirror, "gone"); vacancy != Uncertain {
 			t.Errorf("an unknown node is %s while a job is cleaned up", vacancy)
@@ -324,7 +340,8 @@ func TestMirrorListsJobsAgainWhenQueueShrinks(t *testing.T) {
 		})
 		refreshed(t, mirror, "a")
 		snapshot, _ := refreshed(t, mirror, "a")
-		if diff := cmp.Diff(map[string]int{"p": 1}, snapshot.Partitions); diff != "" || snapshot.Partial || snapshot.Loads["a"].Job != 7 {
+		if diff := cmp.Diff(map[string]int{"p": 1}, snapshot.Partitions); diff != "" || snapshot.Partial ||
+			snapshot.Loads["a"].Job != 7 {
 			t.Errorf("snapshot is %+v: %s", snapshot.Queue, diff)
 		}
 	})
@@ -351,7 +368,8 @@ func TestOverloadNamesTheRemedy(t *testing.T) {
 		refreshed(t, mirror, "a")
 		cluster.set(func() { cluster.statesErr = &Error{Kind: Timeout, Op: "list job states"} })
 		_, err := mirror.Refresh(t.Context())
-		if !errors.Is(err, Timeout) || Result(err) != "timeout" || !strings.Contains(err.Error(), "1500 jobs") || !strings.Contains(err.Error(), "MaxJobCount") {
+		if !errors.Is(err, Timeout) || Result(err) != "timeout" || !strings.Contains(err.Error(), "1500 jobs") ||
+			!strings.Contains(err.Error(), "MaxJobCount") {
 			t.Errorf("error is %v", err)
 		}
 	})
@@ -389,8 +407,10 @@ func TestClockSkew(t *testing.T) {
 				for _, jitter := range []time.Duration{time.Second, -time.Second} {
 					time.Sleep(time.Minute)
 					cluster.set(func() { cluster.skew = skew + jitter; cluster.jobsAt = time.Now().Unix() })
-					if snapshot, _ = refreshed(t, mirror, "a"); !snapshot.ControllerSince.Equal(since) || snapshot.Generation != generation {
-						t.Errorf("after a jitter of %s slurmctld started at %s, want %s", jitter, snapshot.ControllerSince, since)
+					if snapshot, _ = refreshed(t, mirror, "a"); !snapshot.ControllerSince.Equal(since) ||
+						snapshot.Generation != generation {
+						t.Errorf("after a jitter of %s slurmctld started at %s, want %s", jitter,
+							snapshot.ControllerSince, since)
 					}
 				}
 				cluster.set(func() { cluster.since = time.Now().Add(skew) })

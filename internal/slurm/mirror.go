@@ -105,7 +105,8 @@ func NewMirror(client Reader, options MirrorOptions) *Mirror {
 	options = options.withDefaults()
 	return &Mirror{
 		client: client, options: options, pause: options.Fast, ledger: ledger{client: client},
-		nudges: make(chan struct{}, 1), retries: make(chan struct{}, 1), refreshes: make(chan chan<- error), stopped: make(chan struct{}),
+		nudges: make(chan struct{}, 1), retries: make(chan struct{}, 1), refreshes: make(chan chan<- error),
+		stopped: make(chan struct{}),
 	}
 }
 

@@ -101,7 +101,8 @@ func TestMirrorIsCheapWhileOnlyHeartbeatsChange(t *testing.T) {
 		take(t, changes)
 		start := time.Now()
 		cluster.change("n7", func(n *Node) { n.Reason = "bad memory" })
-		if diff := cmp.Diff([]string{"n7"}, take(t, changes)); diff != "" || time.Since(start) > 10*time.Second+batchWindow {
+		if diff := cmp.Diff([]string{"n7"}, take(t, changes)); diff != "" ||
+			time.Since(start) > 10*time.Second+batchWindow {
 			t.Errorf("after %s: %s", time.Since(start), diff)
 		}
 		// Changes that slurmctld makes by itself show up eventually.
@@ -287,14 +288,18 @@ func TestVacancy(t *testing.T) {
 		asOf  time.Time
 		want  Vacancy
 	}{
-		"drained":                                {[]Node{drained}, nil, now.Add(1), Drained},
-		"drained, job ended":                     {[]Node{drained}, job("COMPLETED"), now.Add(1), Drained},
-		"drained, job runs":                      {[]Node{drained}, job("RUNNING"), now.Add(1), Occupied},
-		"drained, job suspended":                 {[]Node{drained}, job("SUSPENDED"), now.Add(1), Occupied},
-		"drained, job cleaned up":                {[]Node{drained}, job("COMPLETED", "COMPLETING"), now.Add(1), Occupied},
-		"drained, job not understood":            {[]Node{drained}, job("NEW"), now.Add(1), Occupied},
-		"idle":                                   {[]Node{{Name: "n", State: StateIdle}}, nil, now.Add(1), Open},
-		"busy":                                   {[]Node{{Name: "n", State: StateMixed, Flags: FlagDrain}}, nil, now.Add(1), Occupied},
+		"drained":                {[]Node{drained}, nil, now.Add(1), Drained},
+		"drained, job ended":     {[]Node{drained}, job("COMPLETED"), now.Add(1), Drained},
+		"drained, job runs":      {[]Node{drained}, job("RUNNING"), now.Add(1), Occupied},
+		"drained, job suspended": {[]Node{drained}, job("SUSPENDED"), now.Add(1), Occupied},
+		"drained, job cleaned up": {
+			[]Node{drained}, job("COMPLETED", "COMPLETING"), now.Add(1), Occupied,
+		},
+		"drained, job not understood": {[]Node{drained}, job("NEW"), now.Add(1), Occupied},
+		"idle":                        {[]Node{{Name: "n", State: StateIdle}}, nil, now.Add(1), Open},
+		"busy": {
+			[]Node{{Name: "n", State: StateMixed, Flags: FlagDrain}}, nil, now.Add(1), Occupied,
+		},
 		"absent":                                 {nil, nil, now.Add(1), Absent},
 		"absent, job runs":                       {nil, job("RUNNING"), now.Add(1), Occupied},
 		"drained, snapshot as old as the drain":  {[]Node{drained}, nil, now, Uncertain},

@@ -68,9 +68,12 @@ func (n *Node) sameUsage(other *Node) bool {
 }
 
 func (n *Node) sameHost(other *Node) bool {
-	return n.Hostname == other.Hostname && n.Address == other.Address && n.CPUs == other.CPUs && n.Memory == other.Memory &&
-		n.GRES == other.GRES && slices.Equal(n.Features, other.Features) && slices.Equal(n.Partitions, other.Partitions) &&
-		n.Topology == other.Topology && n.BootedAt.Equal(other.BootedAt) && n.SlurmdStartedAt.Equal(other.SlurmdStartedAt) && n.Version == other.Version
+	return n.Hostname == other.Hostname && n.Address == other.Address && n.CPUs == other.CPUs &&
+		n.Memory == other.Memory &&
+		n.GRES == other.GRES && slices.Equal(n.Features, other.Features) &&
+		slices.Equal(n.Partitions, other.Partitions) &&
+		n.Topology == other.Topology && n.BootedAt.Equal(other.BootedAt) &&
+		n.SlurmdStartedAt.Equal(other.SlurmdStartedAt) && n.Version == other.Version
 }
 
 // Closed reports whether Slurm schedules no jobs on the node: it is drained, failing or down.

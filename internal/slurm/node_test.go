@@ -120,13 +120,16 @@ func TestEqualComparesEveryField(t *testing.T) {
 		"flags": func(n *Node) { n.Flags = FlagDrain }, "other states": func(n *Node) { n.OtherStates = []string{"x"} },
 		"reason": func(n *Node) { n.Reason = "x" }, "reason by": func(n *Node) { n.ReasonBy = "x" },
 		"reason at": func(n *Node) { n.ReasonAt = time.Unix(1, 0) }, "comment": func(n *Node) { n.Comment = "x" },
-		"topology": func(n *Node) { n.Topology = "x" },
-		"features": func(n *Node) { n.Features = []string{"x"} }, "active": func(n *Node) { n.ActiveFeatures = []string{"x"} },
-		"partitions": func(n *Node) { n.Partitions = []string{"x"} }, "reservation": func(n *Node) { n.Reservation = "x" },
-		"cpus": func(n *Node) { n.CPUs = 1 }, "allocated cpus": func(n *Node) { n.AllocatedCPUs = 1 },
+		"topology":    func(n *Node) { n.Topology = "x" },
+		"features":    func(n *Node) { n.Features = []string{"x"} },
+		"active":      func(n *Node) { n.ActiveFeatures = []string{"x"} },
+		"partitions":  func(n *Node) { n.Partitions = []string{"x"} },
+		"reservation": func(n *Node) { n.Reservation = "x" },
+		"cpus":        func(n *Node) { n.CPUs = 1 }, "allocated cpus": func(n *Node) { n.AllocatedCPUs = 1 },
 		"memory": func(n *Node) { n.Memory = 1 }, "allocated memory": func(n *Node) { n.AllocatedMemory = 1 },
 		"gres": func(n *Node) { n.GRES = "x" }, "gres used": func(n *Node) { n.GRESUsed = "x" },
-		"booted": func(n *Node) { n.BootedAt = time.Unix(1, 0) }, "slurmd": func(n *Node) { n.SlurmdStartedAt = time.Unix(1, 0) },
+		"booted":    func(n *Node) { n.BootedAt = time.Unix(1, 0) },
+		"slurmd":    func(n *Node) { n.SlurmdStartedAt = time.Unix(1, 0) },
 		"last busy": func(n *Node) { n.LastBusy = time.Unix(1, 0) }, "version": func(n *Node) { n.Version = "x" },
 	}
 	for name, change := range changed {
@@ -152,7 +155,8 @@ func TestFlagNamesMatchTheirBits(t *testing.T) {
 	if last := FlagUndrain; want != last<<1-1 {
 		t.Errorf("there are %d names and the last flag is %b", len(flagNames), last)
 	}
-	if diff := cmp.Diff([]string{"IDLE", "COMPLETING", "DRAIN", "X"}, record("X", "DRAIN", "IDLE", "COMPLETING").StateNames()); diff != "" {
+	if diff := cmp.Diff([]string{"IDLE", "COMPLETING", "DRAIN", "X"},
+		record("X", "DRAIN", "IDLE", "COMPLETING").StateNames()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -219,7 +223,8 @@ func TestErrorKinds(t *testing.T) {
 		Kind: Rejected, Op: "update nodes n", Status: 422,
 		Reasons: []Reason{{Number: NumberNodesBusy, Text: "busy", Description: "failure"}},
 	})
-	if !errors.Is(err, Rejected) || errors.Is(err, NotFound) || !ErrorNumber(err, NumberNodesBusy) || ErrorNumber(err, 1) {
+	if !errors.Is(err, Rejected) || errors.Is(err, NotFound) || !ErrorNumber(err, NumberNodesBusy) ||
+		ErrorNumber(err, 1) {
 		t.Errorf("%v has another kind or number", err)
 	}
 	if want := "draining: update nodes n: refused (HTTP 422): failure: busy (error 2016)"; err.Error() != want {

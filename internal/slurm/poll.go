@@ -73,7 +73,8 @@ func (m *Mirror) checkQueueSize(ctx context.Context, counters map[string]int64) 
 }
 
 // readListed updates jobs and nodes from their lists, and returns the changed nodes.
-func (m *Mirror) readListed(ctx context.Context, next *Snapshot, counters map[string]int64, full bool) ([]string, error) {
+func (m *Mirror) readListed(ctx context.Context, next *Snapshot, counters map[string]int64, full bool) ([]string,
+	error) {
 	changed, err := m.readJobs(ctx, next, full)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,8 @@ func (m *Mirror) nodesAreDue(counters map[string]int64) bool {
 
 // readLarge updates jobs and nodes without the list of jobs. The job states are read before and after the nodes: a job
 // that is suspended while the nodes are read is seen as suspended in one of the two reads.
-func (m *Mirror) readLarge(ctx context.Context, next *Snapshot, counters map[string]int64, full bool) ([]string, error) {
+func (m *Mirror) readLarge(ctx context.Context, next *Snapshot, counters map[string]int64, full bool) ([]string,
+	error) {
 	if !full && !m.nodesAreDue(counters) {
 		return nil, nil
 	}

@@ -97,7 +97,8 @@ func TestSessionReportsStatus(t *testing.T) {
 		time.Sleep(time.Minute)
 		client.set(func() { client.err = &Error{Kind: ControllerDown, Op: "get statistics"} })
 		down := expect()
-		if down.Reachable || !errors.Is(down.Err, ControllerDown) || time.Since(down.Since) > time.Second || !down.NextAttempt.After(time.Now()) {
+		if down.Reachable || !errors.Is(down.Err, ControllerDown) || time.Since(down.Since) > time.Second ||
+			!down.NextAttempt.After(time.Now()) {
 			t.Errorf("status is %+v", down)
 		}
 		time.Sleep(10 * time.Minute)
@@ -133,7 +134,8 @@ func TestStuckClusterDoesNotBlockOthers(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	for failures := 1; failures < 100; failures++ {
 		outage, refusal := DefaultBackoff.after(failures, Unreachable), DefaultBackoff.after(failures, Unauthorized)
-		if outage < DefaultBackoff.First/2 || outage > DefaultBackoff.MaxOutage || refusal < DefaultBackoff.First/2 || refusal > DefaultBackoff.MaxRefusal {
+		if outage < DefaultBackoff.First/2 || outage > DefaultBackoff.MaxOutage || refusal < DefaultBackoff.First/2 ||
+			refusal > DefaultBackoff.MaxRefusal {
 			t.Errorf("after %d failures: %s, %s", failures, outage, refusal)
 		}
 		if failures > 10 && (outage < DefaultBackoff.MaxOutage/2 || refusal < DefaultBackoff.MaxRefusal/2) {

@@ -47,7 +47,8 @@ func (s *Session) Status() Status {
 
 // UpdateNodes changes Slurm nodes and makes the mirror poll soon. It returns when the change was acknowledged: only a
 // snapshot that was taken after that shows it.
-func (s *Session) UpdateNodes(ctx context.Context, names []string, update NodeUpdate) (acknowledged time.Time, err error) {
+func (s *Session) UpdateNodes(ctx context.Context, names []string, update NodeUpdate) (acknowledged time.Time,
+	err error) {
 	defer s.Mirror.Nudge()
 	err = s.Client.UpdateNodes(ctx, names, update)
 	return time.Now(), err
@@ -96,10 +97,12 @@ func (s *Session) mayCount(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if jobs := s.status.Queue.Jobs; jobs > maxCounted {
-		return fmt.Errorf("the cluster has %d jobs, and at most %d are counted one by one; wait for some to end, or cancel them", jobs, maxCounted)
+		return fmt.Errorf(
+			"the cluster has %d jobs, and at most %d are counted one by one; wait for some to end, or cancel them", jobs, maxCounted)
 	}
 	if now.Before(s.nextCount) {
-		return fmt.Errorf("they were counted a short time ago; they are counted again after %s", s.nextCount.UTC().Format(time.RFC3339))
+		return fmt.Errorf("they were counted a short time ago; they are counted again after %s",
+			s.nextCount.UTC().Format(time.RFC3339))
 	}
 	s.nextCount = now.Add(countTimeout)
 	return nil
@@ -128,7 +131,8 @@ func (s *Session) record(poll Poll) bool {
 	defer s.mu.Unlock()
 	first := s.status.NextAttempt.IsZero()
 	reachable, info := poll.Err == nil, s.Client.Info()
-	changed := first || reachable != s.status.Reachable || info != s.status.Info || Result(poll.Err) != Result(s.status.Err)
+	changed := first || reachable != s.status.Reachable || info != s.status.Info ||
+		Result(poll.Err) != Result(s.status.Err)
 	if reachable != s.status.Reachable {
 		s.status.Since = time.Now()
 	}

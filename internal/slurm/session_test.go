@@ -45,7 +45,8 @@ func TestCountJobs(t *testing.T) {
 		}
 		time.Sleep(countShare * time.Second)
 		session.record(Poll{Queue: QueueReport{Jobs: maxCounted + 1}})
-		if _, err := session.CountJobs(t.Context()); !errors.Is(err, TooLarge) || !strings.Contains(err.Error(), "cancel them") {
+		if _, err := session.CountJobs(t.Context()); !errors.Is(err, TooLarge) ||
+			!strings.Contains(err.Error(), "cancel them") {
 			t.Errorf("error is %v", err)
 		}
 	})

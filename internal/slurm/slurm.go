@@ -48,7 +48,8 @@ func (v Version) String() string { return fmt.Sprintf("%d.%02d.%d", v.Major, v.M
 
 // Compare orders versions, older ones first.
 func (v Version) Compare(other Version) int {
-	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor), cmp.Compare(v.Micro, other.Micro))
+	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor),
+		cmp.Compare(v.Micro, other.Micro))
 }
 
 // A Reservation reserves Slurm nodes for users or for maintenance.

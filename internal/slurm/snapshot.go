@@ -93,7 +93,8 @@ func (s *Snapshot) Node(name string) (*Node, bool) {
 }
 
 func findNode(nodes []*Node, name string) (int, bool) {
-	return slices.BinarySearchFunc(nodes, name, func(node *Node, name string) int { return cmp.Compare(node.Name, name) })
+	return slices.BinarySearchFunc(nodes, name,
+		func(node *Node, name string) int { return cmp.Compare(node.Name, name) })
 }
 
 // TakenAfter reports whether the whole snapshot was read after a moment, such as the acknowledgement of a drain. It is

@@ -90,7 +90,10 @@ func Build(cluster Cluster) (Document, error) {
 	m.own = cluster.owned()
 	for _, script := range cluster.scripts() {
 		if len(script.names) > 0 {
-			m.owned[script.key] = owner{"its scripts come from ConfigMaps", "remove the line, or add the script to a ConfigMap of spec." + script.field}
+			m.owned[script.key] = owner{
+				"its scripts come from ConfigMaps",
+				"remove the line, or add the script to a ConfigMap of spec." + script.field,
+			}
 		}
 		for _, name := range script.names {
 			m.own.Append(Pair{script.key, script.directory + name})
@@ -98,7 +101,8 @@ func Build(cluster Cluster) (Document, error) {
 	}
 	cluster.lists(&m)
 	cluster.defaults(&m.own)
-	sets := slices.SortedFunc(slices.Values(cluster.NodeSets), func(a, b NodeSet) int { return cmp.Compare(a.Name, b.Name) })
+	sets := slices.SortedFunc(slices.Values(cluster.NodeSets),
+		func(a, b NodeSet) int { return cmp.Compare(a.Name, b.Name) })
 	for _, set := range sets {
 		set.appendTo(&m.own)
 	}
@@ -242,7 +246,8 @@ const nameCharacters = "letters, digits, '.', '_', ':' and '-'"
 
 // isName reports whether a text can be used in a configuration file without quoting.
 func isName(text string) bool {
-	return text != "" && strings.IndexFunc(text, func(r rune) bool { return !isKeyCharacter(r) && r != '-' && r != ':' }) < 0
+	return text != "" &&
+		strings.IndexFunc(text, func(r rune) bool { return !isKeyCharacter(r) && r != '-' && r != ':' }) < 0
 }
 
 // inSections orders the entries: parameters before records, otherwise in their original order.

@@ -44,21 +44,29 @@ func golden(t *testing.T, file string, document Document) {
 
 // minimal returns the smallest cluster.
 func minimal() Cluster {
-	return Cluster{Name: "slurm", Hosts: []Host{{Name: "slurm-controller-0"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 1024}
+	return Cluster{
+		Name: "slurm", Hosts: []Host{{Name: "slurm-controller-0"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 1024,
+	}
 }
 
 // full returns a cluster that uses every field.
 func full() Cluster {
 	return Cluster{
-		Name:            "prod",
-		Hosts:           []Host{{"prod-0", "prod-0.prod.hpc.svc"}, {"prod-1", "prod-1.prod.hpc.svc"}},
-		Port:            6817,
-		SlurmUser:       "slurm",
-		Accounting:      &Endpoint{"accounting.hpc.svc", 6819},
-		JWKS:            true,
-		Metrics:         true,
-		MaxNodeCount:    2048,
-		NodeSets:        []NodeSet{{"gpu", new("Default=YES MaxTime=1-0 QOS=gpu TRESBillingWeights=\"CPU=1.0,GRES/gpu=3\""), []string{"gpu", "gpu"}}, {"cpu", new(""), nil}, {"debug", nil, nil}},
+		Name:         "prod",
+		Hosts:        []Host{{"prod-0", "prod-0.prod.hpc.svc"}, {"prod-1", "prod-1.prod.hpc.svc"}},
+		Port:         6817,
+		SlurmUser:    "slurm",
+		Accounting:   &Endpoint{"accounting.hpc.svc", 6819},
+		JWKS:         true,
+		Metrics:      true,
+		MaxNodeCount: 2048,
+		NodeSets: []NodeSet{
+			{
+				"gpu", new("Default=YES MaxTime=1-0 QOS=gpu TRESBillingWeights=\"CPU=1.0,GRES/gpu=3\""),
+				[]string{"gpu", "gpu"},
+			},
+			{"cpu", new(""), nil}, {"debug", nil, nil},
+		},
 		Contain:         true,
 		Prolog:          []string{"10-mount.sh", "20-check.sh"},
 		Epilog:          []string{"clean.sh"},
@@ -129,19 +137,58 @@ func TestBuildIsIndependentOfNodeSetOrder(t *testing.T) {
 
 func TestBuildRejectsInvalidExtraConf(t *testing.T) {
 	for name, test := range map[string]struct{ extra, want string }{
-		"a key that the operator owns":   {"A=1\nclustername=other", "line 2: clustername: the key belongs to the operator: it is made from the Controller; set spec.clusterName instead"},
-		"another slurmctld":              {"SlurmctldHost=other", "line 1: SlurmctldHost: the key belongs to the operator: it is made from the Controller; remove the line; spec.ha adds backups"},
-		"the size of the cluster":        {"MaxNodeCount=5000", "line 1: MaxNodeCount: the key belongs to the operator: it follows the size of the cluster and must not fall below the nodes that are registered; set spec.maxNodeCount instead"},
-		"accounting":                     {"AccountingStorageHost=dbd", "line 1: AccountingStorageHost: the key belongs to the operator: it is made from the Accounting that the Controller refers to; set spec.accountingRef instead"},
-		"an included file":               {"Include more.conf", "line 1: Include: the key belongs to the operator: the operator cannot see what the file says, nor when it changes; put its lines here; other files come from spec.configFileRefs"},
-		"metrics":                        {"MetricsType=metrics/openmetrics", "line 1: MetricsType: the key belongs to the operator: the ServiceMonitor depends on it; set spec.metrics.enabled instead"},
-		"scripts in addition to refs":    {"prolog=/opt/p.sh", "line 1: prolog: the key belongs to the operator: its scripts come from ConfigMaps; remove the line, or add the script to a ConfigMap of spec.prologScriptRefs"},
-		"a hash":                         {"SlurmctldParameters=config_hash=1", "line 1: SlurmctldParameters: its token config_hash belongs to the operator; remove the token"},
-		"a token that the operator owns": {"SlurmctldParameters=enable_configless=no", "line 1: SlurmctldParameters: its token enable_configless belongs to the operator, which sets enable_configless; remove the token"},
-		"a partition of a NodeSet":       {"PartitionName=gpu Nodes=ALL", `line 1: "PartitionName=gpu": the NodeSet gpu defines it already; remove it here, or set spec.partition.enabled of the NodeSet to false`},
-		"a NodeSet of the same name":     {"NodeSet=gpu Feature=x", `line 1: "NodeSet=gpu": the NodeSet gpu defines it already; rename it here; a NodeSet is there without a line of its own`},
-		"a duplicate partition":          {"PartitionName=a\nA=1\nPartitionName=a", `line 3: "PartitionName=a": it is defined twice; remove or rename one of the two`},
-		"text that is not configuration": {"make it fast", `line 1: "make it fast": this is not of the form Key=Value; write Key=Value, with quotes around a value that has blanks, and # before a comment`},
+		"a key that the operator owns": {
+			"A=1\nclustername=other",
+			"line 2: clustername: the key belongs to the operator: it is made from the Controller; set " +
+				"spec.clusterName instead",
+		},
+		"another slurmctld": {
+			"SlurmctldHost=other",
+			"line 1: SlurmctldHost: the key belongs to the operator: it is made from the Controller; remove the " +
+				"line; spec.ha adds backups",
+		},
+		"the size of the cluster": {
+			"MaxNodeCount=5000",
+			"line 1: MaxNodeCount: the key belongs to the operator: it follows the size of the cluster and must not " +
+				"fall below the nodes that are registered; set spec.maxNodeCount instead",
+		},
+		"accounting": {
+			"AccountingStorageHost=dbd",
+			"line 1: AccountingStorageHost: the key belongs to the operator: it is made from the Accounting that " +
+				"the Controller refers to; set spec.accountingRef instead",
+		},
+		"an included file": {
+			"Include more.conf",
+			"line 1: Include: the key belongs to the operator: the operator cannot see what the file says, nor when " +
+				"it changes; put its lines here; other files come from spec.configFileRefs",
+		},
+		"metrics": {
+			"MetricsType=metrics/openmetrics",
+			"line 1: MetricsType: the key belongs to the operator: the ServiceMonitor depends on it; set " +
+				"spec.metrics.enabled instead",
+		},
+		"scripts in addition to refs": {
+			"prolog=/opt/p.sh",
+			"line 1: prolog: the key belongs to the operator: its scripts come from ConfigMaps; remove the line, or " +
+				"add the script to a ConfigMap of spec.prologScriptRefs",
+		},
+		"a hash": {
+			"SlurmctldParameters=config_hash=1",
+			"line 1: SlurmctldParameters: its token config_hash belongs to the operator; remove the token",
+		},
+		"a token that the operator owns": {
+			"SlurmctldParameters=enable_configless=no",
+			"line 1: SlurmctldParameters: its token enable_configless belongs to the operator, which sets " +
+				"enable_configless; remove the token",
+		},
+		"a partition of a NodeSet": {"PartitionName=gpu Nodes=ALL",
+			`line 1: "PartitionName=gpu": the NodeSet gpu defines it already; remove it here, or set spec.partition.enabled of the NodeSet to false`},
+		"a NodeSet of the same name": {"NodeSet=gpu Feature=x",
+			`line 1: "NodeSet=gpu": the NodeSet gpu defines it already; rename it here; a NodeSet is there without a line of its own`},
+		"a duplicate partition": {"PartitionName=a\nA=1\nPartitionName=a",
+			`line 3: "PartitionName=a": it is defined twice; remove or rename one of the two`},
+		"text that is not configuration": {"make it fast",
+			`line 1: "make it fast": this is not of the form Key=Value; write Key=Value, with quotes around a value that has blanks, and # before a comment`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := minimal()
@@ -164,17 +211,28 @@ func TestBuildRejectsInvalidValues(t *testing.T) {
 		change func(*Cluster)
 		want   string
 	}{
-		"no slurmctld":                    {func(c *Cluster) { c.Hosts = nil }, "at least one slurmctld"},
-		"a name with a blank":             {func(c *Cluster) { c.Name = "a b" }, `the cluster name "a b"`},
-		"an address with a line break":    {func(c *Cluster) { c.Hosts[0].Address = "a\nB=1" }, "the slurmctld address"},
-		"a script elsewhere":              {func(c *Cluster) { c.Prolog = []string{"../p.sh"} }, "the Prolog script"},
-		"a NodeSet without a name":        {func(c *Cluster) { c.NodeSets = []NodeSet{{}} }, "NodeSet : metadata.name"},
-		"two NodeSets of one name":        {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a"}, {Name: "a"}} }, "defines it already"},
-		"a partition on two lines":        {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("A=1\nB=2")}} }, "NodeSet a: spec.partition.config: it has more than one line"},
-		"a partition with other nodes":    {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("nodes=b")}} }, "nodes is the NodeSet's own name"},
-		"a partition with another name":   {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("PartitionName=b")}} }, "PartitionName is the NodeSet's own name"},
-		"a partition with a continuation": {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new(`A=1 \`)}} }, "ends in a backslash"},
-		"a partition of words":            {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("the best")}} }, `"the best": this is not of the form Key=Value`},
+		"no slurmctld":        {func(c *Cluster) { c.Hosts = nil }, "at least one slurmctld"},
+		"a name with a blank": {func(c *Cluster) { c.Name = "a b" }, `the cluster name "a b"`},
+		"an address with a line break": {func(c *Cluster) { c.Hosts[0].Address = "a\nB=1" },
+			"the slurmctld address"},
+		"a script elsewhere":       {func(c *Cluster) { c.Prolog = []string{"../p.sh"} }, "the Prolog script"},
+		"a NodeSet without a name": {func(c *Cluster) { c.NodeSets = []NodeSet{{}} }, "NodeSet : metadata.name"},
+		"two NodeSets of one name": {func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a"}, {Name: "a"}} },
+			"defines it already"},
+		"a partition on two lines": {
+			func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("A=1\nB=2")}} },
+			"NodeSet a: spec.partition.config: it has more than one line"},
+		"a partition with other nodes": {
+			func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("nodes=b")}} },
+			"nodes is the NodeSet's own name"},
+		"a partition with another name": {
+			func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("PartitionName=b")}} },
+			"PartitionName is the NodeSet's own name"},
+		"a partition with a continuation": {
+			func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new(`A=1 \`)}} }, "ends in a backslash"},
+		"a partition of words": {
+			func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("the best")}} },
+			`"the best": this is not of the form Key=Value`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := minimal()
@@ -203,7 +261,8 @@ func FuzzBuild(f *testing.F) {
 		if err != nil || !again.Equal(document) {
 			t.Fatalf("it was built as %q, which is parsed as %q: %v", document.Render(), again.Render(), err)
 		}
-		for key, want := range map[string]string{"ClusterName": "slurm", "AuthType": "auth/slurm", "MaxNodeCount": "1024", "StateSaveLocation": StateSaveLocation} {
+		for key, want := range map[string]string{"ClusterName": "slurm", "AuthType": "auth/slurm",
+			"MaxNodeCount": "1024", "StateSaveLocation": StateSaveLocation} {
 			if got, _ := again.Get(key); got != want {
 				t.Errorf("%s is %q", key, got)
 			}
@@ -263,7 +322,10 @@ func cpuTime(t *testing.T) time.Duration {
 func TestHashChangesWithJWTKey(t *testing.T) {
 	hash := func(key string) string {
 		digest := KeyDigest([]byte(key))
-		document, err := Build(Cluster{Name: "c", Hosts: []Host{{Name: "h"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 1, JWTKeyDigest: digest})
+		document, err := Build(Cluster{
+			Name: "c", Hosts: []Host{{Name: "h"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 1,
+			JWTKeyDigest: digest,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -128,7 +128,8 @@ func (c Changes) ForValidation(document Document) Changes {
 func PartitionInForce(document Document, set string) (config string, found bool) {
 	for entry := range document.All() {
 		pairs := entry.Pairs
-		if entry.Is(partitionName) && entry.Value() == set && len(pairs) > 1 && strings.EqualFold(pairs[1].Key, "Nodes") && pairs[1].Value == set {
+		if entry.Is(partitionName) && entry.Value() == set && len(pairs) > 1 &&
+			strings.EqualFold(pairs[1].Key, "Nodes") && pairs[1].Value == set {
 			return strings.TrimSuffix(Document{[]Entry{{Pairs: pairs[2:]}}}.Render(), "\n"), true
 		}
 	}

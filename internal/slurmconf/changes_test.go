@@ -29,16 +29,47 @@ func TestChangedNodeSetsAreLeftOut(t *testing.T) {
 		changed, leave     []string
 		extra              string
 	}{
-		"no changes":                              {before: []NodeSet{cpu, gpu}, sets: []NodeSet{cpu, gpu}, want: []NodeSet{cpu, gpu}},
-		"a NodeSet in force stays unchanged":      {before: []NodeSet{cpu, gpu}, sets: []NodeSet{cpu, badGpu}, changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{cpu, gpu}},
-		"a new NodeSet has no partition":          {before: []NodeSet{cpu}, sets: []NodeSet{cpu, gpu}, changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{cpu, quiet(gpu)}},
-		"a new NodeSet has no GRES":               {before: []NodeSet{cpu}, sets: []NodeSet{cpu, nic}, changed: []string{"nic"}, leave: []string{"nic"}, want: []NodeSet{cpu, quiet(nic)}},
-		"other changes are included":              {before: []NodeSet{gpu}, sets: []NodeSet{cpu, badGpu, nic}, changed: []string{"cpu", "gpu", "nic"}, leave: []string{"gpu"}, want: []NodeSet{cpu, gpu, nic}},
-		"removed GRES stay in force":              {before: []NodeSet{gpu}, sets: []NodeSet{{Name: "gpu", Partition: new("MaxTime=soon")}}, changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{gpu}},
-		"the administrator's lines stay":          {before: []NodeSet{gpu}, sets: []NodeSet{badGpu}, changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{gpu}, extra: "PartitionName=all Nodes=gpu"},
-		"GRES that another NodeSet adds too stay": {before: nil, sets: []NodeSet{badGpu, {Name: "more", GresTypes: []string{"shard"}}}, changed: []string{"gpu", "more"}, leave: []string{"gpu"}, want: []NodeSet{quiet(gpu), {Name: "more", GresTypes: []string{"shard"}}}},
-		"all NodeSets of the first configuration": {sets: []NodeSet{cpu, gpu}, changed: []string{"cpu", "gpu"}, leave: []string{"cpu", "gpu"}, want: []NodeSet{quiet(cpu), quiet(gpu)}},
-		"a disabled partition stays disabled":     {before: []NodeSet{gpu}, sets: []NodeSet{{Name: "gpu", GresTypes: []string{"gpu", "nic"}}}, changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{{Name: "gpu", GresTypes: []string{"gpu"}}}},
+		"no changes": {
+			before: []NodeSet{cpu, gpu}, sets: []NodeSet{cpu, gpu}, want: []NodeSet{cpu, gpu},
+		},
+		"a NodeSet in force stays unchanged": {
+			before: []NodeSet{cpu, gpu}, sets: []NodeSet{cpu, badGpu}, changed: []string{"gpu"}, leave: []string{"gpu"},
+			want: []NodeSet{cpu, gpu},
+		},
+		"a new NodeSet has no partition": {
+			before: []NodeSet{cpu}, sets: []NodeSet{cpu, gpu}, changed: []string{"gpu"}, leave: []string{"gpu"},
+			want: []NodeSet{cpu, quiet(gpu)},
+		},
+		"a new NodeSet has no GRES": {
+			before: []NodeSet{cpu}, sets: []NodeSet{cpu, nic}, changed: []string{"nic"}, leave: []string{"nic"},
+			want: []NodeSet{cpu, quiet(nic)},
+		},
+		"other changes are included": {
+			before: []NodeSet{gpu}, sets: []NodeSet{cpu, badGpu, nic}, changed: []string{"cpu", "gpu", "nic"},
+			leave: []string{"gpu"}, want: []NodeSet{cpu, gpu, nic},
+		},
+		"removed GRES stay in force": {
+			before: []NodeSet{gpu}, sets: []NodeSet{{Name: "gpu", Partition: new("MaxTime=soon")}},
+			changed: []string{"gpu"}, leave: []string{"gpu"}, want: []NodeSet{gpu},
+		},
+		"the administrator's lines stay": {
+			before: []NodeSet{gpu}, sets: []NodeSet{badGpu}, changed: []string{"gpu"}, leave: []string{"gpu"},
+			want: []NodeSet{gpu}, extra: "PartitionName=all Nodes=gpu",
+		},
+		"GRES that another NodeSet adds too stay": {
+			before: nil, sets: []NodeSet{badGpu, {Name: "more", GresTypes: []string{"shard"}}},
+			changed: []string{"gpu", "more"}, leave: []string{"gpu"},
+			want: []NodeSet{quiet(gpu), {Name: "more", GresTypes: []string{"shard"}}},
+		},
+		"all NodeSets of the first configuration": {
+			sets: []NodeSet{cpu, gpu}, changed: []string{"cpu", "gpu"}, leave: []string{"cpu", "gpu"},
+			want: []NodeSet{quiet(cpu), quiet(gpu)},
+		},
+		"a disabled partition stays disabled": {
+			before: []NodeSet{gpu}, sets: []NodeSet{{Name: "gpu", GresTypes: []string{"gpu", "nic"}}},
+			changed: []string{"gpu"}, leave: []string{"gpu"},
+			want: []NodeSet{{Name: "gpu", GresTypes: []string{"gpu"}}},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

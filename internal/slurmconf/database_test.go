@@ -51,12 +51,21 @@ func TestBuildDatabaseErrorsOmitThePassword(t *testing.T) {
 		change func(*Database)
 		want   string
 	}{
-		"with a line break":           {func(d *Database) { d.Password = canary + "\nA=1" }, "the value of StoragePass cannot be used: it has a line break"},
-		"with a quote at its start":   {func(d *Database) { d.Password = `"` + canary }, "begins with a quote"},
-		"with blanks and quotes":      {func(d *Database) { d.Password = canary + ` "` }, "both blanks and quotes"},
-		"in extraConf":                {func(d *Database) { d.ExtraConf = "StoragePass=" + canary }, "line 1: StoragePass: the key belongs to the operator: a password belongs into a Secret; set spec.storageConfig.passwordKeyRef instead"},
+		"with a line break": {
+			func(d *Database) { d.Password = canary + "\nA=1" },
+			"the value of StoragePass cannot be used: it has a line break",
+		},
+		"with a quote at its start": {func(d *Database) { d.Password = `"` + canary }, "begins with a quote"},
+		"with blanks and quotes":    {func(d *Database) { d.Password = canary + ` "` }, "both blanks and quotes"},
+		"in extraConf": {
+			func(d *Database) { d.ExtraConf = "StoragePass=" + canary },
+			"line 1: StoragePass: the key belongs to the operator: a password belongs into a Secret; " +
+				"set spec.storageConfig.passwordKeyRef instead",
+		},
 		"in extraConf, badly written": {func(d *Database) { d.ExtraConf = "storagepass=x " + canary }, `line 1: "storagepass…"`},
-		"in a host":                   {func(d *Database) { d.Storage.Host = canary + "\n" }, "the value of StorageHost cannot be used"},
+		"in a host": {
+			func(d *Database) { d.Storage.Host = canary + "\n" }, "the value of StorageHost cannot be used",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			with := database()

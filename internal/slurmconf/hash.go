@@ -62,7 +62,8 @@ func WithHash(d Document, hash string) Document {
 	if !found && hash == "" {
 		return d
 	}
-	tokens := slices.DeleteFunc(splitTokens(value), func(token string) bool { return strings.EqualFold(tokenName(token), marker) })
+	tokens := slices.DeleteFunc(splitTokens(value),
+		func(token string) bool { return strings.EqualFold(tokenName(token), marker) })
 	if hash != "" {
 		tokens = append(tokens, marker+"="+hash)
 	}

@@ -36,9 +36,12 @@ var repeatable = []string{"SlurmctldHost", "Prolog", "Epilog", "PrologSlurmctld"
 
 // lists are the keys whose value is an unordered list of tokens that is merged instead of replaced.
 var lists = []string{
-	"AccountingStorageEnforce", "AccountingStorageTRES", "AccountingStoreFlags", "AuthInfo", "BcastParameters", "CliFilterPlugins",
-	"CommunicationParameters", "DebugFlags", "DependencyParameters", "FederationParameters", "GresTypes", "JobAcctGatherParams",
-	"JobCompParams", "JobSubmitPlugins", "LaunchParameters", "MCSParameters", "NodeFeaturesPlugins", "PreemptParameters",
+	"AccountingStorageEnforce", "AccountingStorageTRES", "AccountingStoreFlags", "AuthInfo", "BcastParameters",
+	"CliFilterPlugins",
+	"CommunicationParameters", "DebugFlags", "DependencyParameters", "FederationParameters", "GresTypes",
+	"JobAcctGatherParams",
+	"JobCompParams", "JobSubmitPlugins", "LaunchParameters", "MCSParameters", "NodeFeaturesPlugins",
+	"PreemptParameters",
 	"PriorityFlags", "PrivateData", "PrologFlags", "ReconfigFlags", "SchedulerParameters", "SlurmctldParameters",
 	"SlurmdParameters", "SwitchParameters", "TaskPlugin", "TaskPluginParam", "TLSParameters", "TopologyParam",
 }
@@ -53,21 +56,31 @@ const (
 
 // ownedKeys are the keys of slurm.conf that the operator owns.
 var ownedKeys = keyTable{
-	"ClusterName":           {fromController, "set spec.clusterName instead"},
-	"SlurmctldHost":         {fromController, "remove the line; spec.ha adds backups"},
-	"ControlMachine":        {"it is the older name of SlurmctldHost, which " + fromController, "remove the line; spec.ha adds backups"},
-	"ControlAddr":           {"it is the older form of SlurmctldHost, which " + fromController, removeLine},
-	"BackupController":      {"it is the older form of SlurmctldHost, which " + fromController, "remove the line; spec.ha adds backups"},
-	"BackupAddr":            {"it is the older form of SlurmctldHost, which " + fromController, removeLine},
-	"SlurmctldAddr":         {"clients find slurmctld by its Service", "remove the line; spec.service shapes the Service"},
-	"SlurmctldPort":         {"the Service and the probes depend on it", "set spec.service.port instead"},
-	"SlurmdPort":            {fromPods, removeLine},
-	"SlurmUser":             {"slurmctld runs as the user that the pod gives it", "set spec.slurmUser to change its uid and gid"},
-	"AuthType":              {fromKeys, "remove the line; spec.slurmKeyRef gives the key of auth/slurm"},
-	"CredType":              {fromKeys, "remove the line; spec.slurmKeyRef gives the key"},
-	"AuthAltTypes":          {fromKeys, "remove the line; spec.jwtKeyRef gives the key of auth/jwt"},
-	"AuthAltParameters":     {fromKeys, "remove the line; use spec.jwtKeyRef and spec.jwksKeyRef"},
-	"StateSaveLocation":     {"the volume of the saved state is mounted there", "remove the line; spec.persistence shapes the volume"},
+	"ClusterName":   {fromController, "set spec.clusterName instead"},
+	"SlurmctldHost": {fromController, "remove the line; spec.ha adds backups"},
+	"ControlMachine": {
+		"it is the older name of SlurmctldHost, which " + fromController, "remove the line; spec.ha adds backups",
+	},
+	"ControlAddr": {"it is the older form of SlurmctldHost, which " + fromController, removeLine},
+	"BackupController": {
+		"it is the older form of SlurmctldHost, which " + fromController, "remove the line; spec.ha adds backups",
+	},
+	"BackupAddr": {"it is the older form of SlurmctldHost, which " + fromController, removeLine},
+	"SlurmctldAddr": {
+		"clients find slurmctld by its Service", "remove the line; spec.service shapes the Service",
+	},
+	"SlurmctldPort": {"the Service and the probes depend on it", "set spec.service.port instead"},
+	"SlurmdPort":    {fromPods, removeLine},
+	"SlurmUser": {
+		"slurmctld runs as the user that the pod gives it", "set spec.slurmUser to change its uid and gid",
+	},
+	"AuthType":          {fromKeys, "remove the line; spec.slurmKeyRef gives the key of auth/slurm"},
+	"CredType":          {fromKeys, "remove the line; spec.slurmKeyRef gives the key"},
+	"AuthAltTypes":      {fromKeys, "remove the line; spec.jwtKeyRef gives the key of auth/jwt"},
+	"AuthAltParameters": {fromKeys, "remove the line; use spec.jwtKeyRef and spec.jwksKeyRef"},
+	"StateSaveLocation": {
+		"the volume of the saved state is mounted there", "remove the line; spec.persistence shapes the volume",
+	},
 	"SlurmctldPidFile":      {fromPods, removeLine},
 	"SlurmdPidFile":         {fromPods, removeLine},
 	"AccountingStorageType": {fromAccounting, "set spec.accountingRef instead"},
@@ -75,9 +88,15 @@ var ownedKeys = keyTable{
 	"AccountingStoragePort": {fromAccounting, "set spec.accountingRef instead"},
 	"AccountingStoragePass": {"auth/slurm needs none", removeLine},
 	"AccountingStorageUser": {"auth/slurm needs none", removeLine},
-	"MaxNodeCount":          {"it follows the size of the cluster and must not fall below the nodes that are registered", "set spec.maxNodeCount instead"},
-	"MetricsType":           {"the ServiceMonitor depends on it", "set spec.metrics.enabled instead"},
-	include:                 {"the operator cannot see what the file says, nor when it changes", "put its lines here; other files come from spec.configFileRefs"},
+	"MaxNodeCount": {
+		"it follows the size of the cluster and must not fall below the nodes that are registered",
+		"set spec.maxNodeCount instead",
+	},
+	"MetricsType": {"the ServiceMonitor depends on it", "set spec.metrics.enabled instead"},
+	include: {
+		"the operator cannot see what the file says, nor when it changes",
+		"put its lines here; other files come from spec.configFileRefs",
+	},
 }
 
 // databaseKeys are the keys of slurmdbd.conf that the operator owns.
@@ -86,10 +105,14 @@ var databaseKeys = keyTable{
 	"AuthAltTypes":      {fromKeys, "remove the line; spec.jwtKeyRef gives the key of auth/jwt"},
 	"AuthAltParameters": {fromKeys, "remove the line; use spec.jwtKeyRef and spec.jwksKeyRef"},
 	"DbdHost":           {fromPods, removeLine},
-	"DbdAddr":           {"slurmctlds find slurmdbd by its Service", "remove the line; spec.service shapes the Service"},
-	"DbdPort":           {"the Service and the probes depend on it", "set spec.service.port instead"},
-	"DbdBackupHost":     {"the operator runs one slurmdbd, and Kubernetes restarts it", removeLine},
-	"SlurmUser":         {"slurmdbd runs as the user that the pod gives it", "set spec.slurmUser to change its uid and gid"},
+	"DbdAddr": {
+		"slurmctlds find slurmdbd by its Service", "remove the line; spec.service shapes the Service",
+	},
+	"DbdPort":       {"the Service and the probes depend on it", "set spec.service.port instead"},
+	"DbdBackupHost": {"the operator runs one slurmdbd, and Kubernetes restarts it", removeLine},
+	"SlurmUser": {
+		"slurmdbd runs as the user that the pod gives it", "set spec.slurmUser to change its uid and gid",
+	},
 	"PidFile":           {fromPods, removeLine},
 	"StorageType":       {"it is made from spec.storageConfig", removeLine},
 	"StorageHost":       {"it is made from spec.storageConfig", "set spec.storageConfig.host instead"},

@@ -26,7 +26,8 @@ func TestRealPartitionRemovalKeepsJobs(t *testing.T) {
 				slurm.Slurmctld.Write(t, "/etc/slurm/slurm.conf", document.Render())
 				slurm.Login.MustRun(t, "scontrol", "reconfigure")
 			}
-			without, with := parse(t, text), parse(t, text+"\nNodeSet=nodes Nodes=node-0\nPartitionName=set Nodes=nodes\nPartitionName=every Nodes=ALL\n")
+			without, with := parse(t, text), parse(t,
+				text+"\nNodeSet=nodes Nodes=node-0\nPartitionName=set Nodes=nodes\nPartitionName=every Nodes=ALL\n")
 			reconfigure(with)
 			jobs := map[string]string{}
 			for _, partition := range []string{"set", "every"} {
@@ -39,7 +40,8 @@ func TestRealPartitionRemovalKeepsJobs(t *testing.T) {
 				for job, want := range states {
 					slurm.WaitFor(t, fmt.Sprintf("job %s to be %s", job, want), func(ctx context.Context) error {
 						out, err := slurm.Login.Run(ctx, "scontrol", "show", "job", job)
-						if err == nil && (!strings.Contains(out, "JobState="+want) || !strings.Contains(out, "Restarts=0")) {
+						if err == nil &&
+							(!strings.Contains(out, "JobState="+want) || !strings.Contains(out, "Restarts=0")) {
 							err = fmt.Errorf("job is %s", out)
 						}
 						return err
@@ -77,5 +79,7 @@ func parse(t *testing.T, text string) slurmconf.Document {
 // submit submits a long job and returns its number.
 func submit(t *testing.T, slurm *slurmnet.Cluster, options ...string) string {
 	t.Helper()
-	return slurm.Login.MustRun(t, append(append([]string{"sbatch", "--parsable", "--mem=10", "--output=/dev/null"}, options...), "--wrap=sleep 600")...)
+	return slurm.Login.MustRun(t,
+		append(append([]string{"sbatch", "--parsable", "--mem=10", "--output=/dev/null"}, options...),
+			"--wrap=sleep 600")...)
 }

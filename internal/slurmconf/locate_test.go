@@ -7,7 +7,8 @@ import (
 )
 
 func TestLocateFindsLineInExtraConf(t *testing.T) {
-	const text = "# fairshare\nPriorityType=priority/multifactor\n\nPartitionName=debug \\\n  Nodes=ALL\nSchedulerTpye=sched/backfill # a typo\n"
+	const text = "# fairshare\nPriorityType=priority/multifactor\n\nPartitionName=debug \\\n  " +
+		"Nodes=ALL\nSchedulerTpye=sched/backfill # a typo\n"
 	for rendered, want := range map[string]int{
 		"PriorityType=priority/multifactor": 2,
 		"PartitionName=debug Nodes=ALL":     4,

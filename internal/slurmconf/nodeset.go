@@ -25,7 +25,8 @@ func (s NodeSet) Check() error {
 	}
 	for _, name := range s.GresTypes {
 		if !isName(name) {
-			return fmt.Errorf("the GRES type %q in spec.gres or in Gres of spec.extraConf must consist of %s; change it", name, nameCharacters)
+			return fmt.Errorf(
+				"the GRES type %q in spec.gres or in Gres of spec.extraConf must consist of %s; change it", name, nameCharacters)
 		}
 	}
 	if s.Partition != nil {
@@ -62,7 +63,8 @@ func ParsePartition(config string) ([]Pair, error) {
 	}
 	for _, pair := range pairs {
 		if strings.EqualFold(pair.Key, "PartitionName") || strings.EqualFold(pair.Key, "Nodes") {
-			return nil, fmt.Errorf("%s is the NodeSet's own name; remove it, or define a partition in the Controller's extraConf", pair.Key)
+			return nil, fmt.Errorf(
+				"%s is the NodeSet's own name; remove it, or define a partition in the Controller's extraConf", pair.Key)
 		}
 	}
 	return pairs, nil
@@ -84,7 +86,10 @@ func checkRecords(d Document) error {
 			seen[id] = entry
 			continue
 		}
-		fault := &Error{Line: entry.Line, Text: fmt.Sprintf("%q", entry.Key()+"="+entry.Value()), Reason: "it is defined twice", Remedy: "remove or rename one of the two"}
+		fault := &Error{
+			Line: entry.Line, Text: fmt.Sprintf("%q", entry.Key()+"="+entry.Value()), Reason: "it is defined twice",
+			Remedy: "remove or rename one of the two",
+		}
 		if first.Line == 0 {
 			fault.Reason = "the NodeSet " + first.Value() + " defines it already"
 			fault.Remedy = "remove it here, or set spec.partition.enabled of the NodeSet to false"
@@ -107,8 +112,9 @@ func CheckAgainst(set NodeSet, extra, inForce Document) error {
 		}
 		for earlier := range inForce.All() {
 			if slices.Equal(entry.Pairs, earlier.Pairs) {
-				return fmt.Errorf("line %d of the Controller's spec.extraConf, which is in force, defines %s=%s already; "+
-					"give the NodeSet another name, set its spec.partition.enabled to false, or remove the line", entry.Line, entry.Key(), set.Name)
+				return fmt.Errorf(
+					"line %d of the Controller's spec.extraConf, which is in force, defines %s=%s already; "+
+						"give the NodeSet another name, set its spec.partition.enabled to false, or remove the line", entry.Line, entry.Key(), set.Name)
 			}
 		}
 	}

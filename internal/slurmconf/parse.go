@@ -154,7 +154,8 @@ func cutInclude(line string) (string, bool) {
 func notRecord(pairs []Pair) *fault {
 	return &fault{
 		fmt.Sprintf("Slurm takes one parameter a line, and does not expect %s behind %s", pairs[1].Key, pairs[0].Key),
-		fmt.Sprintf("put %s on a line of its own, or the value of %s into quotes if it has blanks", pairs[1].Key, pairs[0].Key),
+		fmt.Sprintf("put %s on a line of its own, or the value of %s into quotes if it has blanks", pairs[1].Key,
+			pairs[0].Key),
 	}
 }
 
@@ -180,13 +181,18 @@ func cutPair(line string) (pair Pair, rest string, _ *fault) {
 	}
 	key, rest := line[:end], strings.TrimLeft(line[end:], spaces)
 	if key == "" || rest == "" || !strings.ContainsRune("=+-*/", rune(rest[0])) {
-		return Pair{}, "", &fault{"this is not of the form Key=Value", "write Key=Value, with quotes around a value that has blanks, and # before a comment"}
+		return Pair{}, "", &fault{
+			"this is not of the form Key=Value",
+			"write Key=Value, with quotes around a value that has blanks, and # before a comment",
+		}
 	}
 	if rest[0] != '=' {
 		if len(rest) < 2 || rest[1] != '=' {
 			return Pair{}, "", &fault{"this is not of the form Key=Value", "write Key=Value"}
 		}
-		return Pair{}, "", &fault{fmt.Sprintf("Slurm reads %s= as a plain = that drops what was set before", rest[:1]), "write ="}
+		return Pair{}, "", &fault{
+			fmt.Sprintf("Slurm reads %s= as a plain = that drops what was set before", rest[:1]), "write =",
+		}
 	}
 	rest = strings.TrimLeft(rest[1:], spaces)
 	if rest == "" {
@@ -204,7 +210,10 @@ func cutValue(line string) (value, rest string, _ *fault) {
 		case !closed:
 			return "", "", &fault{"a quote is not closed", `add the closing "`}
 		case rest != "" && !strings.ContainsRune(spaces, rune(rest[0])):
-			return "", "", &fault{"a quoted value goes on behind its quote", `put the closing " at the end of the value; Slurm has no way to write a " within quotes`}
+			return "", "", &fault{
+				"a quoted value goes on behind its quote",
+				`put the closing " at the end of the value; Slurm has no way to write a " within quotes`,
+			}
 		}
 		return value, rest, nil
 	}

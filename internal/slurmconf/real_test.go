@@ -58,7 +58,8 @@ func useDatabase(t *testing.T, slurm *slurmnet.Cluster) {
 	t.Helper()
 	document, err := slurmconf.BuildDatabase(slurmconf.Database{
 		Host: "slurmdbd", Port: 6819, SlurmUser: "slurm", Storage: slurmconf.Endpoint{Host: "mariadb", Port: 3306},
-		User: "slurm", Password: password, Name: "slurm_acct_db", ExtraConf: "PurgeJobAfter=12months\nDebugLevel=verbose",
+		User: "slurm", Password: password, Name: "slurm_acct_db",
+		ExtraConf: "PurgeJobAfter=12months\nDebugLevel=verbose",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -110,14 +111,17 @@ func useCluster(t *testing.T, slurm *slurmnet.Cluster, version string) string {
 func useREST(t *testing.T, slurm *slurmnet.Cluster) {
 	t.Helper()
 	for _, path := range []string{"nodes/", "jobs/", "partitions/"} {
-		if answer := call(t, slurm, http.MethodGet, path, nil); len(answer[strings.TrimSuffix(path, "/")].([]any)) == 0 {
+		if answer := call(t, slurm, http.MethodGet, path,
+			nil); len(answer[strings.TrimSuffix(path, "/")].([]any)) == 0 {
 			t.Errorf("%s: nothing in %v", path, answer)
 		}
 	}
 	answer := call(t, slurm, http.MethodPost, "job/submit", map[string]any{
 		"script": "#!/bin/sh\nhostname\n",
 		"job": map[string]any{
-			"name": "rest", "partition": "all", "current_working_directory": "/tmp", "environment": []string{"PATH=/usr/bin:/bin"},
+			"name": "rest", "partition": "all", "current_working_directory": "/tmp", "environment": []string{
+				"PATH=/usr/bin:/bin",
+			},
 		},
 	})
 	job := fmt.Sprint(answer["job_id"])
@@ -217,7 +221,8 @@ func TestRealSlurmValidatesConfigurations(t *testing.T) {
 						t.Fatal(err)
 					}
 					variant := slurmconf.ForValidation(document, slurmconf.ValidationOptions{
-						Host: "slurmctld", Port: 16817, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/pid",
+						Host: "slurmctld", Port: 16817, Directory: "/trial/etc", State: "/trial/state",
+						PidFile: "/trial/pid",
 					})
 					slurm.Slurmctld.Write(t, "/trial/etc/slurm.conf", variant.Render())
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

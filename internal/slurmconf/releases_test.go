@@ -21,12 +21,14 @@ func TestHoldBack(t *testing.T) {
 			want: old, held: []string{"prologtimeout"},
 		},
 		"keys of a record, but not the record": {
-			document: "ClusterName=c\nPartitionName=a Exclusive=USER Nodes=ALL Topology=tree\nPartitionName=b Topology=tree\n", earlier: old,
+			document: "ClusterName=c\nPartitionName=a Exclusive=USER Nodes=ALL Topology=tree\nPartitionName=b " +
+				"Topology=tree\n", earlier: old,
 			want: old + "PartitionName=b\n", held: []string{"PartitionName Exclusive", "PartitionName Topology"},
 		},
 		"no key in force": {
-			document: "ClusterName=c\nPrologTimeout=9\nPartitionName=b Topology=other\n", earlier: "PROLOGTIMEOUT=5\nPartitionName=a topology=tree\n",
-			want: "ClusterName=c\nPrologTimeout=9\nPartitionName=b Topology=other\n",
+			document: "ClusterName=c\nPrologTimeout=9\nPartitionName=b Topology=other\n",
+			earlier:  "PROLOGTIMEOUT=5\nPartitionName=a topology=tree\n",
+			want:     "ClusterName=c\nPrologTimeout=9\nPartitionName=b Topology=other\n",
 		},
 		"no key that is old enough": {
 			document: "ClusterName=c\nMetricsType=metrics/openmetrics\nPartitionName=a Nodes=ALL\n", earlier: old,
@@ -39,7 +41,8 @@ func TestHoldBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			document := mustParse(t, test.document)
-			kept, held := HoldBack(document, mustParse(t, test.earlier), func(release string) bool { return release == "26.05" })
+			kept, held := HoldBack(document, mustParse(t, test.earlier),
+				func(release string) bool { return release == "26.05" })
 			if want := mustParse(t, test.want); !kept.Equal(want) || !slices.Equal(held, test.held) {
 				t.Errorf("held back %q, kept\n%s", held, kept.Render())
 			}

@@ -21,22 +21,26 @@ type ValidationOptions struct {
 
 // validationDrops are the parameters that affect or need something outside of a throwaway slurmctld.
 var validationDrops = []string{
-	"SlurmctldAddr", "SlurmctldPrimaryOnProg", "SlurmctldPrimaryOffProg", "SlurmctldLogFile", "SlurmSchedLogFile", "MailProg",
+	"SlurmctldAddr", "SlurmctldPrimaryOnProg", "SlurmctldPrimaryOffProg", "SlurmctldLogFile", "SlurmSchedLogFile",
+	"MailProg",
 	"SuspendProgram", "ResumeProgram", "ResumeFailProgram", "SuspendTime", "FederationParameters",
-	"JobCompType", "JobCompHost", "JobCompLoc", "JobCompParams", "JobCompPass", "JobCompPassScript", "JobCompPort", "JobCompUser",
+	"JobCompType", "JobCompHost", "JobCompLoc", "JobCompParams", "JobCompPass", "JobCompPassScript", "JobCompPort",
+	"JobCompUser",
 }
 
 // accountingDrops are the parameters, besides those of AccountingStorage itself, that slurmctld refuses or complains
 // about without slurmdbd: they refer to the database.
-var accountingDrops = []string{"PriorityWeightFairshare", "PriorityWeightTRES", "PriorityWeightQOS", "PriorityWeightAssoc"}
+var accountingDrops = []string{
+	"PriorityWeightFairshare", "PriorityWeightTRES", "PriorityWeightQOS", "PriorityWeightAssoc",
+}
 
 // partitionAccountingDrops are those of a partition.
 var partitionAccountingDrops = []string{"QOS", "AllowQos", "DenyQos", "TRESBillingWeights"}
 
-// ForValidation returns the variant of a configuration for a validation run of a throwaway slurmctld. It keeps everything that
-// can be wrong, and leaves out everything that would affect something real: accounting, the other slurmctlds, programs,
-// log files, and the addresses of static nodes. If the cluster has no accounting, parameters that need it stay, because
-// slurmctld would refuse them in production too.
+// ForValidation returns the variant of a configuration for a validation run of a throwaway slurmctld. It keeps
+// everything that can be wrong, and leaves out everything that would affect something real: accounting, the other
+// slurmctlds, programs, log files, and the addresses of static nodes. If the cluster has no accounting, parameters that
+// need it stay, because slurmctld would refuse them in production too.
 func ForValidation(d Document, options ValidationOptions) Document {
 	_, accounting := d.Get("AccountingStorageType")
 	variant := d.filter(func(entry Entry) bool {
@@ -82,7 +86,8 @@ var clientKeys = []string{
 	"AuthType", "AuthInfo", "AuthAltTypes", "AuthAltParameters", "CredType", "HashPlugin", "TLSType", "TLSParameters",
 	"AccountingStorageType", "AccountingStorageHost", "AccountingStorageBackupHost", "AccountingStoragePort",
 	"CommunicationParameters", "MessageTimeout", "TCPTimeout", "SlurmctldTimeout",
-	"PluginDir", "SelectType", "SelectTypeParameters", "GresTypes", "SwitchType", "MaxArraySize", "FederationParameters",
+	"PluginDir", "SelectType", "SelectTypeParameters", "GresTypes", "SwitchType", "MaxArraySize",
+	"FederationParameters",
 }
 
 // Clients returns the part of a configuration that slurmrestd needs, which changes far less often than the whole.

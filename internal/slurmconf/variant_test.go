@@ -18,7 +18,9 @@ func build(t *testing.T, cluster Cluster) Document {
 }
 
 func TestValidationConfTouchesNothingReal(t *testing.T) {
-	options := ValidationOptions{Host: "trial", Port: 16817, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/slurmctld.pid"}
+	options := ValidationOptions{
+		Host: "trial", Port: 16817, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/slurmctld.pid",
+	}
 	original := build(t, full())
 	before := original.Render()
 	golden(t, "full-trial.conf", ForValidation(original, options))
@@ -86,7 +88,8 @@ func TestHashOf(t *testing.T) {
 
 func TestHashSeparatesFiles(t *testing.T) {
 	hashes := map[string]bool{}
-	for _, files := range []map[string]string{{}, {"a": ""}, {"a": "b"}, {"ab": ""}, {"a": "", "b": ""}, {FileName: "not configuration"}, {FileName: ""}} {
+	for _, files := range []map[string]string{{}, {"a": ""}, {"a": "b"}, {"ab": ""}, {"a": "", "b": ""},
+		{FileName: "not configuration"}, {FileName: ""}} {
 		hashes[Hash(files)] = true
 	}
 	if len(hashes) != 7 {
@@ -100,14 +103,16 @@ func TestMaxNodeCount(t *testing.T) {
 		explicit               *int32
 		want                   int
 	}{
-		"starts at 1024":                             {want: 1024},
-		"stays while a quarter is free":              {desired: 819, want: 1024},
-		"doubles with less than a quarter free":      {desired: 820, want: 2048},
-		"counts live nodes beyond the desired ones":  {desired: 10, live: 1000, want: 2048},
-		"does not shrink with the cluster":           {desired: 10, current: 4096, want: 4096},
-		"stops at Slurm's own limit":                 {desired: 65000, want: 65536},
-		"stops there for any desired count":          {desired: 1 << 40, want: 65536},
-		"uses the explicit limit":                    {desired: 5000, current: 8192, explicit: new(int32(100)), want: 100},
+		"starts at 1024":                            {want: 1024},
+		"stays while a quarter is free":             {desired: 819, want: 1024},
+		"doubles with less than a quarter free":     {desired: 820, want: 2048},
+		"counts live nodes beyond the desired ones": {desired: 10, live: 1000, want: 2048},
+		"does not shrink with the cluster":          {desired: 10, current: 4096, want: 4096},
+		"stops at Slurm's own limit":                {desired: 65000, want: 65536},
+		"stops there for any desired count":         {desired: 1 << 40, want: 65536},
+		"uses the explicit limit": {
+			desired: 5000, current: 8192, explicit: new(int32(100)), want: 100,
+		},
 		"keeps live nodes above the explicit limit":  {live: 120, explicit: new(int32(100)), want: 120},
 		"never falls below a live count of any size": {live: 70000, want: 70000},
 	} {

@@ -35,7 +35,8 @@ func (c *Config) Section(comment string, lines ...string) {
 
 // Common adds the lines that all sshds have in common. Only Match sections may follow.
 func (c *Config) Common() {
-	c.Section("As Debian has it.", "UsePAM yes", "KbdInteractiveAuthentication no", "PrintMotd no", "AcceptEnv LANG LC_*", "Subsystem sftp internal-sftp")
+	c.Section("As Debian has it.", "UsePAM yes", "KbdInteractiveAuthentication no", "PrintMotd no",
+		"AcceptEnv LANG LC_*", "Subsystem sftp internal-sftp")
 	c.Section("From "+c.field+", from its first Match on.", c.matches)
 }
 

@@ -17,7 +17,8 @@ func TestGeneratedHostKeysAreValid(t *testing.T) {
 		t.Errorf("the Secret is %s/%s, owned by %v", secret.Namespace, secret.Name, secret.OwnerReferences)
 	}
 	want := map[string]string{
-		"ssh_host_ed25519_key": ssh.KeyAlgoED25519, "ssh_host_ecdsa_key": ssh.KeyAlgoECDSA256, "ssh_host_rsa_key": ssh.KeyAlgoRSA,
+		"ssh_host_ed25519_key": ssh.KeyAlgoED25519, "ssh_host_ecdsa_key": ssh.KeyAlgoECDSA256,
+		"ssh_host_rsa_key": ssh.KeyAlgoRSA,
 	}
 	got := map[string]string{}
 	for _, name := range PrivateKeys(secret) {

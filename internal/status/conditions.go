@@ -38,14 +38,14 @@ func Ready(format string, arguments ...any) Verdict {
 	return Verdict{ready, slinkyv1beta1.ReasonAsExpected, fmt.Sprintf(format, arguments...)}
 }
 
-// Progressing returns the verdict that the operator is working towards the spec, or waits for something that needs no user
-// action.
+// Progressing returns the verdict that the operator is working towards the spec, or waits for something that needs no
+// user action.
 func Progressing(reason, format string, arguments ...any) Verdict {
 	return Verdict{progressing, reason, fmt.Sprintf(format, arguments...)}
 }
 
-// Degraded returns the verdict that there is a problem that does not resolve itself; the message says what the user must
-// do.
+// Degraded returns the verdict that there is a problem that does not resolve itself; the message says what the user
+// must do.
 func Degraded(reason, format string, arguments ...any) Verdict {
 	return Verdict{degraded, reason, fmt.Sprintf(format, arguments...)}
 }
@@ -96,7 +96,8 @@ func (c *Conditions) SetState(kind string, state State) {
 
 // Summarize sets the three conditions that follow from a verdict. Only Ready has the message.
 func (c *Conditions) Summarize(verdict Verdict) {
-	c.Set(slinkyv1beta1.ConditionReady, conditionStatus(verdict.outcome == ready), verdict.Reason, "%s", verdict.Message)
+	c.Set(slinkyv1beta1.ConditionReady, conditionStatus(verdict.outcome == ready), verdict.Reason, "%s",
+		verdict.Message)
 	c.Set(slinkyv1beta1.ConditionProgressing, conditionStatus(verdict.outcome == progressing), verdict.Reason, "")
 	c.Set(slinkyv1beta1.ConditionDegraded, conditionStatus(verdict.outcome == degraded), verdict.Reason, "")
 }
@@ -123,7 +124,8 @@ func (c *Conditions) Configuration() []applymetav1.ConditionApplyConfiguration {
 	configuration := make([]applymetav1.ConditionApplyConfiguration, len(c.after))
 	for i, condition := range c.after {
 		configuration[i] = *applymetav1.Condition().
-			WithType(condition.Type).WithStatus(condition.Status).WithReason(condition.Reason).WithMessage(condition.Message).
+			WithType(condition.Type).WithStatus(condition.Status).WithReason(condition.Reason).
+			WithMessage(condition.Message).
 			WithObservedGeneration(condition.ObservedGeneration).WithLastTransitionTime(condition.LastTransitionTime)
 	}
 	return configuration
@@ -137,7 +139,8 @@ func (c *Conditions) changed() []metav1.Condition {
 		if condition.Type == slinkyv1beta1.ConditionProgressing || condition.Type == slinkyv1beta1.ConditionDegraded {
 			continue
 		}
-		if old := find(c.before, condition.Type); old == nil || old.Status != condition.Status || old.Reason != condition.Reason {
+		if old := find(c.before, condition.Type); old == nil || old.Status != condition.Status ||
+			old.Reason != condition.Reason {
 			changed = append(changed, condition)
 		}
 	}

@@ -30,11 +30,15 @@ func TestVerdictSetsThreeConditions(t *testing.T) {
 				if *condition.Type == slinkyv1beta1.ConditionReady {
 					message = test.verdict.Message
 				}
-				if *condition.Reason != test.verdict.Reason || *condition.Message != message || *condition.ObservedGeneration != 7 {
-					t.Errorf("%s has reason %s, message %q, generation %d", *condition.Type, *condition.Reason, *condition.Message, *condition.ObservedGeneration)
+				if *condition.Reason != test.verdict.Reason || *condition.Message != message ||
+					*condition.ObservedGeneration != 7 {
+					t.Errorf("%s has reason %s, message %q, generation %d", *condition.Type, *condition.Reason,
+						*condition.Message, *condition.ObservedGeneration)
 				}
 			}
-			if got[slinkyv1beta1.ConditionReady] != test.ready || got[slinkyv1beta1.ConditionProgressing] != test.progressing || got[slinkyv1beta1.ConditionDegraded] != test.degraded {
+			if got[slinkyv1beta1.ConditionReady] != test.ready ||
+				got[slinkyv1beta1.ConditionProgressing] != test.progressing ||
+				got[slinkyv1beta1.ConditionDegraded] != test.degraded {
 				t.Errorf("got conditions %v", got)
 			}
 		})
@@ -68,13 +72,20 @@ func TestTransitionTimeChangesOnlyWithStatus(t *testing.T) {
 // Events are recorded for changed conditions, once per message.
 func TestRepeatedMessageIsOneEvent(t *testing.T) {
 	before := []metav1.Condition{
-		{Type: slinkyv1beta1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonServing, Message: "3 of 3"},
+		{
+			Type: slinkyv1beta1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonServing,
+			Message: "3 of 3",
+		},
 		{Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected},
-		{Type: slinkyv1beta1.ConditionSlurmReachable, Status: metav1.ConditionFalse, Message: "another controller says this"},
+		{
+			Type: slinkyv1beta1.ConditionSlurmReachable, Status: metav1.ConditionFalse,
+			Message: "another controller says this",
+		},
 		{Type: slinkyv1beta1.ConditionScaledIn, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonNoExcess},
 	}
 	conditions := NewConditions(1, before, metav1.Now())
-	conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining, "waiting for gpu-1")
+	conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining,
+		"waiting for gpu-1")
 	conditions.Summarize(Progressing(slinkyv1beta1.ReasonDraining, "waiting for gpu-1"))
 	conditions.Available(true, "2 of 3")
 	changed := conditions.unreported()

@@ -28,5 +28,6 @@ func Deployment(deployment *appsv1.Deployment, pods []corev1.Pod, wanted int32, 
 	if is.ReadyReplicas < wanted {
 		return Progressing(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", is.ReadyReplicas, wanted)
 	}
-	return Progressing(slinkyv1beta1.ReasonReconciling, "pods are being replaced: %d of %d are up to date", is.UpdatedReplicas, wanted)
+	return Progressing(slinkyv1beta1.ReasonReconciling, "pods are being replaced: %d of %d are up to date",
+		is.UpdatedReplicas, wanted)
 }

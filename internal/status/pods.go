@@ -54,11 +54,13 @@ func podTrouble(pod *corev1.Pod) (trouble, message string) {
 		return "", ""
 	}
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse &&
+			condition.Reason == corev1.PodReasonUnschedulable {
 			return condition.Reason, condition.Message
 		}
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses,
+		pod.Status.ContainerStatuses} {
 		for i := range statuses {
 			if trouble, message := containerTrouble(&statuses[i]); trouble != "" {
 				return "container " + statuses[i].Name + " has " + trouble, message

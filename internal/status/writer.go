@@ -47,7 +47,8 @@ func (w *Writer) Write(ctx context.Context, object client.Object, conditions *Co
 	if w.memory.Unchanged(object.GetUID(), asked, live["status"]) {
 		return nil
 	}
-	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), w.owner, client.ForceOwnership)
+	err = w.client.Status().
+		Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), w.owner, client.ForceOwnership)
 	if apierrors.IsNotFound(err) {
 		return nil // deleted in the meantime
 	}
@@ -86,7 +87,8 @@ func (w *Writer) log(ctx context.Context, kind, name string, conditions *Conditi
 // is lost if it follows within six minutes, because Kubernetes merges the two.
 func (w *Writer) Record(object, related client.Object, reason, action, note string) {
 	if related == nil {
-		w.recorder.Eventf(object, nil, corev1.EventTypeNormal, reason, action, "%s", note) // a nil client.Object is not a nil runtime.Object
+		// a nil client.Object is not a nil runtime.Object
+		w.recorder.Eventf(object, nil, corev1.EventTypeNormal, reason, action, "%s", note)
 		return
 	}
 	w.recorder.Eventf(object, related, corev1.EventTypeNormal, reason, action, "%s", note)
@@ -98,7 +100,8 @@ func (w *Writer) recordEvents(object client.Object, conditions *Conditions) {
 		if condition.Status != metav1.ConditionTrue && conditions.degraded() {
 			kind = corev1.EventTypeWarning
 		}
-		w.recorder.Eventf(object, nil, kind, condition.Reason, condition.Type, "%s: %s", condition.Type, condition.Message)
+		w.recorder.Eventf(object, nil, kind, condition.Reason, condition.Type, "%s: %s", condition.Type,
+			condition.Message)
 	}
 }
 

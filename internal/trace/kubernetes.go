@@ -34,7 +34,8 @@ func (k kubernetes) Update(ctx context.Context, object client.Object, options ..
 }
 
 // Patch patches an object, and logs it.
-func (k kubernetes) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+func (k kubernetes) Patch(ctx context.Context, object client.Object, patch client.Patch,
+	options ...client.PatchOption) error {
 	err := k.Client.Patch(ctx, object, patch, options...)
 	if err == nil {
 		k.log(ctx, "patched", object)
@@ -62,7 +63,8 @@ type status struct {
 }
 
 // Patch patches the status of an object, and logs it.
-func (s status) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+func (s status) Patch(ctx context.Context, object client.Object, patch client.Patch,
+	options ...client.SubResourcePatchOption) error {
 	err := s.SubResourceWriter.Patch(ctx, object, patch, options...)
 	if err == nil {
 		s.kubernetes.log(ctx, "patched status of", object)

@@ -82,7 +82,9 @@ func (s slurmClient) DeleteNodes(ctx context.Context, names []string) error {
 func (s slurmClient) CreateReservation(ctx context.Context, reservation slurm.Reservation) error {
 	err := s.Client.CreateReservation(ctx, reservation)
 	if err == nil {
-		log.FromContext(ctx).Info("created Slurm reservation", "name", reservation.Name, "nodes", reservation.Nodes, "start", reservation.Start, "end", reservation.End)
+		log.FromContext(ctx).
+			Info("created Slurm reservation", "name", reservation.Name, "nodes", reservation.Nodes, "start",
+				reservation.Start, "end", reservation.End)
 	}
 	return err
 }
@@ -117,6 +119,7 @@ type requests struct {
 
 // ObserveRequest logs a request.
 func (r requests) ObserveRequest(request slurm.Observation) {
-	r.logger.Info("Slurm request", "call", request.Call, "result", request.Result, "duration", request.Duration.String(), "bytes", request.Received)
+	r.logger.Info("Slurm request", "call", request.Call, "result", request.Result, "duration",
+		request.Duration.String(), "bytes", request.Received)
 	r.next.ObserveRequest(request)
 }

@@ -24,12 +24,13 @@ import (
 func logTo(t *testing.T, level slog.Level) (context.Context, *bytes.Buffer) {
 	t.Helper()
 	text := &bytes.Buffer{}
-	handler := slog.NewTextHandler(text, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, attribute slog.Attr) slog.Attr {
-		if attribute.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return attribute
-	}})
+	handler := slog.NewTextHandler(text,
+		&slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, attribute slog.Attr) slog.Attr {
+			if attribute.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return attribute
+		}})
 	return log.IntoContext(t.Context(), logr.FromSlogHandler(handler)), text
 }
 
@@ -120,7 +121,9 @@ func TestEveryChangeInSlurmIsLogged(t *testing.T) {
 func TestPartialChangeInSlurmIsLogged(t *testing.T) {
 	ctx, text := logTo(t, slog.LevelInfo)
 	traced := trace.Slurm(&recorder{err: slurm.PartialEffect})
-	err := traced.UpdateNodes(ctx, []string{"gpu-0", "gpu-1"}, slurm.NodeUpdate{State: slurm.Drain, Reason: "slurm-operator: scale-in"})
+	err := traced.UpdateNodes(ctx, []string{"gpu-0", "gpu-1"}, slurm.NodeUpdate{
+		State: slurm.Drain, Reason: "slurm-operator: scale-in",
+	})
 	if err == nil || !strings.Contains(text.String(), `msg="drained some Slurm nodes" nodes=gpu-[0-1]`) {
 		t.Errorf("the error is %v and the log is %q", err, text)
 	}
@@ -135,7 +138,8 @@ func TestAppliedFields(t *testing.T) {
 		"data":     map[string]any{"slurm.conf": "secret", "cgroup.conf": "c"},
 		"metadata": map[string]any{"labels": map[string]any{"x": "1"}},
 	}
-	if fields := trace.Fields(before, after); !slices.Equal(fields, []string{"data.cgroup.conf", "data.gres.conf", "data.slurm.conf"}) {
+	if fields := trace.Fields(before, after); !slices.Equal(fields,
+		[]string{"data.cgroup.conf", "data.gres.conf", "data.slurm.conf"}) {
 		t.Errorf("got fields %q", fields)
 	}
 	ctx, text := logTo(t, slog.LevelDebug)

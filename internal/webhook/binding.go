@@ -31,7 +31,8 @@ type binder struct {
 // bind registers the mutating webhook for Bindings.
 func bind(manager ctrl.Manager, reader client.Reader, search searcher) error {
 	binder := &binder{reader: reader, nodeSets: manager.GetCache(), search: search}
-	if err := ctrl.NewWebhookManagedBy(manager, &corev1.Binding{}).WithDefaulter(binder).RecoverPanic(recoverPanics).Complete(); err != nil {
+	if err := ctrl.NewWebhookManagedBy(manager, &corev1.Binding{}).WithDefaulter(binder).RecoverPanic(recoverPanics).
+		Complete(); err != nil {
 		return fmt.Errorf("serving bindings: %w", err)
 	}
 	return nil
@@ -43,7 +44,8 @@ func (b *binder) Default(ctx context.Context, binding *corev1.Binding) error {
 	defer cancel()
 	topology, err := b.topology(ctx, client.ObjectKeyFromObject(binding), binding.Target.Name)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "looking up the topology of a pod", "pod", binding.Name, "node", binding.Target.Name)
+		log.FromContext(ctx).
+			Error(err, "looking up the topology of a pod", "pod", binding.Name, "node", binding.Target.Name)
 		return nil
 	}
 	if topology != "" {
@@ -59,7 +61,8 @@ func (b *binder) topology(ctx context.Context, pod client.ObjectKey, node string
 	}
 	sets := &metav1.PartialObjectMetadataList{}
 	sets.SetGroupVersionKind(slinkyv1beta1.SchemeGroupVersion.WithKind("NodeSetList"))
-	if err := b.nodeSets.List(ctx, sets, client.InNamespace(pod.Namespace), client.Limit(1)); err != nil || len(sets.Items) == 0 {
+	if err := b.nodeSets.List(ctx, sets, client.InNamespace(pod.Namespace), client.Limit(1)); err != nil ||
+		len(sets.Items) == 0 {
 		return "", err
 	}
 	bound := partial(corev1.SchemeGroupVersion.WithKind("Pod"))

@@ -34,7 +34,8 @@ func (s searcher) covers(namespace string) bool {
 }
 
 // search looks up all references, and the NodeSets of a cluster unless its name is empty.
-func (s searcher) search(ctx context.Context, namespace string, references []review.Reference, cluster string) review.Found {
+func (s searcher) search(ctx context.Context, namespace string, references []review.Reference,
+	cluster string) review.Found {
 	found := review.Found{Now: s.clock.Now(), Objects: map[review.Target]review.Result{}}
 	if !s.covers(namespace) {
 		return found
@@ -47,7 +48,8 @@ func (s searcher) search(ctx context.Context, namespace string, references []rev
 		}
 		result, err := s.find(ctx, namespace, reference)
 		if err != nil {
-			log.FromContext(ctx).Info("not looked up", "kind", reference.Kind, "name", reference.Name, "error", err.Error())
+			log.FromContext(ctx).
+				Info("not looked up", "kind", reference.Kind, "name", reference.Name, "error", err.Error())
 			continue
 		}
 		found.Objects[reference.Target] = result
@@ -75,7 +77,9 @@ func (s searcher) find(ctx context.Context, namespace string, reference review.R
 	if reference.Until == "" {
 		return review.Result{}, nil
 	}
-	return review.Result{Kind: s.otherKind(ctx, namespace, reference), InOtherNamespace: s.inOtherNamespace(ctx, reference)}, nil
+	return review.Result{
+		Kind: s.otherKind(ctx, namespace, reference), InOtherNamespace: s.inOtherNamespace(ctx, reference),
+	}, nil
 }
 
 // newObject returns an object to read into: only the metadata if a review needs no more.
@@ -123,7 +127,8 @@ func (s searcher) inOtherNamespace(ctx context.Context, reference review.Referen
 	for _, namespace := range namespaces {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(slinkyv1beta1.SchemeGroupVersion.WithKind(reference.Kind + "List"))
-		err := s.reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: reference.Name}, client.Limit(1))
+		err := s.reader.List(ctx, list, client.InNamespace(namespace),
+			client.MatchingFields{metav1.ObjectNameField: reference.Name}, client.Limit(1))
 		if err == nil && len(list.Items) > 0 {
 			return true
 		}

@@ -29,7 +29,8 @@ func validate[T client.Object](manager ctrl.Manager, object T, kind review.Revie
 	if err != nil {
 		return err
 	}
-	err = ctrl.NewWebhookManagedBy(manager, object).WithValidator(&validator[T]{gvk.GroupKind(), kind, search}).RecoverPanic(recoverPanics).Complete()
+	err = ctrl.NewWebhookManagedBy(manager, object).WithValidator(&validator[T]{gvk.GroupKind(), kind, search}).
+		RecoverPanic(recoverPanics).Complete()
 	if err != nil {
 		return fmt.Errorf("serving reviews of %s: %w", gvk.Kind, err)
 	}

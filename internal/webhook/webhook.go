@@ -55,7 +55,9 @@ func (o Options) check() error {
 	case own.Namespace == "":
 		return errors.New("the namespace of the webhook is not known; set POD_NAMESPACE")
 	case own.Service == "" || own.Secret == "" || own.Configuration == "":
-		return errors.New("a certificate that the webhook keeps itself needs --service, --certificate-secret and --configuration; or set --certificate-directory")
+		return errors.New(
+			"a certificate that the webhook keeps itself needs --service, --certificate-secret and --configuration; " +
+				"or set --certificate-directory")
 	case own.Lifetime < time.Second:
 		return errors.New("--certificate-lifetime must be a second or more")
 	}
@@ -75,7 +77,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	keeper := certificate.NewKeeper(direct, clock.RealClock{}, options.Certificate)
 	own := options.CertificateDirectory == ""
 	if own {
-		server.TLSOpts = append(server.TLSOpts, func(config *tls.Config) { config.GetCertificate = keeper.GetCertificate })
+		server.TLSOpts = append(server.TLSOpts,
+			func(config *tls.Config) { config.GetCertificate = keeper.GetCertificate })
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                 direct.Scheme(),
@@ -94,7 +97,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 		}
 		serving = both(keeper.Ready, serving)
 	}
-	if err := errors.Join(addHealth(ctx, manager, serving), addWebhooks(manager, direct, options.Namespaces)); err != nil {
+	if err := errors.Join(addHealth(ctx, manager, serving),
+		addWebhooks(manager, direct, options.Namespaces)); err != nil {
 		return err
 	}
 	return manager.Start(ctx)
@@ -119,7 +123,9 @@ func addHealth(ctx context.Context, manager ctrl.Manager, serving healthz.Checke
 		manager.AddReadyzCheck("server", serving),
 		manager.AddReadyzCheck("cache", func(*http.Request) error {
 			if !informer.HasSynced() {
-				return errors.New("the NodeSets have not been listed yet; if this stays so, look in the log for what may not be listed")
+				return errors.New(
+					"the NodeSets have not been listed yet; if this stays so, look in the log for what may not be " +
+						"listed")
 			}
 			return nil
 		}),

@@ -10,7 +10,10 @@ import (
 )
 
 func TestRunNamesMissingOptions(t *testing.T) {
-	complete := certificate.Options{Namespace: "slurm-operator", Service: "webhook", Secret: "certificate", Configuration: "slurm-operator", Lifetime: time.Hour}
+	complete := certificate.Options{
+		Namespace: "slurm-operator", Service: "webhook", Secret: "certificate", Configuration: "slurm-operator",
+		Lifetime: time.Hour,
+	}
 	for name, test := range map[string]struct {
 		change func(*certificate.Options)
 		want   string

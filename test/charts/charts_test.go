@@ -65,7 +65,8 @@ func render(ctx context.Context, chart string, given values, arguments ...string
 
 // apply applies manifests with a server-side dry run.
 func apply(ctx context.Context, manifests string) (string, error) {
-	return run(ctx, []byte(manifests), server.Kubectl, "--kubeconfig="+server.Kubeconfig, "apply", "--server-side", "--dry-run=server", "--filename=-")
+	return run(ctx, []byte(manifests), server.Kubectl, "--kubeconfig="+server.Kubeconfig, "apply", "--server-side",
+		"--dry-run=server", "--filename=-")
 }
 
 func run(ctx context.Context, input []byte, program string, arguments ...string) (string, error) {

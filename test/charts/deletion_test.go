@@ -41,10 +41,11 @@ func TestForegroundDeletionIsRefused(t *testing.T) {
 	}
 	create("guarded", "{}")
 	// The API server needs a moment to load a policy.
-	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := kubectl(ctx, "", "delete", "nodeset/guarded", "--cascade=foreground", "--dry-run=server")
-		return err != nil && strings.Contains(err.Error(), "delete it in the background"), nil
-	}); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 5*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			_, err := kubectl(ctx, "", "delete", "nodeset/guarded", "--cascade=foreground", "--dry-run=server")
+			return err != nil && strings.Contains(err.Error(), "delete it in the background"), nil
+		}); err != nil {
 		t.Fatalf("foreground deletion is not refused: %v", err)
 	}
 	must("", "delete", "nodeset/guarded", "--cascade=background")

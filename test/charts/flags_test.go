@@ -26,7 +26,8 @@ func TestEveryFlagCanBeSet(t *testing.T) {
 	// Log levels are in files, which override these flags at run time.
 	set := append(flagName.FindAllString(rendered.String(), -1), "--log-level", "--slurm-log-level")
 	for _, command := range []string{"manager", "webhook", "release"} {
-		help, err := run(t.Context(), nil, "go", "run", filepath.Join(charts, "..", "cmd", "slurm-operator"), command, "--help")
+		help, err := run(t.Context(), nil, "go", "run", filepath.Join(charts, "..", "cmd", "slurm-operator"), command,
+			"--help")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,8 @@ import (
 func TestHelmLintsTheCharts(t *testing.T) {
 	for _, chart := range []string{"slurm-operator-crds", "slurm-operator", "slurm"} {
 		for _, set := range append(sets(t, chart), "values.yaml") {
-			if _, err := helm(t.Context(), read(t, chart, set), "lint", "--strict", filepath.Join(charts, chart)); err != nil {
+			if _, err := helm(t.Context(), read(t, chart, set), "lint", "--strict",
+				filepath.Join(charts, chart)); err != nil {
 				t.Errorf("%s with %s: %v", chart, set, err)
 			}
 		}
@@ -46,11 +47,14 @@ func TestManifestsAreAccepted(t *testing.T) {
 func prepare(t *testing.T) {
 	t.Helper()
 	var manifests strings.Builder
-	manifests.WriteString("{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {pod-security.kubernetes.io/warn: restricted}}}\n")
+	manifests.WriteString(
+		"{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {pod-security.kubernetes.io/warn: " +
+			"restricted}}}\n")
 	for _, namespace := range []string{"hpc", "lab", "leases"} {
 		fmt.Fprintf(&manifests, "---\n{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n", namespace)
 	}
-	for kind, group := range map[string]string{"ServiceMonitor": "monitoring.coreos.com", "Certificate": "cert-manager.io", "Issuer": "cert-manager.io"} {
+	for kind, group := range map[string]string{"ServiceMonitor": "monitoring.coreos.com",
+		"Certificate": "cert-manager.io", "Issuer": "cert-manager.io"} {
 		plural := strings.ToLower(kind) + "s"
 		fmt.Fprintf(&manifests, `---
 apiVersion: apiextensions.k8s.io/v1
@@ -60,7 +64,8 @@ spec:
   group: %[2]s
   scope: Namespaced
   names: {plural: %[1]s, kind: %[3]s}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+  versions: [{name: v1, served: true, storage: true, schema: {
+    openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `, plural, group, kind)
 	}
 	if _, err := run(t.Context(), []byte(manifests.String()), server.Kubectl, "--kubeconfig="+server.Kubeconfig,
@@ -92,7 +97,8 @@ func TestCRDsFitIntoARelease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kept, err := run(t.Context(), nil, server.Kubectl, "--kubeconfig="+server.Kubeconfig, "get", "secrets", "--selector=owner=helm,name=slurm-operator-crds", "--output=json")
+	kept, err := run(t.Context(), nil, server.Kubectl, "--kubeconfig="+server.Kubeconfig, "get", "secrets",
+		"--selector=owner=helm,name=slurm-operator-crds", "--output=json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,8 @@ func TestEveryValueIsUsed(t *testing.T) {
 					in[key] = another(kept)
 					defer func() { in[key] = kept }()
 					// The changed value need not be valid.
-					if after, err := render(t.Context(), chart, given, "--skip-schema-validation"); err == nil && after == before {
+					if after, err := render(t.Context(), chart, given, "--skip-schema-validation"); err == nil &&
+						after == before {
 						t.Errorf("%s in %s has no effect", path, set)
 					}
 					used[path] = true

@@ -92,7 +92,8 @@ func Up(ctx context.Context, log io.Writer, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	dirs, err := binaries.BuildAll(ctx, log, binaries.ControlPlane, binaries.Controllers, binaries.Node, binaries.Containerd, binaries.CNI)
+	dirs, err := binaries.BuildAll(ctx, log, binaries.ControlPlane, binaries.Controllers, binaries.Node,
+		binaries.Containerd, binaries.CNI)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +214,9 @@ func (c *Cluster) Node(name string) (node.Node, error) {
 }
 
 func (c *Cluster) startRegistry() error {
-	return c.Plane.Processes.Start(process.Spec{Name: Registry, Path: c.state.Program, Args: []string{"registry", registryAddress}})
+	return c.Plane.Processes.Start(process.Spec{
+		Name: Registry, Path: c.state.Program, Args: []string{"registry", registryAddress},
+	})
 }
 
 func (c *Cluster) kubectl() string {

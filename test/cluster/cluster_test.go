@@ -38,7 +38,8 @@ func TestUpAndDownLeaveNothingBehind(t *testing.T) {
 		up(t)
 		ready := time.Since(started)
 		down(t)
-		t.Logf("cycle %d: up in %.1f s, down in %.1f s", cycle+1, ready.Seconds(), time.Since(started.Add(ready)).Seconds())
+		t.Logf("cycle %d: up in %.1f s, down in %.1f s", cycle+1, ready.Seconds(),
+			time.Since(started.Add(ready)).Seconds())
 		left, err := cluster.Leftovers(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +111,8 @@ func TestFaults(t *testing.T) {
 		const delay = 300 * time.Millisecond
 		must(t, made.Delay(t.Context(), node, delay))
 		// The first connection also waits for the address to be resolved.
-		eventually(t, func(ctx context.Context) bool { _, err := roundTrip(ctx, node.Wire.Address()); return err == nil })
+		eventually(t,
+			func(ctx context.Context) bool { _, err := roundTrip(ctx, node.Wire.Address()); return err == nil })
 		if took, err := roundTrip(t.Context(), node.Wire.Address()); err != nil || took < 2*delay {
 			t.Errorf("connecting took %s, %v; want at least %s", took, err, 2*delay)
 		}
@@ -131,7 +133,8 @@ func TestFaults(t *testing.T) {
 		must(t, made.Pause(controlplane.Etcd))
 		stalled, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if _, err := client(t, made).CoreV1().Namespaces().Create(stalled, namespace("stalled"), metav1.CreateOptions{}); err == nil {
+		if _, err := client(t, made).CoreV1().Namespaces().
+			Create(stalled, namespace("stalled"), metav1.CreateOptions{}); err == nil {
 			t.Error("a write succeeded while etcd was paused")
 		}
 		must(t, made.Continue(controlplane.Etcd))
@@ -145,7 +148,8 @@ func TestFaults(t *testing.T) {
 			writes, err := audit.ReadFile(made.Plane.AuditLog(), time.Time{}, audit.Request.IsWrite)
 			must(t, err)
 			return slices.ContainsFunc(writes, func(r audit.Request) bool {
-				return r.User == "admin" && r.Verb == "create" && r.Resource == "namespaces" && r.Name == "written" && r.Code == 201
+				return r.User == "admin" && r.Verb == "create" && r.Resource == "namespaces" && r.Name == "written" &&
+					r.Code == 201
 			})
 		})
 	})
@@ -199,9 +203,10 @@ func roundTrip(ctx context.Context, address string) (time.Duration, error) {
 
 func eventually(t *testing.T, condition func(ctx context.Context) bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
-		return condition(ctx), nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 10*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			return condition(ctx), nil
+		})
 	must(t, err)
 }
 

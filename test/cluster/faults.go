@@ -72,7 +72,8 @@ func (c *Cluster) Kill(podUID string) error {
 			continue // it has exited, or belongs to another pod
 		}
 		// The sandbox stays: it belongs to the kubelet, not to the pod.
-		if command, err := os.ReadFile(filepath.Join(process, "comm")); err != nil || strings.TrimSpace(string(command)) == "pause" {
+		if command, err := os.ReadFile(filepath.Join(process, "comm")); err != nil ||
+			strings.TrimSpace(string(command)) == "pause" {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(process))

@@ -59,7 +59,9 @@ func addImages(ctx context.Context, dirs []string) error {
 // program returns an image with a single static program.
 func program(path string) images.Scratch {
 	target := "/" + filepath.Base(path)
-	return images.Scratch{Files: map[string]string{target: path}, Config: ociv1.ImageConfig{Entrypoint: []string{target}}}
+	return images.Scratch{
+		Files: map[string]string{target: path}, Config: ociv1.ImageConfig{Entrypoint: []string{target}},
+	}
 }
 
 func buildPause(ctx context.Context, dir string) (string, error) {
@@ -68,7 +70,8 @@ func buildPause(ctx context.Context, dir string) (string, error) {
 		return "", err
 	}
 	pause := filepath.Join(dir, "pause")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", pause, "./test/cluster/pause")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", pause,
+		"./test/cluster/pause")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -80,7 +83,8 @@ func buildPause(ctx context.Context, dir string) (string, error) {
 func busyboxImage(ctx context.Context) (images.Scratch, error) {
 	applets, err := exec.CommandContext(ctx, busybox, "--list").Output()
 	if err != nil {
-		return images.Scratch{}, fmt.Errorf("listing busybox's commands (install the Debian package busybox-static): %w", err)
+		return images.Scratch{}, fmt.Errorf(
+			"listing busybox's commands (install the Debian package busybox-static): %w", err)
 	}
 	links := map[string]string{}
 	for applet := range strings.FieldsSeq(string(applets)) {

@@ -24,7 +24,8 @@ func (c *slurmCluster) reportsWrongPassword(t *testing.T) {
 	corrected := time.Now()
 	c.databaseIs(t, "True|AsExpected|")
 	becomesReady(t, c.namespace, time.Minute, "accounting/slurm")
-	t.Logf("%s: slurmdbd is connected %.1f s after its password was corrected", c.version, time.Since(corrected).Seconds())
+	t.Logf("%s: slurmdbd is connected %.1f s after its password was corrected", c.version,
+		time.Since(corrected).Seconds())
 }
 
 // runsJobsWithoutDatabase checks that jobs start and finish while the database is down, and that accounting records
@@ -60,7 +61,8 @@ func (c *slurmCluster) isRegisteredInAccounting(t *testing.T) {
 
 // accountingKnows returns an error unless a cluster is registered with an address.
 func (c *slurmCluster) accountingKnows(ctx context.Context, name string) error {
-	out, err := c.login(ctx, "sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster,controlhost,controlport")
+	out, err := c.login(ctx, "sacctmgr", "--noheader", "--parsable2", "show", "cluster",
+		"format=cluster,controlhost,controlport")
 	if err != nil {
 		return err
 	}

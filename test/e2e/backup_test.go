@@ -17,8 +17,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
-// TestRestoreFromBackup backs up a cluster, deletes the PVC with slurmctld's state, and restores it with the commands of
-// docs/backup.md. Pending jobs are still pending, and a job that kept running completes.
+// TestRestoreFromBackup backs up a cluster, deletes the PVC with slurmctld's state, and restores it with the commands
+// of docs/backup.md. Pending jobs are still pending, and a job that kept running completes.
 func TestRestoreFromBackup(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
@@ -39,15 +39,18 @@ func TestRestoreFromBackup(t *testing.T) {
 			set.loseState(t)
 			started := time.Now()
 			shell.runSection(t, "Restore")
-			set.namespace.Apply(t, []byte(`{"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Controller", "metadata": {"name": "slurm"}, "spec": `+spec+`}`))
+			set.namespace.Apply(t,
+				[]byte(`{"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Controller", "metadata": {"name": "slurm"}, "spec": `+spec+`}`))
 			set.setExtraConf(t, "SlurmdTimeout=30\nFirstJobId=200000\nPartitionName=all Nodes=ALL Default=YES State=UP")
 
 			set.namespace.Eventually(t, 3*time.Minute, "the jobs of the backup", func(ctx context.Context) error {
-				return errors.Join(set.jobIs(ctx, running, "JobState=RUNNING", "Restarts=0"), set.jobIs(ctx, waiting, "JobState=PENDING", "Restarts=0"))
+				return errors.Join(set.jobIs(ctx, running, "JobState=RUNNING", "Restarts=0"),
+					set.jobIs(ctx, waiting, "JobState=PENDING", "Restarts=0"))
 			})
 			t.Logf("%s: jobs are back %.1f s after the restore began", version, time.Since(started).Seconds())
 			set.namespace.Eventually(t, 2*time.Minute, "a healthy cluster", func(ctx context.Context) error {
-				return errors.Join(set.isReady(ctx, "controller.slinky.slurm.net/slurm"), set.isReady(ctx, "nodeset/gpu"), set.forgot(ctx, late))
+				return errors.Join(set.isReady(ctx, "controller.slinky.slurm.net/slurm"),
+					set.isReady(ctx, "nodeset/gpu"), set.forgot(ctx, late))
 			})
 			set.finishJob(t, running)
 			set.namespace.Eventually(t, time.Minute, "completion of the pending job", func(ctx context.Context) error {
@@ -104,7 +107,8 @@ func (c *slurmCluster) loseState(t *testing.T) {
 	c.namespace.Apply(t, []byte(`{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "slurm-controller-state"},
 		"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`))
 	c.namespace.Eventually(t, time.Minute, "slurmctld to report the missing state", func(ctx context.Context) error {
-		out, err := c.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", `--output=jsonpath={.status.conditions[?(@.type=="Ready")].message}`)
+		out, err := c.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm",
+			`--output=jsonpath={.status.conditions[?(@.type=="Ready")].message}`)
 		if err == nil && !strings.Contains(out, "does not hold the state that slurmctld had") {
 			err = errors.New(out)
 		}

@@ -81,12 +81,14 @@ var faults = map[string]fault{
 	"slurmrestd is deleted":                deleted("pods", "--selector=app.kubernetes.io/name=slurmrestd"),
 	"slurmdbd is deleted":                  deleted("pods", "--selector=app.kubernetes.io/name=slurmdbd"),
 	"the database is deleted":              deleted("pods", "--selector=app=mariadb"),
-	"the ConfigMaps are deleted":           deleted("configmaps", "--selector=app.kubernetes.io/managed-by=slurm-operator"),
-	"the Services are deleted":             deleted("services", "--selector=app.kubernetes.io/managed-by=slurm-operator"),
-	"the PodDisruptionBudget is deleted":   deleted("poddisruptionbudgets", "--all"),
-	"a token is deleted":                   deleted("secrets", "root-jwt-root"),
-	"slurmdbd's configuration is deleted":  deleted("secrets", "slurm-accounting"),
-	"the JWT key is deleted":               deleted("secrets", "slurm-auth-jwt"),
+	"the ConfigMaps are deleted": deleted("configmaps",
+		"--selector=app.kubernetes.io/managed-by=slurm-operator"),
+	"the Services are deleted": deleted("services",
+		"--selector=app.kubernetes.io/managed-by=slurm-operator"),
+	"the PodDisruptionBudget is deleted":  deleted("poddisruptionbudgets", "--all"),
+	"a token is deleted":                  deleted("secrets", "root-jwt-root"),
+	"slurmdbd's configuration is deleted": deleted("secrets", "slurm-accounting"),
+	"the JWT key is deleted":              deleted("secrets", "slurm-auth-jwt"),
 	// An administrator restores it from a pod, as documented; that fails if the operator has generated another key
 	// meanwhile.
 	"the auth/slurm key is deleted": func(t *testing.T, run *chaosRun) func() error {
@@ -96,7 +98,8 @@ var faults = map[string]fault{
 			key, err := run.namespace.Exec(t.Context(), "pod/slurm-controller-0", "cat", "/etc/slurm/slurm.key")
 			file := filepath.Join(t.TempDir(), "slurm.key")
 			if err = errors.Join(err, os.WriteFile(file, []byte(key), 0o600)); err == nil {
-				_, err = run.namespace.Run(t.Context(), "create", "secret", "generic", "slurm-auth-slurm", "--from-file="+file)
+				_, err = run.namespace.Run(t.Context(), "create", "secret", "generic", "slurm-auth-slurm",
+					"--from-file="+file)
 			}
 			return err
 		}
@@ -156,30 +159,34 @@ var disasters = map[string]disaster{
 		}
 		return noRepair
 	}},
-	"a node's pod is force-deleted": {losesFirstJob: true, inject: func(t *testing.T, run *chaosRun, pod string) func() error {
-		t.Helper()
-		run.namespace.MustRun(t, "delete", "pod", pod, "--force", "--grace-period=0")
-		return noRepair
-	}},
-	"a Kubernetes node is removed": {losesFirstJob: true, inject: func(t *testing.T, run *chaosRun, pod string) func() error {
-		t.Helper()
-		uid := run.uids(t)[pod]
-		run.namespace.MustRun(t, "delete", "node", run.spare)
-		run.namespace.Eventually(t, 3*time.Minute, "Kubernetes to garbage-collect its pods", func(context.Context) error {
-			if run.uids(t)[pod] == uid {
-				return errors.New(pod + " still exists")
+	"a node's pod is force-deleted": {losesFirstJob: true,
+		inject: func(t *testing.T, run *chaosRun, pod string) func() error {
+			t.Helper()
+			run.namespace.MustRun(t, "delete", "pod", pod, "--force", "--grace-period=0")
+			return noRepair
+		}},
+	"a Kubernetes node is removed": {losesFirstJob: true,
+		inject: func(t *testing.T, run *chaosRun, pod string) func() error {
+			t.Helper()
+			uid := run.uids(t)[pod]
+			run.namespace.MustRun(t, "delete", "node", run.spare)
+			run.namespace.Eventually(t, 3*time.Minute, "Kubernetes to garbage-collect its pods",
+				func(context.Context) error {
+					if run.uids(t)[pod] == uid {
+						return errors.New(pod + " still exists")
+					}
+					return nil
+				})
+			// Recovery does not depend on it, but it registers again under the same name.
+			return func() error {
+				if err := run.devcluster.Restart(t.Context(), run.spare+"/kubelet"); err != nil {
+					return err
+				}
+				run.namespace.Eventually(t, time.Minute, "the Kubernetes node to be ready",
+					func(ctx context.Context) error { return run.spareNodeIs(ctx, "True") })
+				return nil
 			}
-			return nil
-		})
-		// Recovery does not depend on it, but it registers again under the same name.
-		return func() error {
-			if err := run.devcluster.Restart(t.Context(), run.spare+"/kubelet"); err != nil {
-				return err
-			}
-			run.namespace.Eventually(t, time.Minute, "the Kubernetes node to be ready", func(ctx context.Context) error { return run.spareNodeIs(ctx, "True") })
-			return nil
-		}
-	}},
+		}},
 }
 
 // killOperatorRepeatedly kills the operator at random points of its work. Leader election is off meanwhile: the
@@ -226,7 +233,8 @@ func (r *chaosRun) killLeaderRepeatedly(t *testing.T) {
 // leader returns the operator pod that holds the lease.
 func (r *chaosRun) leader(t *testing.T) string {
 	t.Helper()
-	pod, _, _ := strings.Cut(r.operator.MustRun(t, "get", "lease/slurm-operator", "--output=jsonpath={.spec.holderIdentity}"), "_")
+	pod, _, _ := strings.Cut(r.operator.MustRun(t, "get", "lease/slurm-operator",
+		"--output=jsonpath={.spec.holderIdentity}"), "_")
 	return pod
 }
 
@@ -235,7 +243,8 @@ func (r *chaosRun) leader(t *testing.T) string {
 // the time of the kill.
 func (r *chaosRun) killOperator(t *testing.T, which string) time.Time {
 	t.Helper()
-	if err := r.devcluster.Kill(r.operator.MustRun(t, "get", "pods", which, "--output=jsonpath={..metadata.uid}")); err != nil {
+	if err := r.devcluster.Kill(r.operator.MustRun(t, "get", "pods", which,
+		"--output=jsonpath={..metadata.uid}")); err != nil {
 		t.Fatal(err)
 	}
 	killed := time.Now()

@@ -71,12 +71,14 @@ func alternateWithInvalid(n int64, upstream http.Handler) http.HandlerFunc {
 func intercepted(respond responder) fault {
 	return func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
-		behind := run.address(t, "pod", "--selector=app.kubernetes.io/name=slurmrestd", "--output=jsonpath={.items[0].status.podIP}:6820")
+		behind := run.address(t, "pod", "--selector=app.kubernetes.io/name=slurmrestd",
+			"--output=jsonpath={.items[0].status.podIP}:6820")
 		upstream := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind.String()})
 		var requests atomic.Int64
-		server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			respond(requests.Add(1), upstream)(w, r)
-		})}
+		server := &http.Server{ReadHeaderTimeout: time.Minute,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				respond(requests.Add(1), upstream)(w, r)
+			})}
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", network.HostAddress+":0")
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +89,8 @@ func intercepted(respond responder) fault {
 		})
 		t.Cleanup(func() { _ = end() }) // in case no requests arrive
 		service := run.address(t, "service/slurm-restapi", "--output=jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
-		if err := run.devcluster.Divert(t.Context(), service, behind, listener.Addr().(*net.TCPAddr).AddrPort()); err != nil {
+		if err := run.devcluster.Divert(t.Context(), service, behind,
+			listener.Addr().(*net.TCPAddr).AddrPort()); err != nil {
 			t.Fatal(err)
 		}
 		run.namespace.Eventually(t, time.Minute, "requests to slurmrestd", func(context.Context) error {
@@ -117,7 +120,8 @@ func (r *chaosRun) address(t *testing.T, object ...string) netip.AddrPort {
 // administrator does chores.
 func touchEverything(t *testing.T, run *chaosRun) func() error {
 	t.Helper()
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +143,11 @@ func touchEverything(t *testing.T, run *chaosRun) func() error {
 	for _, path := range paths {
 		touching.Go(func() {
 			for tick := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-tick.C {
-				patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/touched": time.Now().Format(time.RFC3339Nano)}}})
+				patch, _ := json.Marshal(map[string]any{
+					"metadata": map[string]any{
+						"annotations": map[string]string{"example.com/touched": time.Now().Format(time.RFC3339Nano)},
+					},
+				})
 				// A pod may not exist at the moment.
 				if client.RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error() == nil {
 					touches.Add(1)

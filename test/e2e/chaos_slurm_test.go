@@ -16,7 +16,8 @@ import (
 )
 
 var (
-	outage = flag.Duration("outage", 20*time.Second, "how long TestChaos stops a kubelet while a job runs; Kubernetes evicts after five minutes")
+	outage = flag.Duration("outage", 20*time.Second,
+		"how long TestChaos stops a kubelet while a job runs; Kubernetes evicts after five minutes")
 	queued = flag.Int("queued", 0, "how many jobs are pending throughout TestChaos")
 )
 
@@ -31,7 +32,8 @@ func drainedByKubectl(t *testing.T, run *chaosRun) func() error {
 	go func() {
 		defer close(drained)
 		// It exits when all pods are gone or when it is stopped; either is fine.
-		_, _ = run.namespace.Run(ctx, "drain", run.spare, "--pod-selector=app.kubernetes.io/name=slurmd", "--delete-emptydir-data", "--force", "--timeout=10m")
+		_, _ = run.namespace.Run(ctx, "drain", run.spare, "--pod-selector=app.kubernetes.io/name=slurmd",
+			"--delete-emptydir-data", "--force", "--timeout=10m")
 	}()
 	return func() error {
 		stop()
@@ -69,7 +71,8 @@ func recordLost(t *testing.T, run *chaosRun) func() error {
 	})
 	return func() error {
 		run.namespace.Eventually(t, 3*time.Minute, "a healthy cluster", run.findProblem)
-		_, err := run.namespace.Run(t.Context(), "patch", "nodeset/gpu", "--type=merge", "--patch", `{"spec":{"registrationTimeout":"5m"}}`)
+		_, err := run.namespace.Run(t.Context(), "patch", "nodeset/gpu", "--type=merge", "--patch",
+			`{"spec":{"registrationTimeout":"5m"}}`)
 		return err
 	}
 }
@@ -86,14 +89,16 @@ var kubeletDown = disaster{inject: func(t *testing.T, run *chaosRun, pod string)
 	case <-t.Context().Done():
 	case <-time.After(*outage):
 	}
-	deleted, err := run.namespace.Run(t.Context(), "get", "pod", pod, "--output=jsonpath={.metadata.uid} {.metadata.deletionTimestamp}")
+	deleted, err := run.namespace.Run(t.Context(), "get", "pod", pod,
+		"--output=jsonpath={.metadata.uid} {.metadata.deletionTimestamp}")
 	if err = errors.Join(err, run.devcluster.Continue(daemon)); err != nil {
 		t.Fatal(err)
 	}
 	if strings.TrimSpace(deleted) != before {
 		t.Errorf("after %s without a kubelet the pod %s is %q", *outage, before, deleted)
 	}
-	run.namespace.Eventually(t, 2*time.Minute, "the Kubernetes node to be ready", func(ctx context.Context) error { return run.spareNodeIs(ctx, "True") })
+	run.namespace.Eventually(t, 2*time.Minute, "the Kubernetes node to be ready",
+		func(ctx context.Context) error { return run.spareNodeIs(ctx, "True") })
 	return noRepair
 }}
 
@@ -152,27 +157,30 @@ var clockSkewed = disaster{inject: func(t *testing.T, run *chaosRun, _ string) f
 func (r *chaosRun) slurmctldRuns(t *testing.T, skew time.Duration, variables []any, libraries string) {
 	t.Helper()
 	r.patch(t, "controller.slinky.slurm.net/slurm", map[string]any{
-		"slurmctld": map[string]any{"env": variables, "volumeMounts": []any{map[string]any{"name": "faketime", "mountPath": "/faketime"}}},
+		"slurmctld": map[string]any{
+			"env": variables, "volumeMounts": []any{map[string]any{"name": "faketime", "mountPath": "/faketime"}},
+		},
 		"template": map[string]any{"spec": map[string]any{"volumes": []any{
 			map[string]any{"name": "faketime", "hostPath": map[string]any{"path": libraries}},
 		}}},
 	})
 	at := regexp.MustCompile(`sdiag output at .* \((\d+)\)`)
-	r.namespace.Eventually(t, 3*time.Minute, fmt.Sprintf("slurmctld's clock to be off by %s", skew), func(ctx context.Context) error {
-		out, err := r.login(ctx, "sdiag")
-		if err != nil {
+	r.namespace.Eventually(t, 3*time.Minute, fmt.Sprintf("slurmctld's clock to be off by %s", skew),
+		func(ctx context.Context) error {
+			out, err := r.login(ctx, "sdiag")
+			if err != nil {
+				return err
+			}
+			match := at.FindStringSubmatch(out)
+			if match == nil {
+				return fmt.Errorf("sdiag prints %q", out)
+			}
+			seconds, err := strconv.ParseInt(match[1], 10, 64)
+			if is := time.Until(time.Unix(seconds, 0)); err == nil && (is-skew).Abs() > 15*time.Second {
+				err = fmt.Errorf("it is off by %s", is)
+			}
 			return err
-		}
-		match := at.FindStringSubmatch(out)
-		if match == nil {
-			return fmt.Errorf("sdiag prints %q", out)
-		}
-		seconds, err := strconv.ParseInt(match[1], 10, 64)
-		if is := time.Until(time.Unix(seconds, 0)); err == nil && (is-skew).Abs() > 15*time.Second {
-			err = fmt.Errorf("it is off by %s", is)
-		}
-		return err
-	})
+		})
 	r.waitUntilHealthy(t, 2*time.Minute)
 }
 
@@ -206,7 +214,8 @@ func (r *chaosRun) fillQueue(t *testing.T, jobs int) {
 	}
 	// With more than 10,000 jobs the operator counts them through slurmctld's metrics, see docs/slurm-client.md.
 	r.patch(t, "controller.slinky.slurm.net/slurm", map[string]any{
-		"extraConf": r.extraConf(t) + fmt.Sprintf("\nMaxJobCount=%d", jobs+20000), "metrics": map[string]any{"enabled": true},
+		"extraConf": r.extraConf(t) + fmt.Sprintf("\nMaxJobCount=%d", jobs+20000),
+		"metrics":   map[string]any{"enabled": true},
 	})
 	r.configurationIs(t, "True|Applied")
 	started := time.Now()

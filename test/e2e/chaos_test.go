@@ -88,7 +88,8 @@ func (r *chaosRun) finish(t *testing.T) string {
 	t.Helper()
 	r.jobs.stop(t)
 	verdict := r.jobs.checkAllCompleted(t)
-	text := fmt.Sprintf("%s; %d faults, %s; %d of %d foreign states changed", verdict, r.faults, recovery(r.recoveries), r.foreignChanged, r.foreign)
+	text := fmt.Sprintf("%s; %d faults, %s; %d of %d foreign states changed", verdict, r.faults, recovery(r.recoveries),
+		r.foreignChanged, r.foreign)
 	totals.faults += r.faults
 	totals.recoveries = append(totals.recoveries, r.recoveries...)
 	t.Logf("%s: %s", r.version, text)
@@ -154,7 +155,8 @@ func (r *chaosRun) injectDisaster(t *testing.T, name string, disaster disaster) 
 	}
 	r.finishJob(t, second)
 	if disaster.losesFirstJob {
-		r.namespace.Eventually(t, time.Minute, "the lost job to be requeued", func(ctx context.Context) error { return r.jobIs(ctx, first, "Restarts=1") })
+		r.namespace.Eventually(t, time.Minute, "the lost job to be requeued",
+			func(ctx context.Context) error { return r.jobIs(ctx, first, "Restarts=1") })
 		r.command(t, "scancel", first)
 	} else {
 		r.finishJob(t, first)
@@ -164,7 +166,8 @@ func (r *chaosRun) injectDisaster(t *testing.T, name string, disaster disaster) 
 
 // queue lists the jobs in the queue, except those that only fill it and the one that runs throughout the test.
 func (r *chaosRun) queue(ctx context.Context) (string, error) {
-	return r.login(ctx, "sh", "-c", `squeue --noheader --format="%j %i %P %T %M %R" | grep -v -e "^waiting " -e "^all-day " || true`)
+	return r.login(ctx, "sh", "-c",
+		`squeue --noheader --format="%j %i %P %T %M %R" | grep -v -e "^waiting " -e "^all-day " || true`)
 }
 
 // command runs a command in the login pod.
@@ -204,7 +207,8 @@ func (r *chaosRun) waitUntilHealthy(t *testing.T, timeout time.Duration) {
 
 // findProblem returns an error unless all objects are ready and the desired number of nodes accept jobs.
 func (r *chaosRun) findProblem(ctx context.Context) error {
-	for _, object := range []string{"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login", "token/root", "nodeset/gpu"} {
+	for _, object := range []string{"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm",
+		"loginset/login", "token/root", "nodeset/gpu"} {
 		if err := r.isReady(ctx, object); err != nil {
 			return err
 		}
@@ -212,7 +216,8 @@ func (r *chaosRun) findProblem(ctx context.Context) error {
 	if err := conditionIs(ctx, r.namespace, "nodeset/gpu", "UpdateInProgress", "False|UpToDate"); err != nil {
 		return err
 	}
-	out, err := r.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding", "--states=idle,mixed,allocated,completing", "--format=%N %t")
+	out, err := r.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding",
+		"--states=idle,mixed,allocated,completing", "--format=%N %t")
 	if nodes := strings.Fields(out); err == nil && len(nodes) != 2*r.replicas {
 		err = fmt.Errorf("of %d nodes, these accept jobs: %v", r.replicas, nodes)
 	}
@@ -221,7 +226,8 @@ func (r *chaosRun) findProblem(ctx context.Context) error {
 
 // isReady returns an error unless an object is ready in its latest generation.
 func (c *slurmCluster) isReady(ctx context.Context, object string) error {
-	out, err := c.namespace.Run(ctx, "get", object, "--output", `jsonpath={.metadata.generation} {range .status.conditions[?(@.type=="Ready")]}{.observedGeneration} {.status} {.message}{end}`)
+	out, err := c.namespace.Run(ctx, "get", object, "--output",
+		`jsonpath={.metadata.generation} {range .status.conditions[?(@.type=="Ready")]}{.observedGeneration} {.status} {.message}{end}`)
 	fields := strings.SplitN(out, " ", 4)
 	if err == nil && (len(fields) < 3 || fields[0] != fields[1] || fields[2] != "True") {
 		err = fmt.Errorf("%s is not ready: %q", object, out)
@@ -243,7 +249,8 @@ func (r *chaosRun) waitRandomly(t *testing.T, longest time.Duration) {
 func (c *slurmCluster) signal(t *testing.T, pod, process, signal string) {
 	t.Helper()
 	if _, err := c.namespace.Exec(t.Context(), pod, "sh", "-c",
-		"for p in /proc/[0-9]*; do read -r c <$p/comm && [ $c = "+process+" ] && kill -"+signal+" ${p#/proc/}; done; true"); err != nil {
+		"for p in /proc/[0-9]*; do read -r c <$p/comm && [ $c = "+process+" ] && "+
+			"kill -"+signal+" ${p#/proc/}; done; true"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -50,22 +50,27 @@ func (c *slurmCluster) isUpgraded(t *testing.T) {
 	// Another image: both Deployments are rolled out, and slurmctld's helper gets the new image too.
 	image := "dev@" + c.operatorImageDigest(t)
 	current.installOperator(t, "--set=image.tag="+image)
-	c.namespace.Eventually(t, time.Minute, "the new image in the template of slurmctld's helper", func(ctx context.Context) error {
-		out, err := c.namespace.Run(ctx, "get", "statefulset/slurm-controller", "--output=jsonpath={.spec.template.spec.initContainers[0].image}")
-		if err == nil && !strings.HasSuffix(out, image) {
-			err = fmt.Errorf("it has %s", out)
-		}
-		return err
-	})
-	current.installSlurm(t, "--set=partitions.debug.config=State=UP", `--set=configFiles.cgroup\.conf=CgroupPlugin=disabled`)
-	c.namespace.Eventually(t, time.Minute, "the new partition", func(ctx context.Context) error { return c.partitions(ctx, "worker debug") })
+	c.namespace.Eventually(t, time.Minute, "the new image in the template of slurmctld's helper",
+		func(ctx context.Context) error {
+			out, err := c.namespace.Run(ctx, "get", "statefulset/slurm-controller",
+				"--output=jsonpath={.spec.template.spec.initContainers[0].image}")
+			if err == nil && !strings.HasSuffix(out, image) {
+				err = fmt.Errorf("it has %s", out)
+			}
+			return err
+		})
+	current.installSlurm(t, "--set=partitions.debug.config=State=UP",
+		`--set=configFiles.cgroup\.conf=CgroupPlugin=disabled`)
+	c.namespace.Eventually(t, time.Minute, "the new partition",
+		func(ctx context.Context) error { return c.partitions(ctx, "worker debug") })
 	c.waitForWebhook(t)
 }
 
 // operatorImageDigest returns the digest of the operator's image: another reference to the same image.
 func (c *slurmCluster) operatorImageDigest(t *testing.T) string {
 	t.Helper()
-	id := c.operator.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/component=operator", "--output=jsonpath={.items[0].status.containerStatuses[0].imageID}")
+	id := c.operator.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/component=operator",
+		"--output=jsonpath={.items[0].status.containerStatuses[0].imageID}")
 	_, digest, found := strings.Cut(id, "@")
 	if !found {
 		t.Fatalf("the operator's image is %q", id)
@@ -78,7 +83,8 @@ func (c *slurmCluster) operatorImageDigest(t *testing.T) string {
 func (c *slurmCluster) waitForWebhook(t *testing.T) {
 	t.Helper()
 	c.namespace.Eventually(t, time.Minute, "a refusal", func(ctx context.Context) error {
-		out, err := c.namespace.Run(ctx, "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch={\"spec\":{\"extraConf\":\"ClusterName=other\"}}", "--dry-run=server")
+		out, err := c.namespace.Run(ctx, "patch", "controller.slinky.slurm.net/slurm", "--type=merge",
+			"--patch={\"spec\":{\"extraConf\":\"ClusterName=other\"}}", "--dry-run=server")
 		if err == nil {
 			return fmt.Errorf("it was accepted: %s", out)
 		}
@@ -105,7 +111,8 @@ func (c *slurmCluster) isRestarted(t *testing.T) {
 func (c *slurmCluster) isRolledBack(t *testing.T) {
 	c.namespace.MustHelm(t, "rollback", "slurm")
 	c.operator.MustHelm(t, "rollback", "slurm-operator", "--wait", "--timeout=10m")
-	c.namespace.Eventually(t, time.Minute, "the old partitions", func(ctx context.Context) error { return c.partitions(ctx, "worker") })
+	c.namespace.Eventually(t, time.Minute, "the old partitions",
+		func(ctx context.Context) error { return c.partitions(ctx, "worker") })
 }
 
 func (c *slurmCluster) partitions(ctx context.Context, want string) error {
@@ -120,15 +127,18 @@ func (c *slurmCluster) partitions(ctx context.Context, want string) error {
 func (c *slurmCluster) worksWithoutWebhook(t *testing.T) {
 	c.operator.MustRun(t, "scale", "deployment/slurm-operator-webhook", "--replicas=0")
 	c.operator.Eventually(t, time.Minute, "no webhook pods", func(ctx context.Context) error {
-		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=webhook", "--output=name")
+		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=webhook",
+			"--output=name")
 		if err == nil && out != "" {
 			err = fmt.Errorf("there is %s", out)
 		}
 		return err
 	})
 	c.namespace.MustRun(t, "scale", "nodeset/worker", "--replicas=2")
-	c.namespace.Eventually(t, time.Minute, "a second node", func(ctx context.Context) error { return c.sinfoShows(ctx, "worker* idle 1") })
-	c.namespace.Apply(t, []byte(`{apiVersion: slinky.slurm.net/v1beta1, kind: Token, metadata: {name: short}, spec: {username: root, jwtKeyRef: {name: slurm-auth-jwt, key: jwt_hs256.key}}}`))
+	c.namespace.Eventually(t, time.Minute, "a second node",
+		func(ctx context.Context) error { return c.sinfoShows(ctx, "worker* idle 1") })
+	c.namespace.Apply(t,
+		[]byte(`{apiVersion: slinky.slurm.net/v1beta1, kind: Token, metadata: {name: short}, spec: {username: root, jwtKeyRef: {name: slurm-auth-jwt, key: jwt_hs256.key}}}`))
 	becomesReady(t, c.namespace, time.Minute, "token/short")
 	c.namespace.MustRun(t, "delete", "token/short", "--timeout=10m")
 	c.namespace.MustRun(t, "scale", "nodeset/worker", "--replicas=1")
@@ -150,7 +160,8 @@ func (c *slurmCluster) worksWithoutOperator(t *testing.T) {
 	if err != nil || out != "" {
 		t.Errorf("after the operator was uninstalled, the NodeSet's finalizers are %q: %v", out, err)
 	}
-	if out, err := c.login(t.Context(), "srun", "--mem=100", "hostname"); err != nil || strings.TrimSpace(out) != "worker-0" {
+	if out, err := c.login(t.Context(), "srun", "--mem=100", "hostname"); err != nil ||
+		strings.TrimSpace(out) != "worker-0" {
 		t.Errorf("without the operator, srun printed %q: %v", out, err)
 	}
 	helmCharts(".").installOperator(t)
@@ -199,9 +210,11 @@ func (c *slurmCluster) deletesUnusedChildren(t *testing.T) {
 			c.namespace.MustRun(t, "patch", object, "--type=merge", `--patch={"spec":`+spec+`}`)
 		}
 		patch(test.before)
-		c.namespace.Eventually(t, time.Minute, "children of "+object, func(ctx context.Context) error { return exist(ctx, true, test.child...) })
+		c.namespace.Eventually(t, time.Minute, "children of "+object,
+			func(ctx context.Context) error { return exist(ctx, true, test.child...) })
 		patch(test.after)
-		c.namespace.Eventually(t, time.Minute, "deletion of children of "+object, func(ctx context.Context) error { return exist(ctx, false, test.child...) })
+		c.namespace.Eventually(t, time.Minute, "deletion of children of "+object,
+			func(ctx context.Context) error { return exist(ctx, false, test.child...) })
 	}
 	c.namespace.MustRun(t, "delete", "accounting/moved", "--timeout=10m")
 }

@@ -71,7 +71,8 @@ func startServices(t *testing.T, operator kube.Namespace, name, version string, 
 	t.Helper()
 	private, authorized := sshKeyPair(t)
 	cluster := &slurmCluster{
-		namespace: kube.NewNamespace(t, name+"-"+strings.ReplaceAll(version, ".", "-")), operator: operator, version: version,
+		namespace: kube.NewNamespace(t, name+"-"+strings.ReplaceAll(version, ".", "-")), operator: operator,
+		version:  version,
 		password: "canary-" + rand.Text(), sshKey: private,
 	}
 	values := settings{smokeSettings: smokeSettings{Version: version}, AuthorizedKey: authorized, ExtraConf: extraConf}
@@ -88,7 +89,8 @@ func startServices(t *testing.T, operator kube.Namespace, name, version string, 
 func (c *slurmCluster) addsPartition(t *testing.T) {
 	before := c.slurmctldStart(t)
 	started := time.Now()
-	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nPartitionName=debug Nodes=ALL State=UP")
+	c.setExtraConf(t,
+		"SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nPartitionName=debug Nodes=ALL State=UP")
 	c.namespace.Eventually(t, time.Minute, "the partition in sinfo", func(ctx context.Context) error {
 		return c.sinfoShows(ctx, "debug idle 2")
 	})
@@ -101,10 +103,12 @@ func (c *slurmCluster) addsPartition(t *testing.T) {
 
 func (c *slurmCluster) refusesTypo(t *testing.T) {
 	before := c.slurmctldStart(t)
-	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nSchedulerTpye=sched/backfill")
+	c.setExtraConf(t,
+		"SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nSchedulerTpye=sched/backfill")
 	c.configurationIs(t, "False|Refused")
 	c.namespace.Eventually(t, time.Minute, "the line in the message", func(ctx context.Context) error {
-		out, err := c.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", "-o", `jsonpath={.status.conditions[?(@.type=="ConfigurationApplied")].message}`)
+		out, err := c.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", "-o",
+			`jsonpath={.status.conditions[?(@.type=="ConfigurationApplied")].message}`)
 		if err == nil && !strings.Contains(out, "spec.extraConf line 3: SchedulerTpye=sched/backfill") {
 			err = fmt.Errorf("the message is %q", out)
 		}
@@ -121,7 +125,8 @@ func (c *slurmCluster) refusesTypo(t *testing.T) {
 
 func (c *slurmCluster) refusesBrokenTopology(t *testing.T) {
 	before := c.slurmctldStart(t)
-	c.namespace.Apply(t, []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: files}, data: {topology.conf: "SwitchName=s1 Nodes=slurmd-0 Nonsense=1\n"}}`))
+	c.namespace.Apply(t,
+		[]byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: files}, data: {topology.conf: "SwitchName=s1 Nodes=slurmd-0 Nonsense=1\n"}}`))
 	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch",
 		`{"spec":{"configFileRefs":[{"name":"files"}],"extraConf":"SlurmdTimeout=30\nTopologyPlugin=topology/tree\nPartitionName=all Nodes=ALL Default=YES State=UP"}}`); err != nil {
 		t.Fatal(err)
@@ -130,7 +135,8 @@ func (c *slurmCluster) refusesBrokenTopology(t *testing.T) {
 	if err := c.sinfoShows(t.Context(), "all* idle 2"); err != nil {
 		t.Errorf("the cluster does not serve on its last good configuration: %v", err)
 	}
-	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=json", "--patch", `[{"op":"remove","path":"/spec/configFileRefs"}]`); err != nil {
+	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=json", "--patch",
+		`[{"op":"remove","path":"/spec/configFileRefs"}]`); err != nil {
 		t.Fatal(err)
 	}
 	c.repair(t, before)
@@ -156,28 +162,32 @@ func (c *slurmCluster) keepsStateWhenPodIsDeleted(t *testing.T) {
 	defer cancel()
 	asked := time.Now()
 	err := c.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0")
-	t.Logf("%s: a command that started while slurmctld was down returned after %.1f s: %v", c.version, time.Since(asked).Seconds(), err)
+	t.Logf("%s: a command that started while slurmctld was down returned after %.1f s: %v", c.version,
+		time.Since(asked).Seconds(), err)
 	if ctx.Err() != nil {
 		t.Error("a command that started while slurmctld was down did not return")
 	}
 	c.namespace.Eventually(t, time.Minute, "slurmctld back with the running job", func(ctx context.Context) error {
 		return c.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0")
 	})
-	t.Logf("%s: slurmctld answers %.1f s after its pod was deleted, and the job runs", c.version, time.Since(started).Seconds())
+	t.Logf("%s: slurmctld answers %.1f s after its pod was deleted, and the job runs", c.version,
+		time.Since(started).Seconds())
 	c.finishJob(t, job)
 }
 
 // I12: slurmctld's Service has an endpoint whenever slurmctld is up, even while the operator is down.
 func (c *slurmCluster) isReachableWithoutOperator(t *testing.T) {
 	scale := func(replicas string) {
-		if _, err := c.operator.Run(t.Context(), "scale", "deployment/slurm-operator", "--replicas="+replicas, "--timeout=10m"); err != nil {
+		if _, err := c.operator.Run(t.Context(), "scale", "deployment/slurm-operator", "--replicas="+replicas,
+			"--timeout=10m"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	scale("0")
 	defer scale("1")
 	c.operator.Eventually(t, time.Minute, "no operator pods", func(ctx context.Context) error {
-		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=operator", "--output=name")
+		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=operator",
+			"--output=name")
 		if err == nil && out != "" {
 			err = fmt.Errorf("there is %s", out)
 		}
@@ -185,7 +195,8 @@ func (c *slurmCluster) isReachableWithoutOperator(t *testing.T) {
 	})
 	c.namespace.DeletePod(t, "slurm-controller-0")
 	c.namespace.Eventually(t, 2*time.Minute, "an endpoint of slurmctld's Service", func(ctx context.Context) error {
-		out, err := c.namespace.Run(ctx, "get", "endpointslices", "--selector=kubernetes.io/service-name=slurm-controller",
+		out, err := c.namespace.Run(ctx, "get", "endpointslices",
+			"--selector=kubernetes.io/service-name=slurm-controller",
 			"--output=jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].addresses[0]}")
 		if err == nil && out == "" {
 			err = errors.New("there is none")
@@ -216,13 +227,14 @@ func (c *slurmCluster) rotatesJWTKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	started := time.Now()
-	c.namespace.Eventually(t, 3*time.Minute, "Slurm to accept a token signed with the new key", func(ctx context.Context) error {
-		token := c.token(t)
-		if token == old {
-			return errors.New("it is still the old token")
-		}
-		return c.ping(ctx, token)
-	})
+	c.namespace.Eventually(t, 3*time.Minute, "Slurm to accept a token signed with the new key",
+		func(ctx context.Context) error {
+			token := c.token(t)
+			if token == old {
+				return errors.New("it is still the old token")
+			}
+			return c.ping(ctx, token)
+		})
 	t.Logf("%s: tokens work %.1f s after the JWT key was rotated", c.version, time.Since(started).Seconds())
 	becomesReady(t, c.namespace, time.Minute, "controller.slinky.slurm.net/slurm")
 }
@@ -231,7 +243,8 @@ func (c *slurmCluster) rotatesJWTKey(t *testing.T) {
 func (c *slurmCluster) leaksNoSecrets(t *testing.T) {
 	secrets := map[string][]byte{
 		"the database password": []byte(c.password), "a token": []byte(c.token(t)),
-		"slurm.key": c.secret(t, "slurm-auth-slurm", "slurm.key"), "the JWT key": c.secret(t, "slurm-auth-jwt", "jwt_hs256.key"),
+		"slurm.key":   c.secret(t, "slurm-auth-slurm", "slurm.key"),
+		"the JWT key": c.secret(t, "slurm-auth-jwt", "jwt_hs256.key"),
 	}
 	for place, text := range c.publicTexts(t) {
 		if found := leak.Find(text, secrets); len(found) > 0 {
@@ -239,9 +252,12 @@ func (c *slurmCluster) leaksNoSecrets(t *testing.T) {
 		}
 	}
 	// Check that a leak would be found.
-	c.namespace.Apply(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: leak}, data: {key: %x}}", secrets["slurm.key"]))
+	c.namespace.Apply(t,
+		fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: leak}, data: {key: %x}}",
+			secrets["slurm.key"]))
 	defer c.namespace.MustRun(t, "delete", "configmap/leak")
-	if found := leak.Find(c.publicTexts(t)["objects"], secrets); len(found) != 1 || !strings.HasPrefix(found[0], "slurm.key") {
+	if found := leak.Find(c.publicTexts(t)["objects"], secrets); len(found) != 1 ||
+		!strings.HasPrefix(found[0], "slurm.key") {
 		t.Errorf("a key in a ConfigMap is found as %v", found)
 	}
 }
@@ -250,7 +266,8 @@ func (c *slurmCluster) leaksNoSecrets(t *testing.T) {
 func (c *slurmCluster) publicTexts(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{
-		"objects": c.namespace.MustRun(t, "get", "slurm,configmaps,events,pods,services,statefulsets,deployments,controllerrevisions", "--output=yaml"),
+		"objects": c.namespace.MustRun(t, "get",
+			"slurm,configmaps,events,pods,services,statefulsets,deployments,controllerrevisions", "--output=yaml"),
 	}
 	for _, namespace := range []kube.Namespace{c.namespace, c.operator} {
 		for pod := range strings.FieldsSeq(namespace.MustRun(t, "get", "pods", "--output=name")) {
@@ -271,7 +288,8 @@ func (c *slurmCluster) setExtraConf(t *testing.T, conf string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch", string(patch)); err != nil {
+	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch",
+		string(patch)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -316,7 +334,8 @@ func (c *slurmCluster) sinfoShows(ctx context.Context, line string) error {
 func (c *slurmCluster) startJob(t *testing.T, options ...string) string {
 	t.Helper()
 	job := c.submit(t, append(options, "--wrap=until [ -e /tmp/end-$SLURM_JOB_ID ]; do sleep 0.2; done")...)
-	c.namespace.Eventually(t, time.Minute, "a running job", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
+	c.namespace.Eventually(t, time.Minute, "a running job",
+		func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=RUNNING", "Restarts=0") })
 	return job
 }
 
@@ -349,7 +368,8 @@ func (c *slurmCluster) finishJob(t *testing.T, job string) {
 	if _, err := c.namespace.Exec(t.Context(), "pod/"+strings.TrimSpace(node), "touch", "/tmp/end-"+job); err != nil {
 		t.Fatal(err)
 	}
-	c.namespace.Eventually(t, time.Minute, "completion of the job", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=COMPLETED", "Restarts=0") })
+	c.namespace.Eventually(t, time.Minute, "completion of the job",
+		func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=COMPLETED", "Restarts=0") })
 }
 
 // jobIs returns an error unless scontrol shows all given fields of a job.
@@ -379,7 +399,8 @@ func (c *slurmCluster) token(t *testing.T) string {
 // secret returns a value of a Secret.
 func (c *slurmCluster) secret(t *testing.T, name, key string) []byte {
 	t.Helper()
-	out, err := c.namespace.Run(t.Context(), "get", "secret/"+name, "--output=jsonpath={.data."+strings.ReplaceAll(key, ".", `\.`)+"}")
+	out, err := c.namespace.Run(t.Context(), "get", "secret/"+name,
+		"--output=jsonpath={.data."+strings.ReplaceAll(key, ".", `\.`)+"}")
 	if err != nil {
 		t.Fatal(err)
 	}

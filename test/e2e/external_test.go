@@ -23,14 +23,20 @@ import (
 // their addresses and keys, a login pod and a REST API in another namespace, and a second cluster in the same
 // accounting.
 func (c *slurmCluster) servesExternalDaemons(t *testing.T) {
-	outside := &slurmCluster{namespace: kube.NewNamespace(t, c.namespace.Name+"-outside"), operator: c.operator, version: c.version}
+	outside := &slurmCluster{
+		namespace: kube.NewNamespace(t, c.namespace.Name+"-outside"), operator: c.operator, version: c.version,
+	}
 	outside.namespace.CreateSecret(t, "keys", map[string][]byte{
 		"slurm.key":     c.secret(t, "slurm-auth-slurm", "slurm.key"),
 		"jwt_hs256.key": c.secret(t, "slurm-auth-jwt", "jwt_hs256.key"),
 	})
-	outside.namespace.ApplyTemplates(t, manifests, "external/*.yaml", settings{smokeSettings: smokeSettings{Version: c.version}, Elsewhere: c.namespace.Name})
-	becomesReady(t, outside.namespace, 3*time.Minute, "accounting/elsewhere", "controller.slinky.slurm.net/elsewhere", "restapi/elsewhere", "loginset/login")
-	if out, err := outside.namespace.Run(t.Context(), "get", "pods", "--selector=app.kubernetes.io/instance=elsewhere", "--output=jsonpath={.items[*].metadata.labels.app\\.kubernetes\\.io/name}"); err != nil || out != "slurmrestd" {
+	outside.namespace.ApplyTemplates(t, manifests, "external/*.yaml", settings{
+		smokeSettings: smokeSettings{Version: c.version}, Elsewhere: c.namespace.Name,
+	})
+	becomesReady(t, outside.namespace, 3*time.Minute, "accounting/elsewhere", "controller.slinky.slurm.net/elsewhere",
+		"restapi/elsewhere", "loginset/login")
+	if out, err := outside.namespace.Run(t.Context(), "get", "pods", "--selector=app.kubernetes.io/instance=elsewhere",
+		"--output=jsonpath={.items[*].metadata.labels.app\\.kubernetes\\.io/name}"); err != nil || out != "slurmrestd" {
 		t.Errorf("the pods for external daemons are %q (%v)", out, err)
 	}
 	outside.namespace.Eventually(t, time.Minute, "sinfo of the external cluster", func(ctx context.Context) error {
@@ -45,9 +51,10 @@ func (c *slurmCluster) servesExternalDaemons(t *testing.T) {
 			return err
 		})
 	}
-	outside.namespace.Eventually(t, 2*time.Minute, "a second cluster in the same accounting", func(ctx context.Context) error {
-		return c.accountingKnows(ctx, "second")
-	})
+	outside.namespace.Eventually(t, 2*time.Minute, "a second cluster in the same accounting",
+		func(ctx context.Context) error {
+			return c.accountingKnows(ctx, "second")
+		})
 }
 
 // acceptsForeignTokens tests jwksKeyRef: an externally signed token is accepted once its public key is configured, and
@@ -67,7 +74,9 @@ func (c *slurmCluster) acceptsForeignTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	manifest, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]string{"name": "jwks"}, "data": map[string]string{"jwks.json": string(set)},
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]string{"name": "jwks"}, "data": map[string]string{
+			"jwks.json": string(set),
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +85,8 @@ func (c *slurmCluster) acceptsForeignTokens(t *testing.T) {
 	if err := c.ping(t.Context(), c.signed(t, key)); err == nil {
 		t.Error("Slurm accepts a token signed with an unknown key")
 	}
-	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch", `{"spec":{"jwksKeyRef":{"name":"jwks","key":"jwks.json"}}}`); err != nil {
+	if _, err := c.namespace.Run(t.Context(), "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch",
+		`{"spec":{"jwksKeyRef":{"name":"jwks","key":"jwks.json"}}}`); err != nil {
 		t.Fatal(err)
 	}
 	c.configurationIs(t, "True|Applied")
@@ -95,7 +105,9 @@ func (c *slurmCluster) acceptsForeignTokens(t *testing.T) {
 func (c *slurmCluster) signed(t *testing.T, key *rsa.PrivateKey) string {
 	t.Helper()
 	now := time.Now()
-	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "sun": "root"})
+	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
+		"iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "sun": "root",
+	})
 	token.Header["kid"] = "others"
 	signed, err := token.SignedString(key)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TestClusterGrowth adds nodes with GPUs, their partition, and a partition over old and new nodes to a cluster under load, and
-// removes the shared partition again while a job runs in it. slurmctld must not restart, and no gres.conf is needed.
+// TestClusterGrowth adds nodes with GPUs, their partition, and a partition over old and new nodes to a cluster under
+// load, and removes the shared partition again while a job runs in it. slurmctld must not restart, and no gres.conf is
+// needed.
 func TestClusterGrowth(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
@@ -25,12 +26,15 @@ func TestClusterGrowth(t *testing.T) {
 
 			cluster.advertiseGPUs(t, 2)
 			started := time.Now()
-			cluster.applyNodeSet(t, "dgx", "replicas: 1", "partition: {enabled: true, config: State=UP}", "extraConf: CPUs=2",
+			cluster.applyNodeSet(t, "dgx", "replicas: 1", "partition: {enabled: true, config: State=UP}",
+				"extraConf: CPUs=2",
 				"template: {spec: {containers: [{name: slurmd, resources: {limits: {nvidia.com/gpu: 2}}}]}}")
-			cluster.namespace.Eventually(t, time.Minute, "the new node", func(ctx context.Context) error { return cluster.sinfoShows(ctx, "dgx idle 1") })
+			cluster.namespace.Eventually(t, time.Minute, "the new node",
+				func(ctx context.Context) error { return cluster.sinfoShows(ctx, "dgx idle 1") })
 			cluster.nodeShows(t, "dgx-0", "Gres=gpu:2")
 			cluster.waitForGPUs(t)
-			t.Logf("%s: a node with GPUs accepts jobs %.1f s after its NodeSet was applied", version, time.Since(started).Seconds())
+			t.Logf("%s: a node with GPUs accepts jobs %.1f s after its NodeSet was applied", version,
+				time.Since(started).Seconds())
 			cluster.allocatesGPUs(t)
 			cluster.addsSharedPartition(t)
 			cluster.removesSharedPartition(t)
@@ -50,16 +54,19 @@ func TestClusterGrowth(t *testing.T) {
 func (c *slurmCluster) advertiseGPUs(t *testing.T, count int) {
 	t.Helper()
 	const path = "/status/capacity/nvidia.com~1gpu"
-	for node := range strings.FieldsSeq(c.namespace.MustRun(t, "get", "nodes", "--output=jsonpath={.items[*].metadata.name}")) {
+	for node := range strings.FieldsSeq(c.namespace.MustRun(t, "get", "nodes",
+		"--output=jsonpath={.items[*].metadata.name}")) {
 		patch := func(ctx context.Context, operation string) error {
-			_, err := c.namespace.Run(ctx, "patch", "node", node, "--subresource=status", "--type=json", "--patch", operation)
+			_, err := c.namespace.Run(ctx, "patch", "node", node, "--subresource=status", "--type=json", "--patch",
+				operation)
 			return err
 		}
 		if err := patch(t.Context(), fmt.Sprintf(`[{"op":"add","path":%q,"value":"%d"}]`, path, count)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := patch(context.WithoutCancel(t.Context()), fmt.Sprintf(`[{"op":"remove","path":%q}]`, path)); err != nil {
+			if err := patch(context.WithoutCancel(t.Context()),
+				fmt.Sprintf(`[{"op":"remove","path":%q}]`, path)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -89,8 +96,10 @@ func (c *slurmCluster) allocatesGPUs(t *testing.T) {
 	}
 	third := c.queueJob(t, options...)
 	c.finishJob(t, second)
-	c.namespace.Eventually(t, time.Minute, "completion of the third job", func(ctx context.Context) error { return c.jobIs(ctx, third, "JobState=COMPLETED", "Restarts=0") })
-	out, err := c.login(t.Context(), "srun", "--partition=dgx", "--gpus=1", "--mem=64M", "printenv", "CUDA_VISIBLE_DEVICES")
+	c.namespace.Eventually(t, time.Minute, "completion of the third job",
+		func(ctx context.Context) error { return c.jobIs(ctx, third, "JobState=COMPLETED", "Restarts=0") })
+	out, err := c.login(t.Context(), "srun", "--partition=dgx", "--gpus=1", "--mem=64M", "printenv",
+		"CUDA_VISIBLE_DEVICES")
 	if err != nil || strings.TrimSpace(out) != "1" {
 		t.Errorf("the job next to the one on GPU 0 sees %q: %v", out, err)
 	}
@@ -99,7 +108,8 @@ func (c *slurmCluster) allocatesGPUs(t *testing.T) {
 
 func (c *slurmCluster) addsSharedPartition(t *testing.T) {
 	t.Helper()
-	c.setExtraConf(t, "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nPartitionName=both Nodes=cpu,dgx State=UP")
+	c.setExtraConf(t,
+		"SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP\nPartitionName=both Nodes=cpu,dgx State=UP")
 	c.configurationIs(t, "True|Applied")
 	out, err := c.login(t.Context(), "srun", "--partition=both", "--nodelist=dgx-0", "--mem=64M", "hostname")
 	if err != nil || strings.TrimSpace(out) != "dgx-0" {

@@ -14,14 +14,17 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-// TestSlurmctldFailover checks that a cluster with two slurmctlds survives the loss of the primary's Kubernetes node: the
-// backup takes over and a running job continues, without any action of an administrator or the operator (I12).
+// TestSlurmctldFailover checks that a cluster with two slurmctlds survives the loss of the primary's Kubernetes node:
+// the backup takes over and a running job continues, without any action of an administrator or the operator (I12).
 func TestSlurmctldFailover(t *testing.T) {
 	own := ownCluster(t)
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
-			cluster := &slurmCluster{namespace: kube.NewNamespace(t, "ha-"+strings.ReplaceAll(version, ".", "-")), operator: operator, version: version}
+			cluster := &slurmCluster{
+				namespace: kube.NewNamespace(t, "ha-"+strings.ReplaceAll(version, ".", "-")), operator: operator,
+				version: version,
+			}
 			values := settings{
 				smokeSettings: smokeSettings{Version: version}, Nodes: 1,
 				ConfServer: "slurm-controller-0:6817,slurm-controller-1:6817",
@@ -31,8 +34,10 @@ func TestSlurmctldFailover(t *testing.T) {
 			primary, values.Node = cluster.primaryAndThird(t)
 			cluster.namespace.ApplyTemplates(t, manifests, "ha/others.yaml", values)
 			cluster.namespace.ApplyTemplates(t, manifests, "cluster/nodes.yaml", values)
-			becomesReady(t, cluster.namespace, 3*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login")
-			cluster.namespace.Eventually(t, time.Minute, "an idle node", func(ctx context.Context) error { return cluster.sinfoShows(ctx, "all* idle 1") })
+			becomesReady(t, cluster.namespace, 3*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm",
+				"loginset/login")
+			cluster.namespace.Eventually(t, time.Minute, "an idle node",
+				func(ctx context.Context) error { return cluster.sinfoShows(ctx, "all* idle 1") })
 			job := cluster.startJob(t)
 			started := cluster.waitForSavedStart(t, job)
 			stillRuns := func(ctx context.Context) error {
@@ -48,7 +53,8 @@ func TestSlurmctldFailover(t *testing.T) {
 			}
 			cut := time.Now()
 			cluster.namespace.Eventually(t, 3*time.Minute, "the job under the backup", stillRuns)
-			t.Logf("%s: the backup answers %.1f s after the primary's Kubernetes node was lost, and the job still runs", version, time.Since(cut).Seconds())
+			t.Logf("%s: the backup answers %.1f s after the primary's Kubernetes node was lost, and the job still runs",
+				version, time.Since(cut).Seconds())
 			if err := node.On(); err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +66,8 @@ func TestSlurmctldFailover(t *testing.T) {
 				}
 				return err
 			})
-			t.Logf("%s: both slurmctlds answer %.1f s after the Kubernetes node came back", version, time.Since(back).Seconds())
+			t.Logf("%s: both slurmctlds answer %.1f s after the Kubernetes node came back", version,
+				time.Since(back).Seconds())
 			cluster.namespace.Eventually(t, time.Minute, "the job under the primary", stillRuns)
 			cluster.finishJob(t, job)
 			becomesReady(t, cluster.namespace, 2*time.Minute, "controller.slinky.slurm.net/slurm")
@@ -73,7 +80,8 @@ func (c *slurmCluster) primaryAndThird(t *testing.T) (primary, third string) {
 	t.Helper()
 	nodes := []string{"node-1", "node-2", "node-3"}
 	c.namespace.Eventually(t, 3*time.Minute, "two running slurmctlds", func(ctx context.Context) error {
-		out, err := c.namespace.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/name=slurmctld", "--sort-by=.metadata.name",
+		out, err := c.namespace.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/name=slurmctld",
+			"--sort-by=.metadata.name",
 			"--output=jsonpath={range .items[?(@.status.phase==\"Running\")]}{.spec.nodeName} {end}")
 		if err != nil {
 			return err
@@ -105,7 +113,8 @@ func (c *slurmCluster) waitForSavedStart(t *testing.T, job string) string {
 		t.Fatal(err)
 	}
 	c.namespace.Eventually(t, time.Minute, "the job in the saved state", func(ctx context.Context) error {
-		out, err := c.namespace.Exec(ctx, "pod/slurm-controller-0", "find", "/var/spool/slurmctld", "-name", "job_state", "-newer", "/tmp/before")
+		out, err := c.namespace.Exec(ctx, "pod/slurm-controller-0", "find", "/var/spool/slurmctld", "-name",
+			"job_state", "-newer", "/tmp/before")
 		if err == nil && out == "" {
 			err = errors.New("the job state was not saved since")
 		}

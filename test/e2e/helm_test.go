@@ -32,7 +32,8 @@ func previousCharts(t *testing.T) helmCharts {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	archive := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c", "git archive HEAD^ charts | tar --extract --directory="+dir)
+	archive := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c",
+		"git archive HEAD^ charts | tar --extract --directory="+dir)
 	archive.Dir = root
 	if out, err := archive.CombinedOutput(); err != nil {
 		t.Logf("the previous commit has no charts: %v: %s", err, out)
@@ -52,21 +53,26 @@ func (c helmCharts) install(t *testing.T, arguments ...string) *slurmCluster {
 
 func (c helmCharts) installCRDs(t *testing.T) {
 	t.Helper()
-	kube.Namespace{Name: "default"}.MustHelm(t, "upgrade", "--install", "slurm-operator-crds", c.chart("slurm-operator-crds"))
+	kube.Namespace{Name: "default"}.MustHelm(t, "upgrade", "--install", "slurm-operator-crds",
+		c.chart("slurm-operator-crds"))
 }
 
 func (c helmCharts) installOperator(t *testing.T, arguments ...string) {
 	t.Helper()
 	operatorNamespace.MustHelm(t, append([]string{
-		"upgrade", "--install", "slurm-operator", c.chart("slurm-operator"), "--create-namespace", "--wait", "--timeout=10m",
-		"--set=image.repository=" + *imagePrefix + "/slurm-operator", "--set=image.tag=dev", "--set=slurmImage.repository=" + *imagePrefix,
+		"upgrade", "--install", "slurm-operator", c.chart("slurm-operator"), "--create-namespace", "--wait",
+		"--timeout=10m",
+		"--set=image.repository=" + *imagePrefix + "/slurm-operator", "--set=image.tag=dev",
+		"--set=slurmImage.repository=" + *imagePrefix,
 	}, arguments...)...)
 }
 
 func (c helmCharts) installSlurm(t *testing.T, arguments ...string) {
 	t.Helper()
-	clusterNamespace.MustHelm(t, append([]string{"upgrade", "--install", "slurm", c.chart("slurm"), "--create-namespace"}, arguments...)...)
-	becomesReady(t, clusterNamespace, 3*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm", "nodeset/worker", "loginset/login")
+	clusterNamespace.MustHelm(t,
+		append([]string{"upgrade", "--install", "slurm", c.chart("slurm"), "--create-namespace"}, arguments...)...)
+	becomesReady(t, clusterNamespace, 3*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm",
+		"nodeset/worker", "loginset/login")
 }
 
 func (c helmCharts) chart(name string) string {

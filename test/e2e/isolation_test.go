@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// TestClusterIsolation runs two clusters in two namespaces with one operator, of two Slurm releases if two are tested. All
-// their objects have the same names. Neither sees the other's jobs and nodes, nor is affected when the other's
+// TestClusterIsolation runs two clusters in two namespaces with one operator, of two Slurm releases if two are tested.
+// All their objects have the same names. Neither sees the other's jobs and nodes, nor is affected when the other's
 // slurmrestd hangs or when the other is deleted.
 func TestClusterIsolation(t *testing.T) {
 	operator := startOperator(t)
 	versions := strings.Split(*slurmVersions, ",")
-	one, other := startServices(t, operator, "one", versions[0]), startServices(t, operator, "other", versions[len(versions)-1])
+	one, other := startServices(t, operator, "one", versions[0]), startServices(t, operator, "other",
+		versions[len(versions)-1])
 	slurmctld := map[*slurmCluster]string{}
 	for _, cluster := range []*slurmCluster{one, other} {
 		cluster.applyNodeSet(t, "cpu", "replicas: 4", "partition: {enabled: true, config: State=UP}")
@@ -35,7 +36,8 @@ func TestClusterIsolation(t *testing.T) {
 			return conditionIs(ctx, other.namespace, "nodeset/cpu", "SlurmReachable", "False")
 		})
 		during := one.resize(t)
-		t.Logf("adding and removing a node: %.1f s, and %.1f s while another cluster hangs", before.Seconds(), during.Seconds())
+		t.Logf("adding and removing a node: %.1f s, and %.1f s while another cluster hangs", before.Seconds(),
+			during.Seconds())
 		if during > 2*before+10*time.Second {
 			t.Errorf("adding and removing a node takes %s instead of %s", during, before)
 		}
@@ -59,7 +61,9 @@ func (c *slurmCluster) seesOnlyOwnJobsAndNodes(t *testing.T, other *slurmCluster
 	name := "of-" + other.namespace.Name
 	job := other.startJob(t, "--partition=cpu", "--job-name="+name, "--nodelist=cpu-3", "--mem=64M")
 	for _, command := range [][]string{
-		{"squeue", "--noheader", "--name=" + name}, {"sacct", "--noheader", "--allocations", "--starttime=now-1hour", "--name=" + name},
+		{"squeue", "--noheader", "--name=" + name}, {
+			"sacct", "--noheader", "--allocations", "--starttime=now-1hour", "--name=" + name,
+		},
 	} {
 		if out, err := c.login(t.Context(), command...); err != nil || strings.TrimSpace(out) != "" {
 			t.Errorf("in %s, %s shows %q: %v", c.namespace.Name, command[0], out, err)
@@ -67,7 +71,8 @@ func (c *slurmCluster) seesOnlyOwnJobsAndNodes(t *testing.T, other *slurmCluster
 	}
 	other.finishJob(t, job)
 	// Both have nodes with the same names, at different addresses.
-	addresses := c.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output=jsonpath={.items[*].status.podIP}")
+	addresses := c.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name=slurmd",
+		"--output=jsonpath={.items[*].status.podIP}")
 	out, err := c.login(t.Context(), "sinfo", "--noheader", "--Node", "--partition=cpu", "--format=%o")
 	if err != nil || len(strings.Fields(out)) != len(strings.Fields(addresses)) {
 		t.Errorf("in %s, sinfo shows %q for pods at %s: %v", c.namespace.Name, out, addresses, err)

@@ -64,7 +64,8 @@ func (n *nodeSet) ignoresNewSlurmKey(t *testing.T) {
 	}
 	n.setSlurmKey(t, old)
 	n.namespace.Eventually(t, time.Minute, "a healthy cluster", func(ctx context.Context) error {
-		return errors.Join(n.isReady(ctx, "controller.slinky.slurm.net/slurm"), n.isReady(ctx, "nodeset/gpu"), n.isReady(ctx, "accounting/slurm"), n.isReady(ctx, "loginset/login"))
+		return errors.Join(n.isReady(ctx, "controller.slinky.slurm.net/slurm"), n.isReady(ctx, "nodeset/gpu"),
+			n.isReady(ctx, "accounting/slurm"), n.isReady(ctx, "loginset/login"))
 	})
 	n.finishJob(t, running)
 	jobs.stop(t)
@@ -74,10 +75,12 @@ func (n *nodeSet) ignoresNewSlurmKey(t *testing.T) {
 // rotatesSlurmKey follows docs/keys.md. Pending jobs survive, and all daemons have the new key.
 func (n *nodeSet) rotatesSlurmKey(t *testing.T) {
 	jobs := n.submitJobs(t, "window", "gpu")
-	if _, err := n.login(t.Context(), "scontrol", "update", "nodename=ALL", "state=drain", "reason=new key"); err != nil {
+	if _, err := n.login(t.Context(), "scontrol", "update", "nodename=ALL", "state=drain",
+		"reason=new key"); err != nil {
 		t.Fatal(err)
 	}
-	n.namespace.Eventually(t, time.Minute, "nodes without jobs", func(ctx context.Context) error { return n.sinfoShows(ctx, "gpu drain 4") })
+	n.namespace.Eventually(t, time.Minute, "nodes without jobs",
+		func(ctx context.Context) error { return n.sinfoShows(ctx, "gpu drain 4") })
 	jobs.stop(t)
 	waiting := n.queueJob(t, "--partition=gpu", "--mem=64M")
 
@@ -85,7 +88,8 @@ func (n *nodeSet) rotatesSlurmKey(t *testing.T) {
 	n.setSlurmKey(t, key)
 	started := time.Now()
 	n.namespace.MustRun(t, "delete", "configmap", "slurm-config")
-	n.namespace.MustRun(t, "delete", "pods", "--selector=app.kubernetes.io/name in (slurmctld, slurmdbd, login, slurmd)", "--timeout=10m")
+	n.namespace.MustRun(t, "delete", "pods",
+		"--selector=app.kubernetes.io/name in (slurmctld, slurmdbd, login, slurmd)", "--timeout=10m")
 	n.namespace.Eventually(t, 3*time.Minute, "a healthy cluster", func(ctx context.Context) error {
 		for _, object := range []string{"accounting/slurm", "controller.slinky.slurm.net/slurm", "loginset/login"} {
 			if err := n.isReady(ctx, object); err != nil {
@@ -134,6 +138,7 @@ func (n *nodeSet) checkSlurmKey(t *testing.T, key []byte) {
 // jobPods lists the pods that jobs depend on, with their UIDs.
 func (n *nodeSet) jobPods(t *testing.T) string {
 	t.Helper()
-	return n.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name in (slurmctld, slurmd)", "--sort-by=.metadata.name",
+	return n.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name in (slurmctld, slurmd)",
+		"--sort-by=.metadata.name",
 		"--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{\"\\n\"}{end}")
 }

@@ -96,7 +96,8 @@ func (l *jobLedger) checkDeletedPodsWereIdle(t *testing.T) {
 		return
 	}
 	deletions, err := audit.ReadFile(own.Plane.AuditLog(), l.started, func(request audit.Request) bool {
-		return request.User == operatorUser && request.Namespace == l.namespace.Name && request.Code < http.StatusBadRequest &&
+		return request.User == operatorUser && request.Namespace == l.namespace.Name &&
+			request.Code < http.StatusBadRequest &&
 			(request.Resource == "pods" && request.Verb == "delete" || request.Resource == "pods/eviction")
 	})
 	if err != nil {
@@ -115,7 +116,8 @@ func (l *jobLedger) checkDeletedPodsWereIdle(t *testing.T) {
 		for _, run := range runs {
 			if run.Covers(deletion.Name, deletion.At) {
 				totals.disturbed++
-				t.Errorf("the operator deleted pod %s at %s, while job %s ran there", deletion.Name, deletion.At.Format(time.TimeOnly), run.Job)
+				t.Errorf("the operator deleted pod %s at %s, while job %s ran there", deletion.Name,
+					deletion.At.Format(time.TimeOnly), run.Job)
 			}
 		}
 	}

@@ -45,7 +45,8 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.namespace.Run(t.Context(), "patch", "loginset/login", "--type=merge", "--patch", string(patch)); err != nil {
+	if _, err := c.namespace.Run(t.Context(), "patch", "loginset/login", "--type=merge", "--patch",
+		string(patch)); err != nil {
 		t.Fatal(err)
 	}
 	changed := time.Now()
@@ -61,7 +62,8 @@ spec:
 
 // ssh runs a command on the login node through ssh, with one of two keys.
 func (c *slurmCluster) ssh(ctx context.Context, key, command string) (string, error) {
-	return c.namespace.Exec(ctx, "pod/ssh-client", "ssh", "-i", "/key/"+key, "-o", "StrictHostKeyChecking=accept-new", "-o", "ConnectTimeout=5", "root@login", command)
+	return c.namespace.Exec(ctx, "pod/ssh-client", "ssh", "-i", "/key/"+key, "-o", "StrictHostKeyChecking=accept-new",
+		"-o", "ConnectTimeout=5", "root@login", command)
 }
 
 // sshKeyPair generates a private key in OpenSSH format and its authorized_keys line.

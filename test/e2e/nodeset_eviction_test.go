@@ -22,22 +22,28 @@ func (n *nodeSet) refusesEvictionsDuringScaleIn(t *testing.T) {
 	before := n.uids(t)
 	n.scale(t, 1)
 	n.hasPods(t, busy...)
-	n.namespace.Eventually(t, time.Minute, "the disruption controller to observe the scale-in", func(ctx context.Context) error {
-		out, err := n.namespace.Run(ctx, "get", "pdb/gpu", "--output=jsonpath={.metadata.generation} {.status.observedGeneration} {.status.currentHealthy} {.status.disruptionsAllowed}")
-		if fields := strings.Fields(out); err == nil && (len(fields) != 4 || fields[0] != fields[1] || fields[2] != "3") {
-			err = fmt.Errorf("the budget is %q", out)
-		}
-		return err
-	})
+	n.namespace.Eventually(t, time.Minute, "the disruption controller to observe the scale-in",
+		func(ctx context.Context) error {
+			out, err := n.namespace.Run(ctx, "get", "pdb/gpu",
+				"--output=jsonpath={.metadata.generation} {.status.observedGeneration} {.status.currentHealthy} "+
+					"{.status.disruptionsAllowed}")
+			if fields := strings.Fields(out); err == nil &&
+				(len(fields) != 4 || fields[0] != fields[1] || fields[2] != "3") {
+				err = fmt.Errorf("the budget is %q", out)
+			}
+			return err
+		})
 	for _, pod := range busy {
-		if _, err := n.namespace.Evict(t.Context(), pod, false); err == nil || !strings.Contains(err.Error(), "disruption budget") {
+		if _, err := n.namespace.Evict(t.Context(), pod, false); err == nil ||
+			!strings.Contains(err.Error(), "disruption budget") {
 			t.Fatalf("evicting %s, which has a job, returned %v", pod, err)
 		}
 	}
 	node := n.kubernetesNodeOf(t, "gpu-2")
 	drained := make(chan error, 1)
 	go func() {
-		_, err := n.namespace.Run(t.Context(), "drain", node, "--pod-selector=app.kubernetes.io/name=slurmd", "--delete-emptydir-data", "--force", "--timeout=5m")
+		_, err := n.namespace.Run(t.Context(), "drain", node, "--pod-selector=app.kubernetes.io/name=slurmd",
+			"--delete-emptydir-data", "--force", "--timeout=5m")
 		drained <- err
 	}()
 	defer n.namespace.MustRun(t, "uncordon", node)
@@ -61,7 +67,8 @@ func (n *nodeSet) refusesEvictionsDuringScaleIn(t *testing.T) {
 
 // kubectl drain of a Kubernetes node without jobs completes, because the operator drains its Slurm nodes.
 func (n *nodeSet) allowsEvictionOfIdlePods(t *testing.T) {
-	n.namespace.MustRun(t, "drain", n.spare, "--pod-selector=app.kubernetes.io/name=slurmd", "--delete-emptydir-data", "--force", "--timeout=2m")
+	n.namespace.MustRun(t, "drain", n.spare, "--pod-selector=app.kubernetes.io/name=slurmd", "--delete-emptydir-data",
+		"--force", "--timeout=2m")
 	n.namespace.MustRun(t, "uncordon", n.spare)
 	n.waitUntilAllIdle(t)
 }
@@ -113,7 +120,8 @@ func (n *nodeSet) restoresLostRecord(t *testing.T) {
 		}
 		return n.sinfoShows(ctx, "gpu idle 3")
 	})
-	if now := n.uids(t); now["gpu-0"] != before["gpu-0"] || now["gpu-1"] != before["gpu-1"] || now["gpu-3"] != before["gpu-3"] {
+	if now := n.uids(t); now["gpu-0"] != before["gpu-0"] || now["gpu-1"] != before["gpu-1"] ||
+		now["gpu-3"] != before["gpu-3"] {
 		t.Errorf("the pods were %v and are %v", before, now)
 	}
 	if err := n.jobIs(t.Context(), job, "JobState=RUNNING", "Restarts=0"); err != nil {
@@ -134,7 +142,8 @@ func (c *slurmCluster) runsOnHostNetwork(t *testing.T) {
 	c.namespace.MustRun(t, "scale", "nodeset/bare", "--replicas=0")
 	c.nodeShows(t, "bare-0", "Reason=slurm-operator: scale-in")
 	c.namespace.Eventually(t, time.Minute, "the scale-in to wait for the job", func(ctx context.Context) error {
-		return conditionIs(ctx, c.namespace, "nodeset/bare", "ScaledIn", "False|Draining|waiting for 1 node: bare-0 runs job "+job)
+		return conditionIs(ctx, c.namespace, "nodeset/bare", "ScaledIn",
+			"False|Draining|waiting for 1 node: bare-0 runs job "+job)
 	})
 	if now := c.namespace.MustRun(t, "get", "pod", "bare-0", "--output=jsonpath={.metadata.uid}"); now != before {
 		t.Errorf("the pod was %s and is %s", before, now)

@@ -14,7 +14,8 @@ import (
 func (n *nodeSet) continuesWhenOperatorIsKilled(t *testing.T) {
 	job := n.startJob(t, "--nodelist=gpu-0")
 	n.scale(t, 2)
-	if _, err := n.operator.Run(t.Context(), "delete", "pod", "--selector=app.kubernetes.io/component=operator", "--force", "--grace-period=0"); err != nil {
+	if _, err := n.operator.Run(t.Context(), "delete", "pod", "--selector=app.kubernetes.io/component=operator",
+		"--force", "--grace-period=0"); err != nil {
 		t.Fatal(err)
 	}
 	n.namespace.Eventually(t, 2*time.Minute, "two pods, one of them with the job", func(ctx context.Context) error {
@@ -77,20 +78,25 @@ func (n *nodeSet) replacesLostPod(t *testing.T) {
 		if err := errors.Join(untainted, node.On()); err != nil {
 			t.Fatal(err)
 		}
-		n.namespace.Eventually(t, 2*time.Minute, "the Kubernetes node to be ready", func(ctx context.Context) error { return n.spareNodeIs(ctx, "True") })
+		n.namespace.Eventually(t, 2*time.Minute, "the Kubernetes node to be ready",
+			func(ctx context.Context) error { return n.spareNodeIs(ctx, "True") })
 	}()
-	n.namespace.Eventually(t, 3*time.Minute, "Kubernetes to notice the lost node", func(ctx context.Context) error { return n.spareNodeIs(ctx, "Unknown") })
-	if _, err := n.namespace.Run(t.Context(), "taint", "node", n.spare, outOfService+"=nodeshutdown:NoExecute"); err != nil {
+	n.namespace.Eventually(t, 3*time.Minute, "Kubernetes to notice the lost node",
+		func(ctx context.Context) error { return n.spareNodeIs(ctx, "Unknown") })
+	if _, err := n.namespace.Run(t.Context(), "taint", "node", n.spare,
+		outOfService+"=nodeshutdown:NoExecute"); err != nil {
 		t.Fatal(err)
 	}
-	n.namespace.Eventually(t, 3*time.Minute, "the pod elsewhere, its Slurm node idle and its job requeued", func(ctx context.Context) error {
-		out, err := n.namespace.Run(ctx, "get", "pod", victim, "--output=jsonpath={.spec.nodeName}")
-		if err == nil && (out == n.spare || out == "") {
-			err = fmt.Errorf("it is on %q", out)
-		}
-		return errors.Join(err, n.sinfoShows(ctx, "gpu idle 4"), n.jobIs(ctx, job, "JobState=PENDING", "Restarts=1"))
-	})
-	t.Logf("%s: the pod is elsewhere and accepts jobs %.1f s after its Kubernetes node was lost", n.version, time.Since(lost).Seconds())
+	n.namespace.Eventually(t, 3*time.Minute, "the pod elsewhere, its Slurm node idle and its job requeued",
+		func(ctx context.Context) error {
+			out, err := n.namespace.Run(ctx, "get", "pod", victim, "--output=jsonpath={.spec.nodeName}")
+			if err == nil && (out == n.spare || out == "") {
+				err = fmt.Errorf("it is on %q", out)
+			}
+			return errors.Join(err, n.sinfoShows(ctx, "gpu idle 4"), n.jobIs(ctx, job, "JobState=PENDING", "Restarts=1"))
+		})
+	t.Logf("%s: the pod is elsewhere and accepts jobs %.1f s after its Kubernetes node was lost", n.version,
+		time.Since(lost).Seconds())
 	if _, err := n.login(t.Context(), "scancel", job); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +105,8 @@ func (n *nodeSet) replacesLostPod(t *testing.T) {
 
 // spareNodeIs returns an error unless the Ready condition of the spare Kubernetes node has this status.
 func (n *nodeSet) spareNodeIs(ctx context.Context, want string) error {
-	out, err := n.namespace.Run(ctx, "get", "node", n.spare, "--output", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+	out, err := n.namespace.Run(ctx, "get", "node", n.spare, "--output",
+		`jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 	if err == nil && out != want {
 		err = fmt.Errorf("its Ready condition is %s", out)
 	}
@@ -109,7 +116,8 @@ func (n *nodeSet) spareNodeIs(ctx context.Context, want string) error {
 // podsOn returns the pods of the set on a Kubernetes node.
 func (n *nodeSet) podsOn(t *testing.T, node string) []string {
 	t.Helper()
-	pods := strings.Fields(n.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--field-selector=spec.nodeName="+node,
+	pods := strings.Fields(n.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name=slurmd",
+		"--field-selector=spec.nodeName="+node,
 		"--output=jsonpath={.items[*].metadata.name}"))
 	if len(pods) == 0 {
 		t.Fatalf("no pod of the set is on %s", node)

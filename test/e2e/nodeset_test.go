@@ -79,20 +79,24 @@ const defaultNodes = 4
 func (n *nodeSet) applyAndWait(t *testing.T) {
 	t.Helper()
 	started := time.Now()
-	n.namespace.ApplyTemplates(t, manifests, "nodeset/nodeset.yaml", settings{smokeSettings: smokeSettings{Version: n.version}, Nodes: defaultNodes})
+	n.namespace.ApplyTemplates(t, manifests, "nodeset/nodeset.yaml", settings{
+		smokeSettings: smokeSettings{Version: n.version}, Nodes: defaultNodes,
+	})
 	becomesReady(t, n.namespace, 3*time.Minute, "nodeset/gpu")
 	t.Logf("%s: %d nodes ready %.1f s after they were applied", n.version, defaultNodes, time.Since(started).Seconds())
 }
 
 func (n *nodeSet) runsOnAllNodes(t *testing.T) {
-	n.namespace.Eventually(t, time.Minute, "a partition with the NodeSet's name", func(ctx context.Context) error { return n.sinfoShows(ctx, "gpu idle 4") })
+	n.namespace.Eventually(t, time.Minute, "a partition with the NodeSet's name",
+		func(ctx context.Context) error { return n.sinfoShows(ctx, "gpu idle 4") })
 	out, err := n.login(t.Context(), "srun", "--partition=gpu", "--nodes=4", "hostname")
 	hosts := strings.Fields(out)
 	slices.Sort(hosts)
 	if err != nil || !slices.Equal(hosts, []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3"}) {
 		t.Errorf("srun on four nodes printed %q: %v", out, err)
 	}
-	out, err = n.namespace.Run(t.Context(), "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output=jsonpath={.items[*].spec.nodeName}")
+	out, err = n.namespace.Run(t.Context(), "get", "pods", "--selector=app.kubernetes.io/name=slurmd",
+		"--output=jsonpath={.items[*].spec.nodeName}")
 	nodes := strings.Fields(out)
 	slices.Sort(nodes)
 	if nodes = slices.Compact(nodes); err != nil || len(nodes) < 3 {
@@ -110,7 +114,8 @@ func (n *nodeSet) runsOnAllNodes(t *testing.T) {
 func (n *nodeSet) isAdopted(t *testing.T) {
 	job := n.startJob(t, "--nodelist=gpu-1")
 	before, owner := n.uids(t), n.uid(t)
-	if _, err := n.namespace.Run(t.Context(), "delete", "nodeset/gpu", "--cascade=orphan", "--timeout=10m"); err != nil {
+	if _, err := n.namespace.Run(t.Context(), "delete", "nodeset/gpu", "--cascade=orphan",
+		"--timeout=10m"); err != nil {
 		t.Fatal(err)
 	}
 	n.applyAndWait(t)
@@ -178,7 +183,8 @@ func (n *nodeSet) isUpdatedUnderLoad(t *testing.T) {
 		}
 		return conditionIs(ctx, n.namespace, "nodeset/gpu", "Ready", "True")
 	})
-	t.Logf("%s: %d nodes replaced under a stream of jobs in %.1f s", n.version, defaultNodes, time.Since(started).Seconds())
+	t.Logf("%s: %d nodes replaced under a stream of jobs in %.1f s", n.version, defaultNodes,
+		time.Since(started).Seconds())
 	if _, err := n.login(t.Context(), "touch", "/tmp/enough"); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +206,8 @@ func (n *nodeSet) checkAllCompletedOnce(t *testing.T, name string) {
 	t.Helper()
 	var jobs int
 	n.namespace.Eventually(t, time.Minute, "all jobs completed in accounting", func(ctx context.Context) error {
-		out, err := n.login(ctx, "sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--name="+name, "--format=jobid,state,restarts")
+		out, err := n.login(ctx, "sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--name="+name,
+			"--format=jobid,state,restarts")
 		if err != nil {
 			return err
 		}
@@ -235,7 +242,8 @@ func (n *nodeSet) followsCordon(t *testing.T) {
 }
 
 func (n *nodeSet) keepsAdminDrain(t *testing.T) {
-	if _, err := n.login(t.Context(), "scontrol", "update", "nodename=gpu-2", "state=drain", "reason=bad disk"); err != nil {
+	if _, err := n.login(t.Context(), "scontrol", "update", "nodename=gpu-2", "state=drain",
+		"reason=bad disk"); err != nil {
 		t.Fatal(err)
 	}
 	n.replacesAllPods(t, "Weight=8")
@@ -284,7 +292,8 @@ func (n *nodeSet) waitsForJobsOnDeletion(t *testing.T) {
 	n.hasPods(t, "gpu-1")
 	n.finishJob(t, job)
 	n.namespace.Eventually(t, time.Minute, "deletion of the NodeSet", func(ctx context.Context) error {
-		out, err := n.namespace.Run(ctx, "get", "nodesets,pods", "--selector=app.kubernetes.io/name=slurmd", "--output=name")
+		out, err := n.namespace.Run(ctx, "get", "nodesets,pods", "--selector=app.kubernetes.io/name=slurmd",
+			"--output=name")
 		if err == nil && out != "" {
 			err = fmt.Errorf("there is %s", out)
 		}
@@ -294,7 +303,8 @@ func (n *nodeSet) waitsForJobsOnDeletion(t *testing.T) {
 
 func (n *nodeSet) scale(t *testing.T, replicas int) {
 	t.Helper()
-	if _, err := n.namespace.Run(t.Context(), "scale", "nodeset/gpu", "--replicas="+strconv.Itoa(replicas)); err != nil {
+	if _, err := n.namespace.Run(t.Context(), "scale", "nodeset/gpu",
+		"--replicas="+strconv.Itoa(replicas)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -314,12 +324,14 @@ func (n *nodeSet) patch(t *testing.T, object string, spec map[string]any) {
 func (n *nodeSet) waitUntilAllIdle(t *testing.T) {
 	t.Helper()
 	n.namespace.Eventually(t, 3*time.Minute, "all nodes of the NodeSet to be idle", func(ctx context.Context) error {
-		return errors.Join(conditionIs(ctx, n.namespace, "nodeset/gpu", "Ready", "True"), n.sinfoShows(ctx, "gpu idle 4"))
+		return errors.Join(conditionIs(ctx, n.namespace, "nodeset/gpu", "Ready", "True"),
+			n.sinfoShows(ctx, "gpu idle 4"))
 	})
 }
 
 func (n *nodeSet) pods(ctx context.Context) ([]string, error) {
-	out, err := n.namespace.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output=jsonpath={.items[*].metadata.name}")
+	out, err := n.namespace.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/name=slurmd",
+		"--output=jsonpath={.items[*].metadata.name}")
 	names := strings.Fields(out)
 	slices.Sort(names)
 	return names, err
@@ -339,7 +351,8 @@ func (n *nodeSet) hasPods(t *testing.T, want ...string) {
 
 func (n *nodeSet) uids(t *testing.T) map[string]string {
 	t.Helper()
-	out, err := n.namespace.Run(t.Context(), "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output", `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}`)
+	out, err := n.namespace.Run(t.Context(), "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output",
+		`jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}`)
 	if err != nil {
 		t.Fatal(err)
 	}

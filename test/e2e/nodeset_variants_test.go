@@ -33,9 +33,12 @@ func (c *slurmCluster) applyNodeSet(t *testing.T, name string, fields ...string)
 	t.Helper()
 	spec := append([]string{
 		"controllerRef: {name: slurm}", "oversubscribeNode: true",
-		"slurmd: {image: " + smokeSettings{}.Image("slurmd", c.version) + ", resources: {limits: {cpu: 1, memory: 256Mi}, requests: {cpu: 50m, memory: 64Mi}}}",
+		"slurmd: {image: " + smokeSettings{}.Image("slurmd", c.version) +
+			", resources: {limits: {cpu: 1, memory: 256Mi}, requests: {cpu: 50m, memory: 64Mi}}}",
 	}, fields...)
-	c.namespace.Apply(t, fmt.Appendf(nil, "apiVersion: slinky.slurm.net/v1beta1\nkind: NodeSet\nmetadata: {name: %s}\nspec:\n  %s\n", name, strings.Join(spec, "\n  ")))
+	c.namespace.Apply(t,
+		fmt.Appendf(nil, "apiVersion: slinky.slurm.net/v1beta1\nkind: NodeSet\nmetadata: {name: %s}\nspec:\n  %s\n",
+			name, strings.Join(spec, "\n  ")))
 	becomesReady(t, c.namespace, 3*time.Minute, "nodeset/"+name)
 }
 
@@ -48,7 +51,9 @@ func (c *slurmCluster) deleteNodeSet(t *testing.T, name string) {
 func (c *slurmCluster) names(t *testing.T, resource, set string, want ...string) {
 	t.Helper()
 	c.namespace.Eventually(t, 2*time.Minute, fmt.Sprintf("%s %v", resource, want), func(ctx context.Context) error {
-		out, err := c.namespace.Run(ctx, "get", resource, "--selector=app.kubernetes.io/instance="+set+",app.kubernetes.io/name=slurmd", "--output=jsonpath={.items[*].metadata.name}")
+		out, err := c.namespace.Run(ctx, "get", resource,
+			"--selector=app.kubernetes.io/instance="+set+",app.kubernetes.io/name=slurmd",
+			"--output=jsonpath={.items[*].metadata.name}")
 		names := strings.Fields(out)
 		if slices.Sort(names); err == nil && !slices.Equal(names, want) {
 			err = fmt.Errorf("there are %v", names)
@@ -103,7 +108,8 @@ func (c *slurmCluster) followsLabels(t *testing.T) {
 func (c *slurmCluster) keepsPVCs(t *testing.T) {
 	c.applyNodeSet(t, "disk", "replicas: 2",
 		"persistentVolumeClaimRetentionPolicy: {whenScaled: Delete, whenDeleted: Retain}",
-		"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 16Mi}}}}]",
+		"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: "+
+			"{storage: 16Mi}}}}]",
 		"template: {spec: {containers: [{name: slurmd, volumeMounts: [{name: data, mountPath: /data}]}]}}")
 	c.names(t, "persistentvolumeclaims", "disk", "data-disk-0", "data-disk-1")
 	c.namespace.MustRun(t, "exec", "disk-0", "--", "sh", "-c", "echo kept >/data/file")
@@ -135,8 +141,10 @@ func (c *slurmCluster) keepsPVCs(t *testing.T) {
 func (c *slurmCluster) updatesInReservation(t *testing.T) {
 	start := time.Now().Add(75 * time.Second).UTC().Truncate(time.Second)
 	c.applyNodeSet(t, "later", "replicas: 2",
-		"updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: "+start.Format(time.RFC3339)+", duration: 10m}}")
-	before := c.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/instance=later", "--output=jsonpath={.items[*].metadata.uid}")
+		"updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: "+start.Format(
+			time.RFC3339)+", duration: 10m}}")
+	before := c.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/instance=later",
+		"--output=jsonpath={.items[*].metadata.uid}")
 	c.namespace.MustRun(t, "patch", "nodeset/later", "--type=merge", "--patch", `{"spec":{"extraConf":"Weight=3"}}`)
 	c.namespace.Eventually(t, time.Minute, "the update to wait", func(ctx context.Context) error {
 		return conditionIs(ctx, c.namespace, "nodeset/later", "UpdateInProgress", "False|UpdateScheduled")
@@ -150,13 +158,15 @@ func (c *slurmCluster) updatesInReservation(t *testing.T) {
 			}
 			return err
 		})
-		out, err := c.login(t.Context(), "sbatch", "--parsable", "--time=60", "--nodelist=later-0", "--output=/dev/null", "--wrap=true")
+		out, err := c.login(t.Context(), "sbatch", "--parsable", "--time=60", "--nodelist=later-0",
+			"--output=/dev/null", "--wrap=true")
 		if err != nil {
 			t.Fatal(err)
 		}
 		job = strings.TrimSpace(out)
 	}
-	if now := c.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/instance=later", "--output=jsonpath={.items[*].metadata.uid}"); now != before && time.Now().Before(start) {
+	if now := c.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/instance=later",
+		"--output=jsonpath={.items[*].metadata.uid}"); now != before && time.Now().Before(start) {
 		t.Error("pods were replaced before the window")
 	}
 	if job != "" {
@@ -165,24 +175,28 @@ func (c *slurmCluster) updatesInReservation(t *testing.T) {
 		}
 	}
 	c.namespace.Eventually(t, 3*time.Minute, "the update", func(ctx context.Context) error {
-		return errors.Join(conditionIs(ctx, c.namespace, "nodeset/later", "UpdateInProgress", "False|UpToDate"), conditionIs(ctx, c.namespace, "nodeset/later", "Ready", "True"))
+		return errors.Join(conditionIs(ctx, c.namespace, "nodeset/later", "UpdateInProgress", "False|UpToDate"),
+			conditionIs(ctx, c.namespace, "nodeset/later", "Ready", "True"))
 	})
 	t.Logf("%s: updated %.1f s after the window opened", c.version, time.Since(start).Seconds())
 	if job != "" { // the reservation is deleted after the update
-		c.namespace.Eventually(t, time.Minute, "the job to run", func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=COMPLETED") })
+		c.namespace.Eventually(t, time.Minute, "the job to run",
+			func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=COMPLETED") })
 	}
 	c.deleteNodeSet(t, "later")
 }
 
 const topology = `
 - {topology: topo-flat, cluster_default: true, flat: true}
-- {topology: topo-switch, cluster_default: false, tree: {switches: [{switch: root, children: "s[1-2]"}, {switch: s1}, {switch: s2}]}}
+- {topology: topo-switch, cluster_default: false, tree: {
+    switches: [{switch: root, children: "s[1-2]"}, {switch: s1}, {switch: s2}]}}
 `
 
 func (c *slurmCluster) setsTopology(t *testing.T) {
 	const annotation = "topology.slinky.slurm.net/spec"
 	defer func() {
-		if _, err := c.namespace.Run(context.WithoutCancel(t.Context()), "annotate", "nodes", "--all", annotation+"-"); err != nil {
+		if _, err := c.namespace.Run(context.WithoutCancel(t.Context()), "annotate", "nodes", "--all",
+			annotation+"-"); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -196,7 +210,8 @@ func (c *slurmCluster) setsTopology(t *testing.T) {
 		return
 	}
 	c.namespace.MustRun(t, "create", "configmap", "topology", "--from-literal=topology.yaml="+topology)
-	c.namespace.MustRun(t, "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch", `{"spec":{"configFileRefs":[{"name":"topology"}]}}`)
+	c.namespace.MustRun(t, "patch", "controller.slinky.slurm.net/slurm", "--type=merge", "--patch",
+		`{"spec":{"configFileRefs":[{"name":"topology"}]}}`)
 	c.configurationIs(t, "True|Applied")
 	c.applyNodeSet(t, "rack", "replicas: 1")
 	c.nodeShows(t, "rack-0", "Topology=topo-switch:s1")

@@ -37,7 +37,9 @@ type settings struct {
 func startOperator(t *testing.T) kube.Namespace {
 	t.Helper()
 	operator := operatorNamespace
-	operator.Apply(t, []byte("{apiVersion: v1, kind: Namespace, metadata: {name: slurm-operator, labels: {pod-security.kubernetes.io/enforce: restricted}}}"))
+	operator.Apply(t,
+		[]byte("{apiVersion: v1, kind: Namespace, metadata: {name: slurm-operator, labels: "+
+			"{pod-security.kubernetes.io/enforce: restricted}}}"))
 	helmCharts(".").installCRDs(t)
 	helmCharts(".").installOperator(t)
 	t.Cleanup(func() {

@@ -18,7 +18,9 @@ func TestResize(t *testing.T) {
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			set := &nodeSet{slurmCluster: startServices(t, operator, "resize", version)}
-			set.namespace.ApplyTemplates(t, manifests, "nodeset/nodeset.yaml", settings{smokeSettings: smokeSettings{Version: version}, Nodes: 0})
+			set.namespace.ApplyTemplates(t, manifests, "nodeset/nodeset.yaml", settings{
+				smokeSettings: smokeSettings{Version: version}, Nodes: 0,
+			})
 			set.configurationIs(t, "True|Applied")
 			slurmctld := set.slurmctldStart(t)
 			jobs := set.submitJobs(t, "resize", "gpu")
@@ -59,22 +61,24 @@ func (n *nodeSet) resizeTo(t *testing.T, replicas int) {
 	t.Helper()
 	started := time.Now()
 	n.scale(t, replicas)
-	n.namespace.Eventually(t, 3*time.Minute, fmt.Sprintf("%d nodes that accept jobs", replicas), func(ctx context.Context) error {
-		if err := n.isReady(ctx, "nodeset/gpu"); err != nil {
+	n.namespace.Eventually(t, 3*time.Minute, fmt.Sprintf("%d nodes that accept jobs", replicas),
+		func(ctx context.Context) error {
+			if err := n.isReady(ctx, "nodeset/gpu"); err != nil {
+				return err
+			}
+			names, err := n.pods(ctx)
+			if err == nil && len(names) != replicas {
+				err = fmt.Errorf("there are %v", names)
+			}
+			if err != nil {
+				return err
+			}
+			out, err := n.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding",
+				"--states=idle,mixed,allocated,completing", "--format=%N")
+			if nodes := strings.Fields(out); err == nil && !slices.Equal(nodes, names) {
+				err = fmt.Errorf("of %v, these accept jobs: %v", names, nodes)
+			}
 			return err
-		}
-		names, err := n.pods(ctx)
-		if err == nil && len(names) != replicas {
-			err = fmt.Errorf("there are %v", names)
-		}
-		if err != nil {
-			return err
-		}
-		out, err := n.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding", "--states=idle,mixed,allocated,completing", "--format=%N")
-		if nodes := strings.Fields(out); err == nil && !slices.Equal(nodes, names) {
-			err = fmt.Errorf("of %v, these accept jobs: %v", names, nodes)
-		}
-		return err
-	})
+		})
 	t.Logf("%s: %d nodes after %.1f s", n.version, replicas, time.Since(started).Seconds())
 }

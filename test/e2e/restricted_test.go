@@ -15,13 +15,18 @@ import (
 func TestRestrictedNamespace(t *testing.T) {
 	removeEverything(t)
 	for _, namespace := range []kube.Namespace{operatorNamespace, clusterNamespace} {
-		namespace.Apply(t, []byte("{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace.Name+", labels: {pod-security.kubernetes.io/enforce: restricted}}}"))
+		namespace.Apply(t,
+			[]byte("{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace.Name+", "+
+				"labels: {pod-security.kubernetes.io/enforce: restricted}}}"))
 	}
 	helmCharts(".").installCRDs(t)
 	helmCharts(".").installOperator(t, "--set=namespaces={slurm}")
-	clusterNamespace.MustHelm(t, "upgrade", "--install", "slurm", "slurm", "--set=accounting.enabled=true", "--set=mariadb.enabled=true",
-		"--set=mariadb.image.repository="+*imagePrefix+"/mariadb", "--set=nodesets.worker.enabled=false", "--set=loginsets.login.enabled=false")
-	becomesReady(t, clusterNamespace, 4*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm", "accounting/slurm")
+	clusterNamespace.MustHelm(t, "upgrade", "--install", "slurm", "slurm", "--set=accounting.enabled=true",
+		"--set=mariadb.enabled=true",
+		"--set=mariadb.image.repository="+*imagePrefix+"/mariadb", "--set=nodesets.worker.enabled=false",
+		"--set=loginsets.login.enabled=false")
+	becomesReady(t, clusterNamespace, 4*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm",
+		"accounting/slurm")
 	// An upgrade keeps the generated database password.
 	clusterNamespace.MustHelm(t, "upgrade", "slurm", "slurm", "--reuse-values")
 	becomesReady(t, clusterNamespace, time.Minute, "accounting/slurm")

@@ -24,7 +24,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/cluster/audit"
 )
 
-var compareRoles = flag.Bool("roles", false, "after all tests, compare the granted permissions with those used since our own cluster was started")
+var compareRoles = flag.Bool("roles", false,
+	"after all tests, compare the granted permissions with those used since our own cluster was started")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -50,13 +51,14 @@ var users = map[string]string{
 
 // unseen are grants that do not show up in the audit log, with the reason.
 var unseen = map[string]string{
-	"coordination.k8s.io/leases":                   "is not in the log",
-	"/events":                                      "is not in the log",
-	"events.k8s.io/events":                         "is not in the log",
-	"monitoring.coreos.com/servicemonitors":        "the CRDs of the Prometheus operator are not installed",
-	"authentication.k8s.io/tokenreviews":           "the tests do not read the metrics",
-	"authorization.k8s.io/subjectaccessreviews":    "the tests do not read the metrics",
-	"slinky.slurm.net/nodesets/finalizers: update": "is needed only with the admission plugin OwnerReferencesPermissionEnforcement",
+	"coordination.k8s.io/leases":                "is not in the log",
+	"/events":                                   "is not in the log",
+	"events.k8s.io/events":                      "is not in the log",
+	"monitoring.coreos.com/servicemonitors":     "the CRDs of the Prometheus operator are not installed",
+	"authentication.k8s.io/tokenreviews":        "the tests do not read the metrics",
+	"authorization.k8s.io/subjectaccessreviews": "the tests do not read the metrics",
+	"slinky.slurm.net/nodesets/finalizers: update": "is needed only with the admission plugin " +
+		"OwnerReferencesPermissionEnforcement",
 }
 
 func compareRolesWithLog() error {
@@ -70,7 +72,8 @@ func compareRolesWithLog() error {
 // checkRoles checks that every granted permission was used according to an audit log, and that no request was
 // forbidden.
 func checkRoles(log string) error {
-	requests, err := audit.ReadFile(log, time.Time{}, func(request audit.Request) bool { return users[request.User] != "" })
+	requests, err := audit.ReadFile(log, time.Time{},
+		func(request audit.Request) bool { return users[request.User] != "" })
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ import (
 // R31: the operator's namespace enforces the restricted Pod Security Standard, and no process of the operator runs as
 // root.
 func (c *slurmCluster) operatorIsNotRoot(t *testing.T) {
-	enforced := c.operator.MustRun(t, "get", "namespace", c.operator.Name, "--output", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`)
+	enforced := c.operator.MustRun(t, "get", "namespace", c.operator.Name, "--output",
+		`jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`)
 	if enforced != "restricted" {
 		t.Errorf("the operator's namespace enforces %q", enforced)
 	}

@@ -34,7 +34,8 @@ var soakFor = flag.Duration("soak", time.Hour, "how long TestSoak runs")
 func TestSoak(t *testing.T) {
 	own := ownCluster(t)
 	operator := startOperator(t)
-	operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values", "--set=metrics.secure=false", "--wait", "--timeout=10m")
+	operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values", "--set=metrics.secure=false",
+		"--wait", "--timeout=10m")
 	version, _, _ := strings.Cut(*slurmVersions, ",")
 	run := &chaosRun{
 		nodeSet: startNodeSet(t, operator, version, allowsSkew), devcluster: own, replicas: defaultNodes,
@@ -55,7 +56,9 @@ func TestSoak(t *testing.T) {
 			run.injectDisaster(t, name, disaster)
 		}
 	}
-	killSteps := map[string]func(*testing.T){"the operator is killed": run.killOperatorRepeatedly, "the leader is killed": run.killLeaderRepeatedly}
+	killSteps := map[string]func(*testing.T){
+		"the operator is killed": run.killOperatorRepeatedly, "the leader is killed": run.killLeaderRepeatedly,
+	}
 	withoutKills := slices.Sorted(maps.Keys(steps))
 	maps.Copy(steps, killSteps)
 	all := slices.Sorted(maps.Keys(steps))
@@ -172,7 +175,8 @@ func watchMetrics(t *testing.T) func() ([]plot.Curve, [][]growth.Sample) {
 
 // readMetrics returns the sum of each metric over its labels, and the number of series.
 func readMetrics(ctx context.Context) (map[string]float64, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,9 @@ func addToTotals(verdict ledger.Verdict) {
 
 // summary returns the last line of a run.
 func summary() string {
-	text := fmt.Sprintf("%d ledgers: %d jobs completed, %d requeued, %d lost; %d pods deleted by the operator, %d of them under a job; %d faults",
+	text := fmt.Sprintf(
+		"%d ledgers: %d jobs completed, %d requeued, %d lost; %d pods deleted by the operator, %d of them under a "+
+			"job; %d faults",
 		totals.ledgers, totals.completed, totals.requeued, totals.lost, totals.deletions, totals.disturbed, totals.faults)
 	if len(totals.recoveries) > 0 {
 		text += ", " + recovery(totals.recoveries)

@@ -49,14 +49,17 @@ func TestTrace(t *testing.T) {
 func setLogLevel(t *testing.T, operator kube.Namespace, level string) {
 	t.Helper()
 	pod := func() string {
-		return operator.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/component=operator", "--output=jsonpath={.items[*].metadata.uid}")
+		return operator.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/component=operator",
+			"--output=jsonpath={.items[*].metadata.uid}")
 	}
-	if operator.MustRun(t, "get", "configmap/slurm-operator-log-levels", "--output=jsonpath={.data.log-level}") == level {
+	if operator.MustRun(t, "get", "configmap/slurm-operator-log-levels",
+		"--output=jsonpath={.data.log-level}") == level {
 		return
 	}
 	before := pod()
 	changed := time.Now().Truncate(time.Second)
-	operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values", "--set=log.level="+level, "--wait", "--timeout=10m")
+	operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values", "--set=log.level="+level,
+		"--wait", "--timeout=10m")
 	operator.Eventually(t, 3*time.Minute, "log level "+level, func(ctx context.Context) error {
 		lines, err := readLog(ctx, operator, changed)
 		if err == nil && !slices.ContainsFunc(lines, func(line logLine) bool {
@@ -98,7 +101,8 @@ func (r *traceRun) scalesOut(t *testing.T) {
 
 func (r *traceRun) scalesInAfterJob(t *testing.T) {
 	t.Helper()
-	job := r.startJob(t, "--partition=gpu", fmt.Sprintf("--nodes=%d", defaultNodes+1), "--exclusive", "--time=60") // so that no node is idle
+	// so that no node is idle
+	job := r.startJob(t, "--partition=gpu", fmt.Sprintf("--nodes=%d", defaultNodes+1), "--exclusive", "--time=60")
 	r.scale(t, defaultNodes)
 	r.logs(t, "drained Slurm nodes", "nodes=gpu-4", "cause=ScaleIn", "reason=slurm-operator: scale-in")
 	r.records(t, "DrainedNodes", "drained 1 Slurm node for scale-in: gpu-4; 1 of them with jobs, the last until ")
@@ -118,7 +122,9 @@ func (r *traceRun) scalesInAfterJob(t *testing.T) {
 func (r *traceRun) updateFails(t *testing.T) {
 	t.Helper()
 	image := r.namespace.MustRun(t, "get", "nodeset/gpu", "--output=jsonpath={.spec.slurmd.image}")
-	r.patch(t, "nodeset/gpu", map[string]any{"registrationTimeout": "20s", "slurmd": map[string]any{"image": image + "-missing"}})
+	r.patch(t, "nodeset/gpu", map[string]any{
+		"registrationTimeout": "20s", "slurmd": map[string]any{"image": image + "-missing"},
+	})
 	r.logs(t, "deleted Pod", "cause=Update")
 	r.logs(t, "updated status of NodeSet", "conditions=", "UpdateStopped")
 	r.patch(t, "nodeset/gpu", map[string]any{"registrationTimeout": "5m", "slurmd": map[string]any{"image": image}})
@@ -156,30 +162,33 @@ func (r *traceRun) isUp(t *testing.T, nodes int) {
 // logs waits until the operator has logged a line with a message and these texts about the cluster's namespace.
 func (r *traceRun) logs(t *testing.T, message string, texts ...string) {
 	t.Helper()
-	r.namespace.Eventually(t, 3*time.Minute, fmt.Sprintf("a line %q with %q", message, texts), func(ctx context.Context) error {
-		lines, err := r.lines(ctx)
-		if err != nil {
-			return err
-		}
-		for _, line := range lines {
-			if text := line.String(); line.Message == message && !line.Time.Before(r.stepStarted) && !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) }) {
-				return nil
+	r.namespace.Eventually(t, 3*time.Minute, fmt.Sprintf("a line %q with %q", message, texts),
+		func(ctx context.Context) error {
+			lines, err := r.lines(ctx)
+			if err != nil {
+				return err
 			}
-		}
-		return fmt.Errorf("no such line among %d lines", len(lines))
-	})
+			for _, line := range lines {
+				if text := line.String(); line.Message == message && !line.Time.Before(r.stepStarted) &&
+					!slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) }) {
+					return nil
+				}
+			}
+			return fmt.Errorf("no such line among %d lines", len(lines))
+		})
 }
 
 // records waits until the operator has recorded an event.
 func (r *traceRun) records(t *testing.T, reason, note string) {
 	t.Helper()
-	r.namespace.Eventually(t, 2*time.Minute, fmt.Sprintf("an event %s %q", reason, note), func(ctx context.Context) error {
-		out, err := r.events(ctx)
-		if err == nil && !strings.Contains(out, reason+" "+note) {
-			err = fmt.Errorf("the events are\n%s", out)
-		}
-		return err
-	})
+	r.namespace.Eventually(t, 2*time.Minute, fmt.Sprintf("an event %s %q", reason, note),
+		func(ctx context.Context) error {
+			out, err := r.events(ctx)
+			if err == nil && !strings.Contains(out, reason+" "+note) {
+				err = fmt.Errorf("the events are\n%s", out)
+			}
+			return err
+		})
 }
 
 // events returns the events that the operator recorded, oldest first.
@@ -199,7 +208,8 @@ func (r *traceRun) lines(ctx context.Context) ([]logLine, error) {
 func (r *traceRun) checkEveryWriteIsLogged(t *testing.T, log string) {
 	t.Helper()
 	writes, err := audit.ReadFile(log, r.started, func(request audit.Request) bool {
-		return request.User == operatorUser && request.Namespace == r.namespace.Name && request.IsWrite() && request.Code < 300
+		return request.User == operatorUser && request.Namespace == r.namespace.Name && request.IsWrite() &&
+			request.Code < 300
 	})
 	if err != nil || len(writes) == 0 {
 		t.Fatalf("%d writes: %v", len(writes), err)
@@ -236,10 +246,12 @@ func (r *traceRun) checkEveryWriteIsLogged(t *testing.T, log string) {
 
 // writtenKinds maps the resources that the operator writes to their kinds.
 var writtenKinds = map[string]string{
-	"pods": "Pod", "services": "Service", "configmaps": "ConfigMap", "secrets": "Secret", "serviceaccounts": "ServiceAccount",
+	"pods": "Pod", "services": "Service", "configmaps": "ConfigMap", "secrets": "Secret",
+	"serviceaccounts":        "ServiceAccount",
 	"persistentvolumeclaims": "PersistentVolumeClaim", "statefulsets": "StatefulSet", "deployments": "Deployment",
 	"controllerrevisions": "ControllerRevision", "poddisruptionbudgets": "PodDisruptionBudget", "nodesets": "NodeSet",
-	"controllers": "Controller", "loginsets": "LoginSet", "accountings": "Accounting", "restapis": "RestApi", "tokens": "Token",
+	"controllers": "Controller", "loginsets": "LoginSet", "accountings": "Accounting", "restapis": "RestApi",
+	"tokens": "Token",
 }
 
 // loggedKind returns the name of a resource in the log.
@@ -281,7 +293,8 @@ func (r *traceRun) checkIdleSilence(t *testing.T, log string) {
 	if now, err := r.events(t.Context()); err != nil || now != events {
 		t.Errorf("the events were\n%s\nand are\n%s\n%v", events, now, err)
 	}
-	writes, err := audit.ReadFile(log, idleSince, func(request audit.Request) bool { return request.User == operatorUser && request.IsWrite() })
+	writes, err := audit.ReadFile(log, idleSince,
+		func(request audit.Request) bool { return request.User == operatorUser && request.IsWrite() })
 	if err != nil || len(writes) > 0 {
 		t.Errorf("%d writes in %s: %v %v", len(writes), *idle, writes, err)
 	}
@@ -310,7 +323,8 @@ func (r *traceRun) write(t *testing.T) {
 		}
 	}
 	fmt.Fprintf(&page, "\nEvents:\n%s", events)
-	if err := os.WriteFile(filepath.Join(root, "bin", "trace-"+r.version+".txt"), []byte(page.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "bin", "trace-"+r.version+".txt"), []byte(page.String()),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 }

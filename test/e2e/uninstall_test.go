@@ -36,13 +36,15 @@ func TestUninstall(t *testing.T) {
 			for _, release := range order {
 				releases[release].MustHelm(t, "uninstall", release)
 			}
-			cluster.namespace.Eventually(t, time.Minute, "deletion of all our objects", func(ctx context.Context) error {
-				out, err := cluster.namespace.Run(ctx, "get", "slurm,pods,statefulsets,deployments,services", "--output=name")
-				if err == nil && out != "" {
-					err = fmt.Errorf("there is still %s", strings.Join(strings.Fields(out), ", "))
-				}
-				return err
-			})
+			cluster.namespace.Eventually(t, time.Minute, "deletion of all our objects",
+				func(ctx context.Context) error {
+					out, err := cluster.namespace.Run(ctx, "get", "slurm,pods,statefulsets,deployments,services",
+						"--output=name")
+					if err == nil && out != "" {
+						err = fmt.Errorf("there is still %s", strings.Join(strings.Fields(out), ", "))
+					}
+					return err
+				})
 			t.Logf("gone %.1f s after the first helm uninstall", time.Since(started).Seconds())
 			helmCharts(".").install(t)
 			if now := cluster.data(t); now != data {
@@ -56,8 +58,10 @@ func TestUninstall(t *testing.T) {
 // data lists the PVCs and keys of the cluster, with their UIDs.
 func (c *slurmCluster) data(t *testing.T) string {
 	t.Helper()
-	out, err := c.namespace.Run(t.Context(), "get", "persistentvolumeclaims/slurm-controller-state", "secrets/slurm-auth-slurm", "secrets/slurm-auth-jwt",
-		"secrets/login-ssh-host-keys", "--output=jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid}{\"\\n\"}{end}")
+	out, err := c.namespace.Run(t.Context(), "get", "persistentvolumeclaims/slurm-controller-state",
+		"secrets/slurm-auth-slurm", "secrets/slurm-auth-jwt",
+		"secrets/login-ssh-host-keys", "--output=jsonpath={range .items[*]}{.kind} {.metadata.name} "+
+			"{.metadata.uid}{\"\\n\"}{end}")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,9 +44,10 @@ func TestSlurmUpgrade(t *testing.T) {
 	unharmed()
 
 	set.upgrade(t, "nodeset/gpu", "slurmd")
-	set.namespace.Eventually(t, 3*time.Minute, "the new release on all nodes except the one with the job", func(ctx context.Context) error {
-		return set.nodeReleases(ctx, oldRelease, newRelease, newRelease, newRelease)
-	})
+	set.namespace.Eventually(t, 3*time.Minute, "the new release on all nodes except the one with the job",
+		func(ctx context.Context) error {
+			return set.nodeReleases(ctx, oldRelease, newRelease, newRelease, newRelease)
+		})
 	unharmed()
 	set.finishJob(t, running)
 	set.waitForNewRelease(t, "nodeset/gpu", func(ctx context.Context) (string, error) {
@@ -54,7 +55,8 @@ func TestSlurmUpgrade(t *testing.T) {
 	})
 
 	set.upgrade(t, "restapi/slurm", "slurmrestd")
-	set.waitForNewRelease(t, "restapi/slurm", func(ctx context.Context) (string, error) { return set.slurmrestdRelease(ctx, set.token(t)) })
+	set.waitForNewRelease(t, "restapi/slurm",
+		func(ctx context.Context) (string, error) { return set.slurmrestdRelease(ctx, set.token(t)) })
 
 	jobs.stop(t) // the stream runs in the login pod, which is replaced now
 	set.upgrade(t, "loginset/login", "login", "initconf")
@@ -88,10 +90,12 @@ func TestSlurmUpgradeInOneStep(t *testing.T) {
 	set.waitForNewRelease(t, "loginset/login", set.loginRelease)
 	set.waitForNewRelease(t, "accounting/slurm", set.slurmdbdRelease)
 	set.waitForNewRelease(t, "controller.slinky.slurm.net/slurm", set.slurmctldRelease)
-	set.waitForNewRelease(t, "restapi/slurm", func(ctx context.Context) (string, error) { return set.slurmrestdRelease(ctx, set.token(t)) })
-	set.namespace.Eventually(t, 3*time.Minute, "the new release on all nodes except the one with the job", func(ctx context.Context) error {
-		return set.nodeReleases(ctx, oldRelease, newRelease, newRelease, newRelease)
-	})
+	set.waitForNewRelease(t, "restapi/slurm",
+		func(ctx context.Context) (string, error) { return set.slurmrestdRelease(ctx, set.token(t)) })
+	set.namespace.Eventually(t, 3*time.Minute, "the new release on all nodes except the one with the job",
+		func(ctx context.Context) error {
+			return set.nodeReleases(ctx, oldRelease, newRelease, newRelease, newRelease)
+		})
 	set.waitUntilLeftOut(t, "PrologTimeout")
 	if err := set.jobIs(t.Context(), running, "JobState=RUNNING", "Restarts=0"); err != nil {
 		t.Error(err)
@@ -195,7 +199,8 @@ func (n *nodeSet) nodeReleases(ctx context.Context, want ...string) error {
 func (n *nodeSet) waitForReportedRelease(t *testing.T, release string) {
 	t.Helper()
 	n.namespace.Eventually(t, time.Minute, "the release in the status", func(ctx context.Context) error {
-		out, err := n.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", "--output=jsonpath={.status.slurmVersion}")
+		out, err := n.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm",
+			"--output=jsonpath={.status.slurmVersion}")
 		if err == nil && !strings.HasPrefix(out, release+".") {
 			err = fmt.Errorf("it is %q", out)
 		}
@@ -216,7 +221,8 @@ func (n *nodeSet) isConfigured(t *testing.T, key, value string) {
 	n.namespace.Eventually(t, 2*time.Minute, key+" to be "+value, func(ctx context.Context) error {
 		out, err := n.login(ctx, "scontrol", "show", "config")
 		for line := range strings.Lines(out) {
-			if name, is, found := strings.Cut(line, "="); found && strings.TrimSpace(name) == key && strings.TrimSpace(is) == value {
+			if name, is, found := strings.Cut(line, "="); found && strings.TrimSpace(name) == key &&
+				strings.TrimSpace(is) == value {
 				return err
 			}
 		}
@@ -229,7 +235,8 @@ func (n *nodeSet) isConfigured(t *testing.T, key, value string) {
 func (n *nodeSet) waitUntilLeftOut(t *testing.T, key string) {
 	t.Helper()
 	n.namespace.Eventually(t, time.Minute, key+" to be left out", func(ctx context.Context) error {
-		out, err := n.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm", `--output=jsonpath={.status.conditions[?(@.type=="ConfigurationApplied")].message}`)
+		out, err := n.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm",
+			`--output=jsonpath={.status.conditions[?(@.type=="ConfigurationApplied")].message}`)
 		if err == nil && !strings.Contains(out, key) {
 			err = errors.New(out)
 		}

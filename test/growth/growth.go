@@ -29,7 +29,8 @@ func Check(samples []Sample, tolerance Tolerance) error {
 	if len(samples) < MinSamples {
 		return fmt.Errorf("%d samples are too few: %d are needed", len(samples), MinSamples)
 	}
-	sorted := slices.SortedStableFunc(slices.Values(samples), func(a, b Sample) int { return cmp.Compare(a.Age, b.Age) })
+	sorted := slices.SortedStableFunc(slices.Values(samples),
+		func(a, b Sample) int { return cmp.Compare(a.Age, b.Age) })
 	quarter := len(sorted) / 4
 	early, late := sorted[quarter:2*quarter], sorted[len(sorted)-quarter:]
 	before, after := median(early), median(late)

@@ -34,16 +34,34 @@ func TestCheck(t *testing.T) {
 		samples []growth.Sample
 		leaks   bool
 	}{
-		"a steady figure":               {series(hour, hour, func(int) float64 { return steady + noise() }), false},
-		"a figure that is zero":         {series(hour, hour, func(int) float64 { return 0 }), false},
-		"a figure that falls":           {series(hour, hour, func(age int) float64 { return steady - float64(age)/4 }), false},
-		"a cache that fills up":         {series(hour, hour, func(age int) float64 { return min(steady, 10*float64(age)) }), false},
-		"a burst at the end":            {series(hour, hour, func(age int) float64 { return map[bool]float64{true: 9 * steady}[age > hour-60] + steady }), false},
-		"a saw-tooth":                   {series(hour, hour, func(age int) float64 { return steady + float64(age%24)*10 }), false},
-		"a leak":                        {series(hour, hour, func(age int) float64 { return steady + float64(age)/4 + noise() }), true},
-		"a leak that starts late":       {series(hour, hour, func(age int) float64 { return steady + max(0, float64(age-hour*6/10)) }), true},
-		"a leak between restarts":       {series(hour, hour/3, func(age int) float64 { return steady + float64(age)*2/3 + noise() }), true},
-		"a leak under a saw-tooth":      {series(hour, hour, func(age int) float64 { return steady + float64(age%24)*10 + float64(age)/3 }), true},
+		"a steady figure":       {series(hour, hour, func(int) float64 { return steady + noise() }), false},
+		"a figure that is zero": {series(hour, hour, func(int) float64 { return 0 }), false},
+		"a figure that falls": {
+			series(hour, hour, func(age int) float64 { return steady - float64(age)/4 }), false,
+		},
+		"a cache that fills up": {
+			series(hour, hour, func(age int) float64 { return min(steady, 10*float64(age)) }), false,
+		},
+		"a burst at the end": {
+			series(hour, hour,
+				func(age int) float64 { return map[bool]float64{true: 9 * steady}[age > hour-60] + steady }),
+			false,
+		},
+		"a saw-tooth": {
+			series(hour, hour, func(age int) float64 { return steady + float64(age%24)*10 }), false,
+		},
+		"a leak": {
+			series(hour, hour, func(age int) float64 { return steady + float64(age)/4 + noise() }), true,
+		},
+		"a leak that starts late": {
+			series(hour, hour, func(age int) float64 { return steady + max(0, float64(age-hour*6/10)) }), true,
+		},
+		"a leak between restarts": {
+			series(hour, hour/3, func(age int) float64 { return steady + float64(age)*2/3 + noise() }), true,
+		},
+		"a leak under a saw-tooth": {
+			series(hour, hour, func(age int) float64 { return steady + float64(age%24)*10 + float64(age)/3 }), true,
+		},
 		"a figure that grows from zero": {series(hour, hour, func(age int) float64 { return float64(age) / 8 }), true},
 		"too few samples":               {series(growth.MinSamples-1, hour, func(int) float64 { return steady }), true},
 		"no samples":                    {nil, true},

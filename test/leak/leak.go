@@ -40,7 +40,8 @@ func encodings(secret []byte) map[string][]string {
 		needles["quoted"] = append(needles["quoted"], quoted[1:len(quoted)-1])
 		needles["hex"] = append(needles["hex"], hex.EncodeToString(part), strings.ToUpper(hex.EncodeToString(part)))
 		decimal := strings.Trim(fmt.Sprintf("%d", part), "[]")
-		needles["decimal"] = append(needles["decimal"], decimal, strings.ReplaceAll(decimal, " ", ","), strings.ReplaceAll(decimal, " ", ", "))
+		needles["decimal"] = append(needles["decimal"], decimal, strings.ReplaceAll(decimal, " ", ","),
+			strings.ReplaceAll(decimal, " ", ", "))
 		for shift := range 3 {
 			needles["base64"] = append(needles["base64"], base64Parts(part, shift)...)
 		}

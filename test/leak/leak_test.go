@@ -25,10 +25,15 @@ func TestLeaksAreFoundInEveryEncoding(t *testing.T) {
 	}
 	secrets := map[string][]byte{"slurm.key": key, "password": []byte("canary-ABCDEFGH"), "short": []byte("tiny")}
 	tests := map[string]struct{ text, want string }{
-		"raw":                     {"key=" + string(key), "slurm.key (raw)"},
-		"base64":                  {base64.StdEncoding.EncodeToString(key), "slurm.key (base64)"},
-		"base64 of a longer text": {base64.StdEncoding.EncodeToString(append([]byte("x"), append(slices.Clone(key), "yz"...)...)), "slurm.key (base64)"},
-		"base64 for URLs":         {base64.RawURLEncoding.EncodeToString(append([]byte("xy"), key...)), "slurm.key (base64)"},
+		"raw":    {"key=" + string(key), "slurm.key (raw)"},
+		"base64": {base64.StdEncoding.EncodeToString(key), "slurm.key (base64)"},
+		"base64 of a longer text": {
+			base64.StdEncoding.EncodeToString(append([]byte("x"), append(slices.Clone(key), "yz"...)...)),
+			"slurm.key (base64)",
+		},
+		"base64 for URLs": {
+			base64.RawURLEncoding.EncodeToString(append([]byte("xy"), key...)), "slurm.key (base64)",
+		},
 		"JSON":                    {string(quoted), "slurm.key (base64)"},
 		"hex":                     {hex.EncodeToString(key), "slurm.key (hex)"},
 		"HEX":                     {strings.ToUpper(hex.EncodeToString(key)), "slurm.key (hex)"},

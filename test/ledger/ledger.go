@@ -36,12 +36,15 @@ until [ -e end ]; do
   for length in %s; do
     while [ -e pause ] && ! [ -e end ]; do sleep 0.2; done
     [ -e end ] && break
-    job=$(sbatch --parsable --job-name=%s --partition=%s --mem=64M --output=/dev/null --wrap="sleep $length" 2>>refused) && echo "$job" >>accepted
+    job=$(sbatch --parsable --job-name=%s --partition=%s --mem=64M --output=/dev/null \
+        --wrap="sleep $length" 2>>refused) && echo "$job" >>accepted
     sleep 1.5
   done;
 done
 touch ended`, s.directory(), strings.Join(lengths, " "), s.Name, s.Partition)
-	return []string{"sh", "-c", fmt.Sprintf(`rm -rf %[1]s; mkdir %[1]s; touch %[1]s/accepted %[1]s/refused; setsid sh -c '%[2]s' >/dev/null 2>&1 </dev/null &`, s.directory(), loop)}
+	return []string{"sh", "-c",
+		fmt.Sprintf(
+			`rm -rf %[1]s; mkdir %[1]s; touch %[1]s/accepted %[1]s/refused; setsid sh -c '%[2]s' >/dev/null 2>&1 </dev/null &`, s.directory(), loop)}
 }
 
 // Pause returns the command that makes the stream submit nothing until Resume.
@@ -52,7 +55,9 @@ func (s Stream) Resume() []string { return []string{"rm", "-f", s.directory() + 
 
 // End returns the command that stops the stream and waits until it has stopped.
 func (s Stream) End() []string {
-	return []string{"sh", "-c", fmt.Sprintf("cd %s && touch end && until [ -e ended ]; do sleep 0.2; done", s.directory())}
+	return []string{
+		"sh", "-c", fmt.Sprintf("cd %s && touch end && until [ -e ended ]; do sleep 0.2; done", s.directory()),
+	}
 }
 
 // Accepted returns the command that prints the ids of the jobs that Slurm has accepted.
@@ -61,7 +66,8 @@ func (s Stream) Accepted() []string { return []string{"cat", s.directory() + "/a
 // Accounting returns the command that prints the accounting records of the jobs.
 func (s Stream) Accounting() []string {
 	return []string{
-		"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--starttime=now-7days", "--name=" + s.Name,
+		"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--starttime=now-7days", "--name=" +
+			s.Name,
 		"--format=jobidraw,state,restarts,exitcode,nodelist",
 	}
 }
@@ -129,6 +135,7 @@ func (v *Verdict) add(job string, starts []string) {
 // String counts the jobs, and names those that were requeued or lost.
 func (v Verdict) String() string {
 	all := len(v.Completed) + len(v.Open) + len(v.Requeued) + len(v.Lost)
-	text := fmt.Sprintf("%d jobs: %d completed, %d open, %d requeued, %d lost", all, len(v.Completed), len(v.Open), len(v.Requeued), len(v.Lost))
+	text := fmt.Sprintf("%d jobs: %d completed, %d open, %d requeued, %d lost", all, len(v.Completed), len(v.Open),
+		len(v.Requeued), len(v.Lost))
 	return strings.Join(slices.Concat([]string{text}, v.Requeued, v.Lost), "; ")
 }

@@ -44,7 +44,8 @@ func TestJudge(t *testing.T) {
 // TestStream runs the stream with a fake sbatch that refuses every third job.
 func TestStream(t *testing.T) {
 	bin := t.TempDir()
-	sbatch := "#!/bin/sh\necho x >>" + bin + "/asked\nn=$(wc -l <" + bin + "/asked)\n[ $((n % 3)) = 0 ] && { echo refused >&2; exit 1; }\necho $n\n"
+	sbatch := "#!/bin/sh\necho x >>" + bin + "/asked\nn=$(wc -l <" + bin +
+		"/asked)\n[ $((n % 3)) = 0 ] && { echo refused >&2; exit 1; }\necho $n\n"
 	if err := os.WriteFile(filepath.Join(bin, "sbatch"), []byte(sbatch), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ type Run struct {
 // AllRuns returns the command that prints when and where every job of the cluster ran.
 func AllRuns() []string {
 	return []string{
-		"env", "TZ=UTC", "sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--allusers", "--starttime=now-7days",
+		"env", "TZ=UTC", "sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--allusers",
+		"--starttime=now-7days",
 		"--format=jobidraw,nodelist,start,end",
 	}
 }
@@ -64,5 +65,6 @@ func parseRun(fields []string) (run Run, started bool, err error) {
 // Covers reports whether a job certainly ran on a node at a moment. The second in which it started does not count,
 // because accounting does not have the exact time.
 func (r Run) Covers(node string, moment time.Time) bool {
-	return slices.Contains(r.Nodes, node) && !moment.Before(r.Start.Add(time.Second)) && (r.End.IsZero() || moment.Before(r.End))
+	return slices.Contains(r.Nodes, node) && !moment.Before(r.Start.Add(time.Second)) &&
+		(r.End.IsZero() || moment.Before(r.End))
 }

@@ -34,7 +34,8 @@ func TestRuns(t *testing.T) {
 			t.Errorf("job %s on %s after %s: %v", runs[test.run].Job, test.node, test.after, got)
 		}
 	}
-	for _, invalid := range []string{"sacct: error", "1|gpu-[|2026-01-01T10:00:00|Unknown", "1|gpu-0|now|Unknown", "1|gpu-0|2026-01-01T10:00:00|soon"} {
+	for _, invalid := range []string{"sacct: error", "1|gpu-[|2026-01-01T10:00:00|Unknown", "1|gpu-0|now|Unknown",
+		"1|gpu-0|2026-01-01T10:00:00|soon"} {
 		if _, err := ledger.ParseRuns(invalid); err == nil {
 			t.Errorf("%q is accepted as an accounting record", invalid)
 		}

@@ -51,7 +51,8 @@ func (c Curve) Line() string {
 	most := max(c.Most(), 1e-9)
 	var line strings.Builder
 	for _, point := range c.Points {
-		fmt.Fprintf(&line, "%.1f,%.1f ", width*float64(point.At.Sub(begin))/float64(length), height*(1-point.Value/most))
+		fmt.Fprintf(&line, "%.1f,%.1f ", width*float64(point.At.Sub(begin))/float64(length),
+			height*(1-point.Value/most))
 	}
 	return strings.TrimSpace(line.String())
 }
@@ -59,7 +60,8 @@ func (c Curve) Line() string {
 var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <meta charset="utf-8">
 <title>{{.Title}}</title>
-<style>body {font: 14px sans-serif; margin: 2em} svg {background: #f6f6f6; display: block; margin-bottom: 1.5em} polyline {fill: none; stroke: #1f6fb2; stroke-width: 1.5}</style>
+<style>body {font: 14px sans-serif; margin: 2em} svg {background: #f6f6f6; display: block; margin-bottom: 1.5em}
+polyline {fill: none; stroke: #1f6fb2; stroke-width: 1.5}</style>
 <h1>{{.Title}}</h1>
 <p>{{.Text}}</p>
 {{range .Curves}}<h3>{{.Name}}: at most {{printf "%.4g" .Most}}, at the end {{printf "%.4g" .Last}}</h3>

@@ -28,11 +28,15 @@ var (
 	workloads = flag.String("workloads", "StatefulSet,Deployment", "the workloads to measure, separated by commas")
 	nodes     = flag.Int("nodes", 110, "how many nodes the simulated clusters have")
 	out       = flag.String("out", "", "the directory for the results (default the cache directory)")
-	docsTable = flag.String("docs", "", "the section of docs/scale.md to rewrite with the baseline; the sections of other results are then rewritten too")
+	docsTable = flag.String("docs", "",
+		"the section of docs/scale.md to rewrite with the baseline; the sections of other results are then "+
+			"rewritten too")
 )
 
 func TestBaseline(t *testing.T) {
-	makers := map[string]func(kubernetes.Interface, int) scale.Workload{"StatefulSet": statefulSet, "Deployment": deployment}
+	makers := map[string]func(kubernetes.Interface, int) scale.Workload{
+		"StatefulSet": statefulSet, "Deployment": deployment,
+	}
 	report := scale.Report{Cores: runtime.NumCPU(), Nodes: *nodes}
 	for _, pods := range podCounts(t) {
 		for kind := range strings.SplitSeq(*workloads, ",") {
@@ -151,7 +155,9 @@ func statefulSetOf(client kubernetes.Interface, pods int, template corev1.PodTem
 			return err == nil && found.Status.AvailableReplicas == int32(pods), err
 		},
 		Delete: func(ctx context.Context) error {
-			return sets.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+			return sets.Delete(ctx, name, metav1.DeleteOptions{
+				PropagationPolicy: new(metav1.DeletePropagationBackground),
+			})
 		},
 	}
 }
@@ -181,7 +187,9 @@ func deployment(client kubernetes.Interface, pods int) scale.Workload {
 			return err == nil && found.Status.AvailableReplicas == int32(pods), err
 		},
 		Delete: func(ctx context.Context) error {
-			return deployments.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+			return deployments.Delete(ctx, name, metav1.DeleteOptions{
+				PropagationPolicy: new(metav1.DeletePropagationBackground),
+			})
 		},
 	}
 }

@@ -49,7 +49,8 @@ func Measure(t *testing.T, cluster *simulated.Cluster, workload Workload) Result
 	pods := cluster.Pods(t, corev1.NamespaceDefault, workload.Selector)
 	step := func(doing string, do func(ctx context.Context) error) {
 		t.Helper()
-		ctx, cancel := context.WithTimeoutCause(t.Context(), workload.stepTimeout(), fmt.Errorf("not done within %s", workload.stepTimeout()))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), workload.stepTimeout(),
+			fmt.Errorf("not done within %s", workload.stepTimeout()))
 		defer cancel()
 		if err := do(ctx); err != nil {
 			t.Fatalf("%s: %v", doing, err)

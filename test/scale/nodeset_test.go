@@ -52,7 +52,8 @@ func TestNodeSet(t *testing.T) {
 		var result scale.NodeSetResult
 		passed := t.Run(fmt.Sprintf("StatefulSet of %d", pods), func(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
-			scale.SimulateSlurmds(t, cluster, slurmtest.New(t, slurmtest.Release2605)) // their pod watch costs the same as with the NodeSet
+			// their pod watch costs the same as with the NodeSet
+			scale.SimulateSlurmds(t, cluster, slurmtest.New(t, slurmtest.Release2605))
 			result.StatefulSet = scale.Measure(t, cluster, statefulSetOf(cluster.Client, pods, slurmdTemplate(t)))
 		}) && t.Run(fmt.Sprintf("NodeSet of %d", pods), func(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
@@ -75,7 +76,9 @@ func TestNodeSet(t *testing.T) {
 func slurmdTemplate(t *testing.T) corev1.PodTemplateSpec {
 	t.Helper()
 	template, err := worker.Template(worker.Set{
-		NodeSet: newNodeSet(1), Controller: newController(), Images: naming.Images{Repository: "slurm-operator", Tag: "26.05"},
+		NodeSet: newNodeSet(1), Controller: newController(), Images: naming.Images{
+			Repository: "slurm-operator", Tag: "26.05",
+		},
 		SlurmKey: *newController().Spec.SlurmKeyRef, ClusterDomain: "cluster.local",
 	})
 	if err != nil {
@@ -120,7 +123,8 @@ func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
 	if b.Client, err = client.New(cluster.Config, client.Options{Scheme: operator.Scheme()}); err != nil {
 		t.Fatal(err)
 	}
-	if b.admin, err = rest.New(rest.Options{URL: b.slurm.URL, Token: func(context.Context) (string, error) { return b.slurm.Token("root"), nil }}); err != nil {
+	if b.admin, err = rest.New(rest.Options{URL: b.slurm.URL,
+		Token: func(context.Context) (string, error) { return b.slurm.Token("root"), nil }}); err != nil {
 		t.Fatal(err)
 	}
 	keys := &corev1.Secret{
@@ -139,14 +143,16 @@ func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
 	}
 	b.until(t, "Slurm is reachable", func(ctx context.Context) (bool, error) {
 		err := b.Get(ctx, client.ObjectKeyFromObject(controller), controller)
-		return err == nil && meta.IsStatusConditionTrue(controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable), err
+		return err == nil &&
+			meta.IsStatusConditionTrue(controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable), err
 	})
 	return b
 }
 
 func (b *bench) until(t *testing.T, what string, is wait.ConditionWithContextFunc) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, scale.StepTimeout(b.pods), true, is); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, scale.StepTimeout(b.pods), true,
+		is); err != nil {
 		t.Fatalf("waiting until %s: %v", what, err)
 	}
 }
@@ -207,7 +213,8 @@ func newNodeSet(pods int) *slinkyv1beta1.NodeSet {
 	return &slinkyv1beta1.NodeSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName},
 		Spec: slinkyv1beta1.NodeSetSpec{
-			ControllerRef: slinkyv1beta1.ObjectReference{Name: clusterName}, Replicas: new(int32(pods)), OversubscribeNode: true,
+			ControllerRef: slinkyv1beta1.ObjectReference{Name: clusterName}, Replicas: new(int32(pods)),
+			OversubscribeNode: true,
 		},
 	}
 }
@@ -230,7 +237,8 @@ func (b *bench) settled(ctx context.Context, pods int) (bool, error) {
 	}
 	ready := meta.FindStatusCondition(set.Status.Conditions, slinkyv1beta1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == set.Generation &&
-		int(set.Status.SlurmIdle) == pods && int(set.Status.UpdatedReplicas) == pods && b.slurmds.With(slinkyv1beta1.PodConditionType("Idle")) == pods, nil
+		int(set.Status.SlurmIdle) == pods && int(set.Status.UpdatedReplicas) == pods &&
+		b.slurmds.With(slinkyv1beta1.PodConditionType("Idle")) == pods, nil
 }
 
 // A meter is a reading of all counters at a time.
@@ -244,7 +252,9 @@ type meter struct {
 
 func (b *bench) meter(t *testing.T) meter {
 	t.Helper()
-	return meter{bench: b, at: time.Now(), requests: len(b.slurm.Requests()), bytes: b.slurm.Sent(), cpu: b.operator.CPU(t)}
+	return meter{
+		bench: b, at: time.Now(), requests: len(b.slurm.Requests()), bytes: b.slurm.Sent(), cpu: b.operator.CPU(t),
+	}
 }
 
 // step returns the usage since the reading.
@@ -332,13 +342,17 @@ func (b *bench) reactions(t *testing.T) scale.Reaction {
 		node := naming.WorkerHost(newNodeSet(b.pods), ordinal)
 		drained = append(drained, node)
 		begin := time.Now()
-		fail("draining a node", b.admin.UpdateNodes(ctx, []string{node}, slurm.NodeUpdate{State: slurm.Drain, Reason: "maintenance"}))
-		fail("waiting for the pod's condition", b.slurmds.WaitForCondition(ctx, naming.WorkerPod(newNodeSet(b.pods), ordinal), condition))
-		reaction.Pods = append(reaction.Pods, time.Since(begin).Seconds())
-		fail("waiting for the status", wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			set, err := b.set(ctx)
-			return err == nil && int(set.Status.SlurmDrain) == len(drained), err
+		fail("draining a node", b.admin.UpdateNodes(ctx, []string{node}, slurm.NodeUpdate{
+			State: slurm.Drain, Reason: "maintenance",
 		}))
+		fail("waiting for the pod's condition",
+			b.slurmds.WaitForCondition(ctx, naming.WorkerPod(newNodeSet(b.pods), ordinal), condition))
+		reaction.Pods = append(reaction.Pods, time.Since(begin).Seconds())
+		fail("waiting for the status",
+			wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+				set, err := b.set(ctx)
+				return err == nil && int(set.Status.SlurmDrain) == len(drained), err
+			}))
 		reaction.Status = append(reaction.Status, time.Since(begin).Seconds())
 	}
 	fail("lifting the drains", b.admin.UpdateNodes(ctx, drained, slurm.NodeUpdate{State: slurm.Undrain}))

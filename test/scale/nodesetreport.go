@@ -83,7 +83,8 @@ func (r NodeSetResult) heapPerPod() float64 {
 
 // String returns the figures as cells of a table.
 func (i Idle) String() string {
-	return fmt.Sprintf("%.1f | %.2f | %.0f | %.0f | %.1f", i.Writes, i.CPU, i.SlurmRequests, i.SlurmBytes/1e3, float64(i.Heap)/1e6)
+	return fmt.Sprintf("%.1f | %.2f | %.0f | %.0f | %.1f", i.Writes, i.CPU, i.SlurmRequests, i.SlurmBytes/1e3,
+		float64(i.Heap)/1e6)
 }
 
 // percentile returns a percentile of values, or 0 without any.
@@ -99,20 +100,25 @@ func percentile(values []float64, percent int) float64 {
 // has.
 func (r NodeSetReport) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d simulated nodes. Times in seconds, writes per pod.\n\n", r.Kubernetes, r.Cores, r.Nodes)
-	b.WriteString("| Workload | Pods | Created | Ready | Settled | Writes: pods and others | status | Refused | Scaled to 0 |\n")
+	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d simulated nodes. Times in seconds, writes per pod.\n\n", r.Kubernetes,
+		r.Cores, r.Nodes)
+	b.WriteString(
+		"| Workload | Pods | Created | Ready | Settled | Writes: pods and others | status | Refused | Scaled to 0 |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
 		base, own := result.StatefulSet, result.NodeSet
 		fmt.Fprintf(&b, "| StatefulSet | %d | %.1f | %.1f | %.1f | %.2f | | %d | %.1f |\n",
-			base.Pods, base.Created, base.Ready, base.Settled, base.PerPod(base.Creation, base.Controllers...), base.Refused, base.Gone)
+			base.Pods, base.Created, base.Ready, base.Settled, base.PerPod(base.Creation,
+				base.Controllers...), base.Refused, base.Gone)
 		pods, separate := result.perPod(own.Creation)
 		fmt.Fprintf(&b, "| NodeSet | %d | %.1f | %.1f | %.1f | %.2f | %.2f | %d | %.1f |\n",
 			own.Pods, own.Created, own.Ready, own.Settled, pods, separate, own.Refused, own.Gone)
 		fmt.Fprintf(&b, "| ratio | | %.2f | %.2f | %.2f | | | | %.2f |\n",
 			own.Created/base.Created, own.Ready/base.Ready, own.Settled/base.Settled, own.Gone/base.Gone)
 	}
-	b.WriteString("\n| Step | Pods | Seconds | Writes per pod: pods and others | status | Requests to Slurm | MB from Slurm | CPU seconds |\n")
+	b.WriteString(
+		"\n| Step | Pods | Seconds | Writes per pod: pods and others | status | Requests to Slurm | MB from Slurm | " +
+			"CPU seconds |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
 		for _, step := range []struct {
@@ -127,19 +133,24 @@ func (r NodeSetReport) Markdown() string {
 				step.Seconds, pods, separate, step.SlurmRequests, float64(step.SlurmBytes)/1e6, step.CPU)
 		}
 	}
-	b.WriteString("\n| At rest, a minute | Pods | Writes | CPU seconds | Requests to Slurm | kB from Slurm | Heap in MB | Heap per pod in kB |\n")
+	b.WriteString(
+		"\n| At rest, a minute | Pods | Writes | CPU seconds | Requests to Slurm | kB from Slurm | Heap in MB | " +
+			"Heap per pod in kB |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
 		fmt.Fprintf(&b, "| no NodeSet | 0 | %s | |\n", result.Empty)
 		fmt.Fprintf(&b, "| NodeSet | %d | %s | %.1f |\n", result.NodeSet.Pods, result.Idle, result.heapPerPod()/1e3)
 	}
-	b.WriteString("\n| A node changes in Slurm, seconds until it shows | Pods | Changes | p50 | p99 | Longest |\n|---|--:|--:|--:|--:|--:|\n")
+	b.WriteString(
+		"\n| A node changes in Slurm, seconds until it shows | Pods | Changes | p50 | p99 | Longest " +
+			"|\n|---|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
 		for _, where := range []struct {
 			name   string
 			values []float64
 		}{{"on the pod", result.Reaction.Pods}, {"in the status", result.Reaction.Status}} {
-			fmt.Fprintf(&b, "| %s | %d | %d | %.2f | %.2f | %.2f |\n", where.name, result.NodeSet.Pods, len(where.values),
+			fmt.Fprintf(&b, "| %s | %d | %d | %.2f | %.2f | %.2f |\n", where.name, result.NodeSet.Pods,
+				len(where.values),
 				percentile(where.values, 50), percentile(where.values, 99), percentile(where.values, 100))
 		}
 	}

@@ -46,7 +46,9 @@ func StartOperator(t *testing.T, cluster *simulated.Cluster, slurmURL string) *O
 	root, err := repo.Root()
 	must(t, "finding the repository", err)
 	log.SetLogger(logr.Discard()) // envtest requires one
-	_, err = envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(root, "config", "crd", "bases")}})
+	_, err = envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{
+		Paths: []string{filepath.Join(root, "config", "crd", "bases")},
+	})
 	must(t, "installing the CRDs", err)
 	program := filepath.Join(t.TempDir(), "slurm-operator")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/slurm-operator")
@@ -56,17 +58,19 @@ func StartOperator(t *testing.T, cluster *simulated.Cluster, slurmURL string) *O
 	must(t, "starting the operator", cluster.Plane.Processes.Start(process.Spec{
 		Name: OperatorUser, Path: program,
 		Args: []string{
-			"manager", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--pprof-bind-address=" + profiles,
+			"manager", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
+			"--pprof-bind-address=" + profiles,
 		},
 		Env: []string{"KUBECONFIG=" + cluster.KubeconfigFor(t, OperatorUser), "HTTP_PROXY=" + slurmURL, "NO_PROXY="},
 	}))
 	operator := &Operator{cluster: cluster, profiles: "http://" + profiles}
 	ctx, cancel := context.WithTimeout(t.Context(), operatorTimeout)
 	defer cancel()
-	must(t, "waiting for the operator", wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		_, err := operator.heap(ctx)
-		return err == nil, nil
-	}))
+	must(t, "waiting for the operator",
+		wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			_, err := operator.heap(ctx)
+			return err == nil, nil
+		}))
 	return operator
 }
 

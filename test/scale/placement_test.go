@@ -71,7 +71,9 @@ var waysApart = []struct {
 	}},
 	{"host port", func(_ *testing.T, template *corev1.PodTemplateSpec) {
 		ports := template.Spec.Containers[0].Ports
-		template.Spec.Containers[0].Ports = append(ports, corev1.ContainerPort{Name: "apart", ContainerPort: 6819, HostPort: 6819})
+		template.Spec.Containers[0].Ports = append(ports, corev1.ContainerPort{
+			Name: "apart", ContainerPort: 6819, HostPort: 6819,
+		})
 	}},
 }
 
@@ -91,10 +93,12 @@ type placement struct {
 // Markdown renders the report as a table.
 func (r placementReport) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d pods of a StatefulSet on %d simulated nodes.\n\n", r.Kubernetes, r.Cores, r.Pods, r.Pods)
+	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d pods of a StatefulSet on %d simulated nodes.\n\n", r.Kubernetes,
+		r.Cores, r.Pods, r.Pods)
 	b.WriteString("| Kept apart by | All Ready after, s | Scheduler: CPU seconds | ms a pod |\n|---|--:|--:|--:|\n")
 	for _, row := range r.Rows {
-		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f |\n", row.Way, row.Ready, row.SchedulerCPU, 1000*row.SchedulerCPU/float64(r.Pods))
+		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f |\n", row.Way, row.Ready, row.SchedulerCPU,
+			1000*row.SchedulerCPU/float64(r.Pods))
 	}
 	return b.String()
 }

@@ -86,8 +86,11 @@ const (
 // Markdown renders the report as tables: first the workloads, then the cost for the control plane.
 func (r Report) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d simulated nodes. Times in seconds, writes per pod.\n\n", r.Kubernetes, r.Cores, r.Nodes)
-	b.WriteString("| Workload | Pods | Created | Ready | Gone | Writes: controller | scheduler | kwok | On deletion: collector | kwok | Refused |\n")
+	fmt.Fprintf(&b, "Kubernetes %s, %d cores, %d simulated nodes. Times in seconds, writes per pod.\n\n", r.Kubernetes,
+		r.Cores, r.Nodes)
+	b.WriteString(
+		"| Workload | Pods | Created | Ready | Gone | Writes: controller | scheduler | kwok | On deletion: " +
+			"collector | kwok | Refused |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
 		fmt.Fprintf(&b, "| %s | %d | %.1f | %.1f | %.1f | %.2f | %.2f | %.2f | %.2f | %.2f | %d |\n",

@@ -28,7 +28,10 @@ func TestMarkdown(t *testing.T) {
 		},
 		Deletion: []scale.Writes{
 			{User: "kwok", Verb: "delete", Resource: "pods", Requests: 100},
-			{User: "system:serviceaccount:kube-system:generic-garbage-collector", Verb: "delete", Resource: "pods", Requests: 100},
+			{
+				User: "system:serviceaccount:kube-system:generic-garbage-collector", Verb: "delete", Resource: "pods",
+				Requests: 100,
+			},
 		},
 		Refused: 3,
 		Daemons: map[string]scale.Usage{
@@ -46,9 +49,10 @@ func TestNodeSetMarkdown(t *testing.T) {
 		{User: "kwok", Verb: "patch", Resource: "pods/status", Requests: 100},
 	}
 	report := scale.NodeSetReport{Kubernetes: "v1.2.3", Cores: 2, Nodes: 10, Results: []scale.NodeSetResult{{
-		StatefulSet: scale.Result{Pods: 100, Created: 1, Ready: 2, Settled: 2, Gone: 4, Controllers: []string{"statefulsets"}, Creation: []scale.Writes{
-			{User: "statefulsets", Verb: "create", Resource: "pods", Requests: 100},
-		}},
+		StatefulSet: scale.Result{Pods: 100, Created: 1, Ready: 2, Settled: 2, Gone: 4,
+			Controllers: []string{"statefulsets"}, Creation: []scale.Writes{
+				{User: "statefulsets", Verb: "create", Resource: "pods", Requests: 100},
+			}},
 		NodeSet:  scale.Result{Pods: 100, Created: 1.1, Ready: 2.2, Settled: 3, Gone: 3, Creation: writes},
 		Creation: scale.Step{Seconds: 3, Writes: writes, SlurmRequests: 120, SlurmBytes: 2_500_000, CPU: 0.5},
 		ScaleIn:  scale.Step{Seconds: 3.5, SlurmRequests: 12},
@@ -78,7 +82,8 @@ func compare(t *testing.T, name, got string) {
 }
 
 func TestRewriteSection(t *testing.T) {
-	const document = "# Title\n<!-- baseline -->\nold\nlines\n<!-- end of baseline -->\n<!-- limits -->\n<!-- end of limits -->\n"
+	const document = "# Title\n<!-- baseline -->\nold\nlines\n<!-- end of baseline -->\n<!-- limits -->\n<!-- end " +
+		"of limits -->\n"
 	path := filepath.Join(t.TempDir(), "document.md")
 	if err := os.WriteFile(path, []byte(document), 0o644); err != nil {
 		t.Fatal(err)
@@ -92,7 +97,8 @@ func TestRewriteSection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.NewReplacer("old\nlines\n", "new\n", "<!-- limits -->\n", "<!-- limits -->\nmore\n").Replace(document)
+	want := strings.NewReplacer("old\nlines\n", "new\n", "<!-- limits -->\n", "<!-- limits -->\nmore\n").
+		Replace(document)
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}

@@ -40,11 +40,13 @@ type Slurmds struct {
 func SimulateSlurmds(t *testing.T, cluster *simulated.Cluster, slurm *slurmtest.Server) *Slurmds {
 	t.Helper()
 	slurmds := &Slurmds{
-		slurm: slurm, conditions: map[string][]corev1.PodConditionType{}, changed: make(chan struct{}), ended: map[string]time.Time{},
+		slurm: slurm, conditions: map[string][]corev1.PodConditionType{}, changed: make(chan struct{}),
+		ended: map[string]time.Time{},
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(cluster.Client, 0,
 		informers.WithNamespace(corev1.NamespaceDefault),
-		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = slinkyv1beta1.LabelPodHostname }))
+		informers.WithTweakListOptions(
+			func(options *metav1.ListOptions) { options.LabelSelector = slinkyv1beta1.LabelPodHostname }))
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { slurmds.observe(nil, object.(*corev1.Pod)) },
 		UpdateFunc: func(before, after any) { slurmds.observe(before.(*corev1.Pod), after.(*corev1.Pod)) },
@@ -95,9 +97,10 @@ func (s *Slurmds) observe(before, after *corev1.Pod) {
 
 // runs reports whether the slurmd in a pod responds.
 func runs(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
+	return pod.DeletionTimestamp == nil &&
+		slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+		})
 }
 
 // register registers started slurmds with Slurm, and stops those that have exited.

@@ -95,7 +95,9 @@ func (c *Cluster) configure(opts Options) error {
 		config := file{"/etc/slurm/slurm.conf", conf, 0, 0o644}
 		switch daemon {
 		case c.Slurmctld:
-			files = append(files, key, jwtKey, config, file{"/etc/slurm/cgroup.conf", "CgroupPlugin=disabled\n", 0, 0o644})
+			files = append(files, key, jwtKey, config, file{
+				"/etc/slurm/cgroup.conf", "CgroupPlugin=disabled\n", 0, 0o644,
+			})
 			for name, content := range opts.Files {
 				files = append(files, file{"/etc/slurm/" + name, content, 0, 0o644})
 			}

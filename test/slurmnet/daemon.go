@@ -225,7 +225,8 @@ func (d *Daemon) Run(ctx context.Context, args ...string) (string, error) {
 		namespaces = append(namespaces, d.init.namespace(kind))
 	}
 	if err := run(command, namespaces...); err != nil {
-		return stdout.String(), fmt.Errorf("%s on %s: %w: %s", strings.Join(args, " "), d.Name, err, strings.TrimSpace(stderr.String()))
+		return stdout.String(), fmt.Errorf("%s on %s: %w: %s", strings.Join(args, " "), d.Name, err,
+			strings.TrimSpace(stderr.String()))
 	}
 	return stdout.String(), nil
 }

@@ -54,7 +54,8 @@ func (want traces) left() error {
 		// A process may exit meanwhile, which is fine.
 		if namespace, err := os.Readlink(link); err == nil && slices.Contains(want.namespaces, namespace) {
 			command, _ := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(link)), "cmdline"))
-			return fmt.Errorf("%s is %s; the test is process %d, and this one runs %q", link, namespace, os.Getpid(), command)
+			return fmt.Errorf("%s is %s; the test is process %d, and this one runs %q", link, namespace, os.Getpid(),
+				command)
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -83,7 +84,8 @@ func TestStoppedClusterLeavesNothing(t *testing.T) {
 	if err := traces.left(); err != nil {
 		t.Error(err)
 	}
-	if mounts, err := os.ReadFile("/proc/self/mountinfo"); err != nil || strings.Count(string(mounts), "\n") > strings.Count(string(mountsBefore), "\n") {
+	if mounts, err := os.ReadFile("/proc/self/mountinfo"); err != nil ||
+		strings.Count(string(mounts), "\n") > strings.Count(string(mountsBefore), "\n") {
 		t.Errorf("there are more mounts than before (%v):\n%s", err, mounts)
 	}
 }

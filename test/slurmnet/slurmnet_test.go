@@ -76,7 +76,8 @@ func TestClusterRunsJobs(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			cluster := startVersion(t, version, Options{Nodes: 3})
-			if got := strings.Fields(mustRun(t, cluster, "srun", "-N2", "hostname")); len(got) != 2 || got[0] == got[1] {
+			if got := strings.Fields(mustRun(t, cluster, "srun", "-N2", "hostname")); len(got) != 2 ||
+				got[0] == got[1] {
 				t.Errorf("srun on two nodes printed %q", got)
 			}
 			job := mustRun(t, cluster, "sbatch", "--parsable", "--wrap", "srun hostname")
@@ -129,7 +130,8 @@ func TestAccountingRecordsFinishedJobs(t *testing.T) {
 				}
 				return err
 			})
-			if status, answer := get(t, cluster, "/slurmdb/v0.0.42/job/"+job, cluster.Token("root")); status != http.StatusOK {
+			if status, answer := get(t, cluster, "/slurmdb/v0.0.42/job/"+job,
+				cluster.Token("root")); status != http.StatusOK {
 				t.Errorf("slurmdb: %d, %v", status, answer["errors"])
 			}
 		})
@@ -146,7 +148,8 @@ ssh-keygen -q -t ed25519 -N '' -f /root/key
 install -d -o alice -g alice -m 0700 /home/alice/.ssh
 install -o alice -g alice -m 0600 /root/key.pub /home/alice/.ssh/authorized_keys`)
 			// alice does not exist on the node: her identity comes with the job.
-			got := mustRun(t, cluster, "ssh", "-i", "/root/key", "-o", "StrictHostKeyChecking=no", "alice@login", "srun --chdir=/ id")
+			got := mustRun(t, cluster, "ssh", "-i", "/root/key", "-o", "StrictHostKeyChecking=no", "alice@login",
+				"srun --chdir=/ id")
 			if want := "uid=2000 gid=2000 groups=2000"; got != want {
 				t.Errorf("the job ran as %q, want %q", got, want)
 			}
@@ -175,7 +178,8 @@ func TestDaemonsStopPauseCrashAndRestart(t *testing.T) {
 			// restart. It saves nodes not when they register, but when they are changed.
 			mustRun(t, cluster, "scontrol", "update", "nodename=ALL", "comment=saved")
 			cluster.WaitFor(t, "slurmctld to save its nodes", func(ctx context.Context) error {
-				_, err := cluster.Slurmctld.Run(ctx, "grep", "--quiet", cluster.Nodes[1].Name, "/var/spool/slurmctld/node_state")
+				_, err := cluster.Slurmctld.Run(ctx, "grep", "--quiet", cluster.Nodes[1].Name,
+					"/var/spool/slurmctld/node_state")
 				return err
 			})
 			cluster.Slurmctld.Kill(t)
@@ -198,7 +202,8 @@ func TestReconfigureAppliesAChangedFile(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			cluster := startVersion(t, version, Options{Nodes: 1, ExtraConf: "PartitionName=extra Nodes=ALL"})
-			if _, err := cluster.Slurmctld.Run(t.Context(), "sed", "-i", "s/PartitionName=extra/PartitionName=changed/", "/etc/slurm/slurm.conf"); err != nil {
+			if _, err := cluster.Slurmctld.Run(t.Context(), "sed", "-i", "s/PartitionName=extra/PartitionName=changed/",
+				"/etc/slurm/slurm.conf"); err != nil {
 				t.Fatal(err)
 			}
 			mustRun(t, cluster, "scontrol", "reconfigure")

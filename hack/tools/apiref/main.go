@@ -82,7 +82,8 @@ func writeKind(out io.Writer, definition *apiextensionsv1.CustomResourceDefiniti
 	}
 	fmt.Fprintln(out)
 	for _, part := range []string{"spec", "status"} {
-		fmt.Fprintf(out, "\n### %s %s\n\n| Field | Type | Default | Meaning |\n|---|---|---|---|\n", definition.Spec.Names.Kind, part)
+		fmt.Fprintf(out, "\n### %s %s\n\n| Field | Type | Default | Meaning |\n|---|---|---|---|\n",
+			definition.Spec.Names.Kind, part)
 		property := schema.Properties[part]
 		writeFields(out, "", &property)
 	}
@@ -122,7 +123,8 @@ func inner(property *apiextensionsv1.JSONSchemaProps) (schema *apiextensionsv1.J
 }
 
 func isConditions(property *apiextensionsv1.JSONSchemaProps) bool {
-	return slices.Equal(property.XListMapKeys, []string{"type"}) && property.Items.Schema.Properties["lastTransitionTime"].Type != ""
+	return slices.Equal(property.XListMapKeys, []string{"type"}) &&
+		property.Items.Schema.Properties["lastTransitionTime"].Type != ""
 }
 
 func typeOf(schema *apiextensionsv1.JSONSchemaProps) string {

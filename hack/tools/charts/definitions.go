@@ -71,7 +71,8 @@ func asJSONSchema(schema *apiextensionsv1.JSONSchemaProps) object {
 		result["enum"] = schema.Enum
 	}
 	for keyword, bound := range map[string]*int64{
-		"minLength": schema.MinLength, "maxLength": schema.MaxLength, "minItems": schema.MinItems, "maxItems": schema.MaxItems,
+		"minLength": schema.MinLength, "maxLength": schema.MaxLength, "minItems": schema.MinItems,
+		"maxItems": schema.MaxItems,
 	} {
 		if bound != nil {
 			result[keyword] = *bound

@@ -33,7 +33,10 @@ var parts = []part{
 	}},
 	{"webhook.namespaces", webhookRole, isOneOf(nil)},
 	{"webhook.secrets", webhookRole + "-secrets", isOneOf(nil)},
-	{"webhook.cluster", webhookRole + "-cluster", func(resource string) bool { return !slices.Contains(configurations, resource) }},
+	{
+		"webhook.cluster", webhookRole + "-cluster",
+		func(resource string) bool { return !slices.Contains(configurations, resource) },
+	},
 	{"webhook.configurations", webhookRole + "-cluster", isOneOf(configurations)},
 	{"webhook.certificate", webhookRole + "-certificate", isOneOf(nil)},
 }
@@ -41,9 +44,12 @@ var parts = []part{
 // Resources by the scope in which the manager needs them, as group/resource; all others are needed in the managed
 // namespaces.
 var (
-	clusterWide    = []string{"/nodes", "authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews"}
+	clusterWide = []string{
+		"/nodes", "authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews",
+	}
 	configurations = []string{
-		"admissionregistration.k8s.io/mutatingwebhookconfigurations", "admissionregistration.k8s.io/validatingwebhookconfigurations",
+		"admissionregistration.k8s.io/mutatingwebhookconfigurations",
+		"admissionregistration.k8s.io/validatingwebhookconfigurations",
 	}
 	// own are needed in the operator's own namespace. The leader records an event when it is elected.
 	own = []string{"/events", "coordination.k8s.io/leases"}
@@ -77,9 +83,11 @@ func writeRules(root string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "\n{{- define \"slurm-operator.rules.%s\" -}}\n%s{{- end }}\n", part.name, names.Replace(string(content)))
+		fmt.Fprintf(&text, "\n{{- define \"slurm-operator.rules.%s\" -}}\n%s{{- end }}\n", part.name,
+			names.Replace(string(content)))
 	}
-	return os.WriteFile(filepath.Join(root, "charts", "slurm-operator", "templates", "_rules.tpl"), []byte(text.String()), 0o644)
+	return os.WriteFile(filepath.Join(root, "charts", "slurm-operator", "templates", "_rules.tpl"),
+		[]byte(text.String()), 0o644)
 }
 
 // of returns the rules, limited to the resources of the part.
@@ -89,7 +97,8 @@ func (p part) of(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		for _, group := range rule.APIGroups {
 			limited := rule
 			limited.APIGroups = []string{group}
-			limited.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool { return !p.keep(group + "/" + resource) })
+			limited.Resources = slices.DeleteFunc(slices.Clone(rule.Resources),
+				func(resource string) bool { return !p.keep(group + "/" + resource) })
 			if len(limited.Resources) > 0 {
 				kept = append(kept, limited)
 			}

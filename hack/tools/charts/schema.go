@@ -41,7 +41,9 @@ func writeSchema(chart string, definitions map[string]definition) error {
 		return err
 	}
 	// Helm passes the global values of a parent chart.
-	schema["properties"].(object)["global"] = object{"type": "object", "description": "Values of a chart that this one is a part of."}
+	schema["properties"].(object)["global"] = object{
+		"type": "object", "description": "Values of a chart that this one is a part of.",
+	}
 	shared := share(schema)
 	shared["$schema"] = "http://json-schema.org/draft-07/schema#"
 	shared["$comment"] = notice

@@ -11,17 +11,18 @@ import (
 )
 
 // kinds are the definitions that the tests need.
-var kinds = map[string]definition{"NodeSet": {schema: &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
-	"spec": {
-		Type:     "object",
-		Required: []string{"controllerRef"},
-		Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"controllerRef":  {Type: "object"},
-			"replicas":       {Type: "integer", Description: "How many."},
-			"maxUnavailable": {XIntOrString: true},
+var kinds = map[string]definition{
+	"NodeSet": {schema: &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"spec": {
+			Type:     "object",
+			Required: []string{"controllerRef"},
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{
+				"controllerRef":  {Type: "object"},
+				"replicas":       {Type: "integer", Description: "How many."},
+				"maxUnavailable": {XIntOrString: true},
+			},
 		},
-	},
-}}}}
+	}}}}
 
 func TestValueSchema(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -45,7 +46,9 @@ func TestValueSchema(t *testing.T) {
 			want: object{
 				"type": "object", "additionalProperties": false, "description": "Defaults.",
 				"properties": object{
-					"replicas": object{"type": "integer"}, "maxUnavailable": object{"type": []string{"integer", "string"}},
+					"replicas": object{"type": "integer"}, "maxUnavailable": object{
+						"type": []string{"integer", "string"},
+					},
 					"enabled": entryFields("NodeSet")["enabled"], "metadata": entryFields("NodeSet")["metadata"],
 				},
 			},
@@ -65,10 +68,12 @@ func TestValueSchema(t *testing.T) {
 
 func TestInvalidChartValuesAreRejected(t *testing.T) {
 	for name, test := range map[string]struct{ values, want string }{
-		"a value without a description":  {"a:\n  b: 1", "a.b has no description"},
-		"a list without a type":          {"# -- List.\na: []", "a: a list needs"},
-		"an empty value without a type":  {"# -- Nothing.\na: {}", "a: an empty value needs"},
-		"an unknown field":               {"# @schema {field: NodeSet.spec.size}\n# -- Size.\na: 1", "there is no field size"},
+		"a value without a description": {"a:\n  b: 1", "a.b has no description"},
+		"a list without a type":         {"# -- List.\na: []", "a: a list needs"},
+		"an empty value without a type": {"# -- Nothing.\na: {}", "a: an empty value needs"},
+		"an unknown field": {
+			"# @schema {field: NodeSet.spec.size}\n# -- Size.\na: 1", "there is no field size",
+		},
 		"an unknown kind":                {"# @schema {kind: Node}\n# -- Node.\na: {}", "there is no kind Node"},
 		"an annotation that is not YAML": {"# @schema {\n# -- Broken.\na: 1", "reading"},
 	} {

@@ -13,7 +13,9 @@ const shareable = 120
 // share moves every schema of some length that occurs more than once to the definitions: the schema of a container
 // alone occurs dozens of times.
 func share(schema object) object {
-	counter := sharer{uses: map[string]int{}, names: map[string]string{}, taken: map[string]bool{}, definitions: object{}}
+	counter := sharer{
+		uses: map[string]int{}, names: map[string]string{}, taken: map[string]bool{}, definitions: object{},
+	}
 	counter.count(schema)
 	shared := counter.replace("", schema).(object)
 	if len(counter.definitions) > 0 {

@@ -41,5 +41,6 @@ func writeWebhooks(root string) error {
 		kind := strings.TrimSuffix(configuration.Kind, "WebhookConfiguration")
 		fmt.Fprintf(&text, "\n{{- define \"slurm-operator.webhooks.%s\" -}}\n%s{{- end }}\n", kind, webhooks)
 	}
-	return os.WriteFile(filepath.Join(root, "charts", "slurm-operator", "templates", "_webhooks.tpl"), []byte(text.String()), 0o644)
+	return os.WriteFile(filepath.Join(root, "charts", "slurm-operator", "templates", "_webhooks.tpl"),
+		[]byte(text.String()), 0o644)
 }

@@ -59,9 +59,11 @@ func trim(schema *apiextensionsv1.JSONSchemaProps) {
 func templateMetadata() map[string]apiextensionsv1.JSONSchemaProps {
 	values := func(description string) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{
-			Description:          description,
-			Type:                 "object",
-			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}},
+			Description: description,
+			Type:        "object",
+			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
+				Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"},
+			},
 		}
 	}
 	return map[string]apiextensionsv1.JSONSchemaProps{

@@ -9,10 +9,12 @@ import (
 
 func TestFirstSentences(t *testing.T) {
 	for name, test := range map[string]struct{ in, want string }{
-		"a short description stays":                 {in: "Name of it.", want: "Name of it."},
-		"line breaks become blanks":                 {in: "Name\nof it.", want: "Name of it."},
-		"whole sentences that fit stay":             {in: "One. Two. Three sentences.", want: "One. Two."},
-		"a long first sentence is cut after a word": {in: "A sentence that is too long, really.", want: "A sentence that is …"},
+		"a short description stays":     {in: "Name of it.", want: "Name of it."},
+		"line breaks become blanks":     {in: "Name\nof it.", want: "Name of it."},
+		"whole sentences that fit stay": {in: "One. Two. Three sentences.", want: "One. Two."},
+		"a long first sentence is cut after a word": {
+			in: "A sentence that is too long, really.", want: "A sentence that is …",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := firstSentences(test.in, 22); got != test.want {
@@ -44,7 +46,9 @@ func TestTrimRemovesDefaultsAndTheKeysThatNeedThem(t *testing.T) {
 		wantKeys []string
 	}{
 		"a list keyed by a defaulted field becomes atomic": {schema: list("port"), wantType: "atomic"},
-		"a list keyed by required fields keeps its keys":   {schema: list("port", "protocol"), wantType: "map", wantKeys: []string{"port", "protocol"}},
+		"a list keyed by required fields keeps its keys": {
+			schema: list("port", "protocol"), wantType: "map", wantKeys: []string{"port", "protocol"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trim(&test.schema)

@@ -56,7 +56,8 @@ func digest(scope *scope, files map[string][]byte) string {
 	slurmKey := value(scope.slurmKey, scope.keys.Slurm)
 	hash := hmac.New(sha256.New, slurmKey)
 	for _, content := range [][]byte{
-		files[databaseFile], files[slurmconf.FileName], slurmKey, value(scope.jwtKey, scope.keys.JWT), []byte(scope.jwks),
+		files[databaseFile], files[slurmconf.FileName], slurmKey, value(scope.jwtKey, scope.keys.JWT),
+		[]byte(scope.jwks),
 	} {
 		fmt.Fprintf(hash, "%d\n", len(content))
 		hash.Write(content)

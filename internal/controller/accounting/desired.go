@@ -56,15 +56,17 @@ func build(scope *scope, configuration configuration) (children, error) {
 	return children{
 		secret:  applycorev1.Secret(name, accounting.Namespace).WithLabels(labels).WithData(configuration.files),
 		service: service,
-		statefulSet: applyappsv1.StatefulSet(name, accounting.Namespace).WithLabels(labels).WithSpec(applyappsv1.StatefulSetSpec().
-			WithReplicas(1).
-			WithServiceName(name).
-			WithPodManagementPolicy(appsv1.ParallelPodManagement).
-			// The operator replaces the pod itself: not for a new helper image, but also if it never became ready, for
-			// example because of a wrong password.
-			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
-			WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)).
-			WithTemplate(template)),
+		statefulSet: applyappsv1.StatefulSet(name, accounting.Namespace).WithLabels(labels).
+			WithSpec(applyappsv1.StatefulSetSpec().
+				WithReplicas(1).
+				WithServiceName(name).
+				WithPodManagementPolicy(appsv1.ParallelPodManagement).
+				// The operator replaces the pod itself: not for a new helper image, but also if it never became ready, for
+				// example because of a wrong password.
+				WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().
+					WithType(appsv1.OnDeleteStatefulSetStrategyType)).
+				WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)).
+				WithTemplate(template)),
 	}, nil
 }
 
@@ -81,11 +83,18 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 			AutomountServiceAccountToken: new(false),
 			EnableServiceLinks:           new(false),
 			SecurityContext:              security,
-			InitContainers:               []corev1.Container{podtemplate.HelperContainer(helperName, scope.images.Operator), configurationContainer(scope)},
-			Containers:                   []corev1.Container{container(scope)},
+			InitContainers: []corev1.Container{
+				podtemplate.HelperContainer(helperName, scope.images.Operator), configurationContainer(scope),
+			},
+			Containers: []corev1.Container{container(scope)},
 			Volumes: []corev1.Volume{
 				filesVolume(scope),
-				{Name: "etc", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+				{
+					Name: "etc",
+					VolumeSource: corev1.VolumeSource{
+						EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory},
+					},
+				},
 				podtemplate.HelperVolume(),
 				{Name: "run", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
@@ -123,8 +132,10 @@ func configurationContainer(scope *scope) corev1.Container {
 // followImage sets the image of the container that copies the files to that of slurmdbd, unless the user set another
 // one. So no other image must be pulled.
 func followImage(spec *corev1.PodSpec, otherwise string) {
-	chosen := slices.IndexFunc(spec.Containers, func(container corev1.Container) bool { return container.Name == string(naming.Slurmdbd) })
-	copies := slices.IndexFunc(spec.InitContainers, func(container corev1.Container) bool { return container.Name == configurationName })
+	chosen := slices.IndexFunc(spec.Containers,
+		func(container corev1.Container) bool { return container.Name == string(naming.Slurmdbd) })
+	copies := slices.IndexFunc(spec.InitContainers,
+		func(container corev1.Container) bool { return container.Name == configurationName })
 	if chosen >= 0 && copies >= 0 && spec.InitContainers[copies].Image == otherwise {
 		spec.InitContainers[copies].Image = spec.Containers[chosen].Image
 		spec.InitContainers[copies].ImagePullPolicy = spec.Containers[chosen].ImagePullPolicy
@@ -135,7 +146,9 @@ func container(scope *scope) corev1.Container {
 	return corev1.Container{
 		Name:  string(naming.Slurmdbd),
 		Image: scope.images.For(naming.Slurmdbd),
-		Args:  []string{podtemplate.HelperPath, "slurmdbd", "--listen", ":" + strconv.Itoa(naming.PortAgent), "slurmdbd", "-D"},
+		Args: []string{
+			podtemplate.HelperPath, "slurmdbd", "--listen", ":" + strconv.Itoa(naming.PortAgent), "slurmdbd", "-D",
+		},
 		Ports: []corev1.ContainerPort{
 			{Name: portName, ContainerPort: naming.PortSlurmdbd, Protocol: corev1.ProtocolTCP},
 			{Name: "helper", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},

@@ -39,11 +39,14 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err != nil || accounting == nil {
 		return nil, err // objects that it owns are garbage-collected
 	}
-	scope := &scope{accounting: accounting, images: r.Images, keys: naming.AccountingKeys(accounting), now: r.Clock.Now()}
+	scope := &scope{
+		accounting: accounting, images: r.Images, keys: naming.AccountingKeys(accounting), now: r.Clock.Now(),
+	}
 	if err := r.observeReferences(ctx, scope); err != nil {
 		return nil, err
 	}
-	scope.statefulSet, err = reference.Object(ctx, r.Client, accounting.Namespace, naming.Accounting(accounting.Name), &appsv1.StatefulSet{})
+	scope.statefulSet, err = reference.Object(ctx, r.Client, accounting.Namespace, naming.Accounting(accounting.Name),
+		&appsv1.StatefulSet{})
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +60,12 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 // observeReferences reads the objects that the spec references.
 func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) (err error) {
 	namespace, spec := scope.accounting.Namespace, scope.accounting.Spec
-	if scope.slurmKey, err = reference.Object(ctx, r.Client, namespace, scope.keys.Slurm.Name, &corev1.Secret{}); err != nil {
+	if scope.slurmKey, err = reference.Object(ctx, r.Client, namespace, scope.keys.Slurm.Name,
+		&corev1.Secret{}); err != nil {
 		return err
 	}
-	if scope.jwtKey, err = reference.Object(ctx, r.Client, namespace, scope.keys.JWT.Name, &corev1.Secret{}); err != nil {
+	if scope.jwtKey, err = reference.Object(ctx, r.Client, namespace, scope.keys.JWT.Name,
+		&corev1.Secret{}); err != nil {
 		return err
 	}
 	if spec.JWKSKeyRef != nil {

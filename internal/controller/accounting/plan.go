@@ -33,14 +33,17 @@ func decide(scope *scope) plan {
 		return plan{remove: true, verdict: verdict}
 	}
 	if missing := generate(scope); len(missing) > 0 {
-		return plan{keys: missing, verdict: status.Progressing(slinkyv1beta1.ReasonReconciling, "keys are being generated")}
+		return plan{
+			keys: missing, verdict: status.Progressing(slinkyv1beta1.ReasonReconciling, "keys are being generated"),
+		}
 	}
 	if missing := findMissing(scope); missing != "" {
 		return obstacle(status.Degraded(slinkyv1beta1.ReasonReferenceNotFound, "%s", missing))
 	}
 	configuration, err := configure(scope)
 	if err != nil {
-		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "slurmdbd.conf cannot be made (lines are those of spec.extraConf): %v", err))
+		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec,
+			"slurmdbd.conf cannot be made (lines are those of spec.extraConf): %v", err))
 	}
 	children, err := build(scope, configuration)
 	if err != nil {

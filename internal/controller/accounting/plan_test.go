@@ -58,9 +58,12 @@ func TestPodIsReplacedWhenStartupConfigChanges(t *testing.T) {
 		"for another slurm key": {func(s *scope) {
 			s.slurmKey.Data[slinkyv1beta1.SlurmKeyFile] = bytes.Repeat([]byte{9}, 1024)
 		}, true},
-		"for another JWT key":                 {func(s *scope) { s.jwtKey.Data[slinkyv1beta1.JWTKeyFile] = bytes.Repeat([]byte{9}, 32) }, true},
-		"for other configuration":             {func(s *scope) { s.accounting.Spec.ExtraConf = "PurgeJobAfter=12months" }, true},
-		"for another database":                {func(s *scope) { s.accounting.Spec.StorageConfig.Database = "another" }, true},
+		"for another JWT key": {
+			func(s *scope) { s.jwtKey.Data[slinkyv1beta1.JWTKeyFile] = bytes.Repeat([]byte{9}, 32) }, true},
+		"for other configuration": {
+			func(s *scope) { s.accounting.Spec.ExtraConf = "PurgeJobAfter=12months" }, true},
+		"for another database": {func(s *scope) { s.accounting.Spec.StorageConfig.Database = "another" },
+			true},
 		"not for another port of the Service": {func(s *scope) { s.accounting.Spec.Service.Port = 16819 }, false},
 	}
 	before := digestOf(t, newScope())
@@ -110,21 +113,24 @@ func TestBlockedReconcile(t *testing.T) {
 		"referenced key is missing": {func(s *scope) {
 			s.accounting.Spec.SlurmKeyRef = &slinkyv1beta1.SecretKeyReference{Name: "mine", Key: "k"}
 			s.keys, s.slurmKey = naming.AccountingKeys(s.accounting), nil
-		}, slinkyv1beta1.ReasonReferenceNotFound, "Secret mine, which spec.slurmKeyRef names, does not exist or has no value under k; create it"},
+		}, slinkyv1beta1.ReasonReferenceNotFound,
+			"Secret mine, which spec.slurmKeyRef names, does not exist or has no value under k; create it"},
 		"lost key of running daemons is not generated again": {func(s *scope) {
 			s.slurmKey, s.statefulSet = nil, &appsv1.StatefulSet{}
 		}, slinkyv1beta1.ReasonReferenceNotFound, "Secret slurm-auth-slurm"},
 		"existing Secret without the key is not changed": {func(s *scope) {
 			s.jwtKey.Data = nil
 		}, slinkyv1beta1.ReasonReferenceNotFound, "spec.jwtKeyRef"},
-		"password is missing": {func(s *scope) { s.password = "" }, slinkyv1beta1.ReasonReferenceNotFound, "spec.storageConfig.passwordKeyRef"},
+		"password is missing": {func(s *scope) { s.password = "" }, slinkyv1beta1.ReasonReferenceNotFound,
+			"spec.storageConfig.passwordKeyRef"},
 		"key set is missing": {func(s *scope) {
 			s.accounting.Spec.JWKSKeyRef = &slinkyv1beta1.ConfigMapKeyReference{Name: "jwks", Key: "keys"}
 		}, slinkyv1beta1.ReasonReferenceNotFound, "ConfigMap jwks, which spec.jwksKeyRef names"},
 		"message names the invalid line": {func(s *scope) {
 			s.accounting.Spec.ExtraConf = "PurgeJobAfter=12months\nStoragePass=open"
 		}, slinkyv1beta1.ReasonInvalidSpec, "line 2: StoragePass"},
-		"password that slurmdbd.conf cannot hold": {func(s *scope) { s.password += "\n" }, slinkyv1beta1.ReasonInvalidSpec, "StoragePass"},
+		"password that slurmdbd.conf cannot hold": {func(s *scope) { s.password += "\n" },
+			slinkyv1beta1.ReasonInvalidSpec, "StoragePass"},
 		"message names the field that cannot be merged": {func(s *scope) {
 			s.accounting.Spec.Slurmdbd.Raw = []byte(`{"env": 1}`)
 		}, slinkyv1beta1.ReasonInvalidSpec, "spec.slurmdbd"},
@@ -134,7 +140,8 @@ func TestBlockedReconcile(t *testing.T) {
 			scope := newScope()
 			test.change(scope)
 			plan := decide(scope)
-			if plan.children != nil || plan.remove || plan.keys != nil || plan.verdict.Reason != test.reason || !strings.Contains(plan.verdict.Message, test.message) {
+			if plan.children != nil || plan.remove || plan.keys != nil || plan.verdict.Reason != test.reason ||
+				!strings.Contains(plan.verdict.Message, test.message) {
 				t.Errorf("got plan %+v", plan)
 			}
 			if strings.Contains(plan.verdict.Message, "canary") {
@@ -148,7 +155,8 @@ func TestMissingKeysAreGenerated(t *testing.T) {
 	scope := newScope()
 	scope.slurmKey, scope.jwtKey = nil, nil
 	plan := decide(scope)
-	if plan.children != nil || len(plan.keys) != 2 || plan.keys[0].Name != "slurm-auth-slurm" || plan.keys[1].Name != "slurm-auth-jwt" {
+	if plan.children != nil || len(plan.keys) != 2 || plan.keys[0].Name != "slurm-auth-slurm" ||
+		plan.keys[1].Name != "slurm-auth-jwt" {
 		t.Errorf("got plan %+v", plan)
 	}
 }
@@ -159,7 +167,8 @@ func TestExternalAccountingHasNoWorkload(t *testing.T) {
 	scope.accounting.Spec.External = true
 	scope.accounting.Spec.ExternalConfig = &slinkyv1beta1.ExternalConfig{Host: "dbd.example", Port: 6819}
 	plan := decide(scope)
-	if !plan.remove || plan.children != nil || plan.keys != nil || !plan.verdict.Ready() || plan.verdict.Reason != slinkyv1beta1.ReasonExternal {
+	if !plan.remove || plan.children != nil || plan.keys != nil || !plan.verdict.Ready() ||
+		plan.verdict.Reason != slinkyv1beta1.ReasonExternal {
 		t.Errorf("got plan %+v", plan)
 	}
 }
@@ -178,7 +187,9 @@ func newScope() *scope {
 	}
 	return &scope{
 		accounting: accounting, keys: naming.AccountingKeys(accounting), password: "canary #1",
-		images:   naming.Images{Repository: "slurm-operator", Tag: "26.05", Operator: "slurm-operator/slurm-operator:dev"},
+		images: naming.Images{
+			Repository: "slurm-operator", Tag: "26.05", Operator: "slurm-operator/slurm-operator:dev",
+		},
 		slurmKey: &corev1.Secret{Data: map[string][]byte{slinkyv1beta1.SlurmKeyFile: bytes.Repeat([]byte{1}, 1024)}},
 		jwtKey:   &corev1.Secret{Data: map[string][]byte{slinkyv1beta1.JWTKeyFile: bytes.Repeat([]byte{2}, 32)}},
 	}

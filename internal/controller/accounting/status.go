@@ -29,7 +29,8 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	conditions.Summarize(verdict)
 	switch {
 	case accounting.Spec.External:
-		conditions.Set(slinkyv1beta1.ConditionAvailable, metav1.ConditionUnknown, slinkyv1beta1.ReasonExternal, "slurmdbd runs elsewhere")
+		conditions.Set(slinkyv1beta1.ConditionAvailable, metav1.ConditionUnknown, slinkyv1beta1.ReasonExternal,
+			"slurmdbd runs elsewhere")
 	case slices.ContainsFunc(scope.pods, isReady):
 		conditions.Available(true, "slurmdbd answers")
 	default:
@@ -64,21 +65,40 @@ var refusals = []int{1044, 1045, 1130, 1698, 1049}
 // judgeDatabase determines whether slurmdbd reaches its database.
 func judgeDatabase(scope *scope) finding {
 	if scope.accounting.Spec.External {
-		return finding{State: status.State{Status: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmdbd runs elsewhere; the operator does not query it"}}
+		return finding{
+			State: status.State{
+				Status: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonExternal,
+				Message: "slurmdbd runs elsewhere; the operator does not query it",
+			},
+		}
 	}
 	if slices.ContainsFunc(scope.pods, isReady) {
-		return finding{State: status.State{Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected, Message: "slurmdbd answers from its database"}}
+		return finding{
+			State: status.State{
+				Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected,
+				Message: "slurmdbd answers from its database",
+			},
+		}
 	}
 	storage, report := scope.accounting.Spec.StorageConfig, scope.database
 	switch {
 	case report == nil || report.Code == 0:
-		return finding{State: status.State{Status: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonReconciling, Message: "slurmdbd has not said yet whether it reaches its database"}}
+		return finding{
+			State: status.State{
+				Status: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonReconciling,
+				Message: "slurmdbd has not said yet whether it reaches its database",
+			},
+		}
 	case slices.Contains(refusals, report.Code):
-		return finding{State: status.State{Status: metav1.ConditionFalse, Reason: slinkyv1beta1.ReasonDatabaseAccessDenied, Message: "the database server " + storage.Host + " refuses slurmdbd: " +
-			report.Text + "; check spec.storageConfig, the password in Secret " + storage.PasswordKeyRef.Name + " and the user's privileges"}}
+		return finding{State: status.State{Status: metav1.ConditionFalse,
+			Reason: slinkyv1beta1.ReasonDatabaseAccessDenied, Message: "the database server " + storage.Host +
+				" refuses slurmdbd: " +
+				report.Text + "; check spec.storageConfig, the password in Secret " + storage.PasswordKeyRef.Name +
+				" and the user's privileges"}}
 	default:
-		return finding{State: status.State{Status: metav1.ConditionFalse, Reason: slinkyv1beta1.ReasonDatabaseUnreachable, Message: "slurmdbd does not reach its database: " +
-			report.Text + "; check that the server runs, and spec.storageConfig.host and port"}}
+		return finding{State: status.State{Status: metav1.ConditionFalse,
+			Reason: slinkyv1beta1.ReasonDatabaseUnreachable, Message: "slurmdbd does not reach its database: " +
+				report.Text + "; check that the server runs, and spec.storageConfig.host and port"}}
 	}
 }
 
@@ -98,9 +118,11 @@ func judge(scope *scope, database finding) status.Verdict {
 		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	}
 	if database.Status == metav1.ConditionTrue {
-		return status.Ready("slurmdbd answers on port %d of the Service %s", scope.accounting.Spec.Service.Port, naming.Accounting(scope.accounting.Name))
+		return status.Ready("slurmdbd answers on port %d of the Service %s", scope.accounting.Spec.Service.Port,
+			naming.Accounting(scope.accounting.Name))
 	}
-	if database.Reason == slinkyv1beta1.ReasonDatabaseUnreachable && scope.now.Sub(database.since) < databaseStartGrace {
+	if database.Reason == slinkyv1beta1.ReasonDatabaseUnreachable &&
+		scope.now.Sub(database.since) < databaseStartGrace {
 		return status.Progressing(database.Reason, "%s", database.Message)
 	}
 	if database.Status == metav1.ConditionFalse {
@@ -112,7 +134,8 @@ func judge(scope *scope, database finding) status.Verdict {
 // unready returns the running pod that is not ready; nil if there is none.
 func unready(pods []corev1.Pod) *corev1.Pod {
 	for i := range pods {
-		if pods[i].DeletionTimestamp == nil && pods[i].Status.Phase == corev1.PodRunning && pods[i].Status.PodIP != "" && !isReady(pods[i]) {
+		if pods[i].DeletionTimestamp == nil && pods[i].Status.Phase == corev1.PodRunning &&
+			pods[i].Status.PodIP != "" && !isReady(pods[i]) {
 			return &pods[i]
 		}
 	}
@@ -120,7 +143,8 @@ func unready(pods []corev1.Pod) *corev1.Pod {
 }
 
 func isReady(pod corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
+	return pod.DeletionTimestamp == nil &&
+		slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+		})
 }

@@ -22,7 +22,9 @@ func TestJudge(t *testing.T) {
 	ending.DeletionTimestamp = new(metav1.Now())
 	crashing := *starting.DeepCopy()
 	crashing.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "slurmdbd", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		Name: "slurmdbd", State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"},
+		},
 	}}
 	settled := appsv1.StatefulSetStatus{ObservedGeneration: 1}
 	tests := map[string]struct {
@@ -35,42 +37,62 @@ func TestJudge(t *testing.T) {
 		message   string
 		degraded  bool
 	}{
-		"waits for the StatefulSet to be observed": {appsv1.StatefulSetStatus{}, corev1.Pod{}, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "", false},
+		"waits for the StatefulSet to be observed": {
+			appsv1.StatefulSetStatus{}, corev1.Pod{}, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling,
+			"", false,
+		},
 		"waits for the pod to be replaced": {
 			appsv1.StatefulSetStatus{ObservedGeneration: 1, UpdateRevision: "2"}, ready, nil, 0,
 			metav1.ConditionTrue, slinkyv1beta1.ReasonReconciling, "", false,
 		},
-		"waits for slurmdbd to start":              {settled, starting, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
-		"waits for slurmdbd to convert its tables": {settled, starting, &slurmdbd.Report{}, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
-		"ignores a terminating pod":                {settled, ending, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false},
+		"waits for slurmdbd to start": {
+			settled, starting, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false,
+		},
+		"waits for slurmdbd to convert its tables": {
+			settled, starting, &slurmdbd.Report{}, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "",
+			false,
+		},
+		"ignores a terminating pod": {
+			settled, ending, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false,
+		},
 		"waits for the server to start": {
 			settled, starting, &slurmdbd.Report{Code: 2002, Text: "Can't connect to server"}, 0,
-			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable, "Can't connect to server; check that the server runs", false,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable,
+			"Can't connect to server; check that the server runs", false,
 		},
 		"reports that the server is down": {
 			settled, starting, &slurmdbd.Report{Code: 2002, Text: "Can't connect to server"}, databaseStartGrace,
-			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable, "Can't connect to server; check that the server runs", true,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable,
+			"Can't connect to server; check that the server runs", true,
 		},
 		"reports that the password is wrong": {
 			settled, starting, &slurmdbd.Report{Code: 1045, Text: "Access denied"}, 0,
-			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseAccessDenied, "Access denied; check spec.storageConfig, the password in Secret database", true,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseAccessDenied,
+			"Access denied; check spec.storageConfig, the password in Secret database", true,
 		},
-		"reports why slurmdbd crashes": {settled, crashing, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsFailing, "CrashLoopBackOff", true},
+		"reports why slurmdbd crashes": {
+			settled, crashing, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsFailing, "CrashLoopBackOff",
+			true,
+		},
 		"is ready when slurmdbd answers": {
-			settled, ready, nil, 0, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected, "port 6819 of the Service slurm-accounting", false,
+			settled, ready, nil, 0, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected,
+			"port 6819 of the Service slurm-accounting", false,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope()
 			scope.statefulSet = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: test.set}
-			scope.statefulSet.Spec.Template.Annotations = map[string]string{slinkyv1beta1.GroupName + "/template-hash": test.set.UpdateRevision}
+			scope.statefulSet.Spec.Template.Annotations = map[string]string{
+				slinkyv1beta1.GroupName + "/template-hash": test.set.UpdateRevision,
+			}
 			scope.pods, scope.database = []corev1.Pod{test.pod}, test.report
 			scope.now = time.Unix(1_800_000_000, 0)
 			database := judgeDatabase(scope)
 			database.since = scope.now.Add(-test.since)
 			verdict := judge(scope, database)
-			if database.Status != test.reachable || verdict.Reason != test.reason || !strings.Contains(verdict.Message, test.message) {
+			if database.Status != test.reachable || verdict.Reason != test.reason ||
+				!strings.Contains(verdict.Message, test.message) {
 				t.Errorf("database %+v, verdict %+v", database, verdict)
 			}
 			conditions := status.NewConditions(1, nil, metav1.NewTime(scope.now))

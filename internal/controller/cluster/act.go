@@ -78,13 +78,20 @@ func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 		wanted   bool
 		generate func() *corev1.Secret
 	}{
-		{scope.keys.Slurm == naming.GeneratedSlurmKey(name) && !scope.lostKey(), func() *corev1.Secret { return keys.Slurm(namespace, scope.keys.Slurm) }},
-		{scope.keys.JWT == naming.GeneratedJWTKey(name), func() *corev1.Secret { return keys.JWT(namespace, scope.keys.JWT) }},
+		{
+			scope.keys.Slurm == naming.GeneratedSlurmKey(name) && !scope.lostKey(),
+			func() *corev1.Secret { return keys.Slurm(namespace, scope.keys.Slurm) },
+		},
+		{
+			scope.keys.JWT == naming.GeneratedJWTKey(name),
+			func() *corev1.Secret { return keys.JWT(namespace, scope.keys.JWT) },
+		},
 	} {
 		if !key.wanted {
 			continue
 		}
-		if err := r.Children.CreateOnce(trace.Because(ctx, "KeyMissing", "the spec names no key, so one is generated"), key.generate()); err != nil {
+		if err := r.Children.CreateOnce(trace.Because(ctx, "KeyMissing", "the spec names no key, so one is generated"),
+			key.generate()); err != nil {
 			return err
 		}
 	}
@@ -102,7 +109,8 @@ func (r *Reconciler) advanceConfiguration(ctx context.Context, scope *scope, pla
 		}
 	}
 	if plan.endValidation {
-		if err := r.Children.Delete(trace.Because(ctx, "ValidationDone", "the validation run has ended or is outdated"), controller, scope.validation); err != nil {
+		if err := r.Children.Delete(trace.Because(ctx, "ValidationDone", "the validation run has ended or is outdated"),
+			controller, scope.validation); err != nil {
 			return err
 		}
 	}
@@ -123,7 +131,8 @@ func (r *Reconciler) advanceConfiguration(ctx context.Context, scope *scope, pla
 		return r.Children.Apply(ctx, controller, pod, &corev1.Pod{})
 	case promote, settled:
 		ctx = trace.Because(ctx, "ValidationDone", "the candidate is no longer needed")
-		return r.Children.Delete(ctx, controller, named(&corev1.ConfigMap{}, controller.Namespace, naming.Candidate(controller.Name)))
+		return r.Children.Delete(ctx, controller,
+			named(&corev1.ConfigMap{}, controller.Namespace, naming.Candidate(controller.Name)))
 	case notBuilt, validating, refused, validationFailed:
 	}
 	return nil
@@ -136,7 +145,8 @@ func (r *Reconciler) applyServices(ctx context.Context, scope *scope) error {
 		return err
 	}
 	for _, pod := range naming.ControllerPods(scope.controller) {
-		if err := r.Children.Apply(ctx, scope.controller, hostService(scope.controller, pod), &corev1.Service{}); err != nil {
+		if err := r.Children.Apply(ctx, scope.controller, hostService(scope.controller, pod),
+			&corev1.Service{}); err != nil {
 			return err
 		}
 	}
@@ -165,7 +175,8 @@ func (r *Reconciler) removeHosts(ctx context.Context, scope *scope, plan *plan) 
 // lacksPods reports whether the StatefulSet still has no pods after podCreationTimeout.
 func (s *scope) lacksPods() bool {
 	set := s.statefulSet
-	return len(s.pods) == 0 && set != nil && !set.CreationTimestamp.IsZero() && s.now.Sub(set.CreationTimestamp.Time) > podCreationTimeout
+	return len(s.pods) == 0 && set != nil && !set.CreationTimestamp.IsZero() &&
+		s.now.Sub(set.CreationTimestamp.Time) > podCreationTimeout
 }
 
 // applyWorkload applies the PVC, the StatefulSet and the ServiceMonitor.
@@ -192,7 +203,8 @@ func (r *Reconciler) refreshFiles(ctx context.Context, scope *scope, plan *plan)
 	for i := range scope.pods {
 		pod := &scope.pods[i]
 		state, answers := scope.agents[pod.Name]
-		if !answers || state.FilesHash == plan.candidate.hash || !needsTouch(pod, scope.now) || plan.candidate.hash == "" {
+		if !answers || state.FilesHash == plan.candidate.hash || !needsTouch(pod, scope.now) ||
+			plan.candidate.hash == "" {
 			continue
 		}
 		if err := r.Children.Touch(ctx, pod, annotationTouched, scope.now.UTC().Format(time.RFC3339)); err != nil {

@@ -49,7 +49,8 @@ func contributions(scope *scope) contributed {
 		}
 		if err != nil || unreadable != nil { // unreadable is reported in the NodeSet's own status
 			all.gresTypes = slurmconf.GresTypesOf(inForce)
-			all.devices = all.devices || scope.promoted != nil && scope.promoted.files[slurmconf.GresFile] == slurmconf.IncludePodGres
+			all.devices = all.devices || scope.promoted != nil &&
+				scope.promoted.files[slurmconf.GresFile] == slurmconf.IncludePodGres
 		}
 		if contribution.Name != "" {
 			all.sets = append(all.sets, contribution)
@@ -92,7 +93,10 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 	if report.AllLeftOut {
 		for _, name := range c.changes.Names() {
 			if !slices.Contains(names, name) {
-				refused = append(refused, leftOut{NodeSet: name, Detail: "not validated yet, because slurmctld refuses too many others; correct those first"})
+				refused = append(refused, leftOut{
+					NodeSet: name,
+					Detail:  "not validated yet, because slurmctld refuses too many others; correct those first",
+				})
 			}
 		}
 		names = c.changes.Names()
@@ -117,6 +121,8 @@ func leftOutMessage(sets []leftOut) string {
 	for i, set := range sets {
 		texts[i] = "NodeSet " + set.NodeSet + ": " + set.Detail
 	}
-	return fmt.Sprintf("without what these NodeSets ask for: %s. Correct spec.partition.config, or the GRES in spec.gres and spec.extraConf, of the NodeSet; "+
-		"what it had in force before stays in force", strings.Join(texts, "; "))
+	return fmt.Sprintf(
+		"without what these NodeSets ask for: %s. Correct spec.partition.config, or the GRES in spec.gres and "+
+			"spec.extraConf, of the NodeSet; "+
+			"what it had in force before stays in force", strings.Join(texts, "; "))
 }

@@ -22,27 +22,41 @@ func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 	}{
 		"an unreadable partition": {
 			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.Partition.Config = "MaxTime" },
-			want:  []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "GresTypes=gpu"}, says: []string{"spec.partition.config", `"MaxTime"`},
+			want:  []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "GresTypes=gpu"}, says: []string{
+				"spec.partition.config", `"MaxTime"`,
+			},
 		},
 		"an unreadable partition of a new NodeSet": {
-			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.Partition.Config = "MaxTime" }, isNew: true,
-			want: []string{"NodeSet=gpu Feature=gpu"}, without: []string{"PartitionName=gpu", "GresTypes"}, says: []string{"spec.partition.config"},
+			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.Partition.Config = "MaxTime" },
+			isNew: true,
+			want:  []string{"NodeSet=gpu Feature=gpu"}, without: []string{"PartitionName=gpu", "GresTypes"}, says: []string{
+				"spec.partition.config",
+			},
 		},
 		"an invalid GRES name": {
 			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.ExtraConf = "Gres=g$pu:1" },
-			want:  []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "GresTypes=gpu"}, without: []string{"g$pu"}, says: []string{`"g$pu"`, "spec.extraConf"},
+			want:  []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "GresTypes=gpu"}, without: []string{"g$pu"},
+			says: []string{
+				`"g$pu"`, "spec.extraConf",
+			},
 		},
 		"node parameters that the NodeSet's own status reports": {
 			spoil: func(_ *slinkyv1beta1.Controller, gpu *slinkyv1beta1.NodeSet) { gpu.Spec.ExtraConf = "Gres" },
 			want:  []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "GresTypes=gpu"},
 		},
 		"a new NodeSet with the name of a partition in force": {
-			spoil: func(*slinkyv1beta1.Controller, *slinkyv1beta1.NodeSet) {}, isNew: true, before: "PartitionName=gpu Nodes=ALL",
-			want: []string{"PartitionName=gpu Nodes=ALL"}, without: []string{"PartitionName=gpu Nodes=gpu"}, says: []string{"line 1 of the Controller's spec.extraConf", "another name"},
+			spoil: func(*slinkyv1beta1.Controller, *slinkyv1beta1.NodeSet) {}, isNew: true,
+			before: "PartitionName=gpu Nodes=ALL",
+			want:   []string{"PartitionName=gpu Nodes=ALL"}, without: []string{"PartitionName=gpu Nodes=gpu"}, says: []string{
+				"line 1 of the Controller's spec.extraConf", "another name",
+			},
 		},
 		"a new NodeSet with the name of a line in force": {
-			spoil: func(*slinkyv1beta1.Controller, *slinkyv1beta1.NodeSet) {}, isNew: true, before: "NodeSet=gpu Feature=other",
-			want: []string{"NodeSet=gpu Feature=other"}, without: []string{"PartitionName=gpu"}, says: []string{"line 1 of the Controller's spec.extraConf"},
+			spoil: func(*slinkyv1beta1.Controller, *slinkyv1beta1.NodeSet) {}, isNew: true,
+			before: "NodeSet=gpu Feature=other",
+			want:   []string{"NodeSet=gpu Feature=other"}, without: []string{"PartitionName=gpu"}, says: []string{
+				"line 1 of the Controller's spec.extraConf",
+			},
 		},
 	}
 	for name, test := range tests {
@@ -84,7 +98,8 @@ func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 			}
 			message := leftOutMessage(candidate.leftOut)
 			for _, text := range test.says {
-				if len(candidate.leftOut) != 1 || !strings.Contains(message, text) || !strings.Contains(message, "NodeSet gpu") {
+				if len(candidate.leftOut) != 1 || !strings.Contains(message, text) ||
+					!strings.Contains(message, "NodeSet gpu") {
 					t.Errorf("the message is %q", message)
 				}
 			}
@@ -108,7 +123,9 @@ func TestRefusedNodeSetIsLeftOut(t *testing.T) {
 	promoteBuilt(t, scope)
 	scope.nodeSets[0].Spec.Partition.Config, scope.nodeSets[1].Spec.Partition.Config = "Default=YES", "MaxTime=soon"
 	refusedHash := hashOf(t, scope)
-	report := &validation.Report{Outcome: validation.Accepted, LeftOut: []validation.LeftOut{{NodeSet: "gpu", Detail: "Bad value soon"}}}
+	report := &validation.Report{
+		Outcome: validation.Accepted, LeftOut: []validation.LeftOut{{NodeSet: "gpu", Detail: "Bad value soon"}},
+	}
 
 	validateWith(refusedHash, report)(scope)
 	if plan := decide(scope); plan.stage != begin || !plan.endValidation {
@@ -117,17 +134,23 @@ func TestRefusedNodeSetIsLeftOut(t *testing.T) {
 	scope.validation.Annotations[annotationInForce] = scope.promoted.hash
 	plan := decide(scope)
 	conf := plan.candidate.files[slurmconf.FileName]
-	if plan.stage != promote || !strings.Contains(conf, "PartitionName=gpu Nodes=gpu\n") || !strings.Contains(conf, "PartitionName=cpu Nodes=cpu Default=YES\n") {
+	if plan.stage != promote || !strings.Contains(conf, "PartitionName=gpu Nodes=gpu\n") ||
+		!strings.Contains(conf, "PartitionName=cpu Nodes=cpu Default=YES\n") {
 		t.Fatalf("stage %d, with\n%s", plan.stage, conf)
 	}
 	live, err := promotedConfigMap(scope, plan.candidate)
-	if err != nil || live.Annotations[annotationRefusedHash] != refusedHash || !strings.Contains(live.Annotations[annotationRefused], "Bad value soon") {
+	if err != nil || live.Annotations[annotationRefusedHash] != refusedHash ||
+		!strings.Contains(live.Annotations[annotationRefused], "Bad value soon") {
 		t.Errorf("annotations are %v", live.Annotations)
 	}
 
-	scope.promoted = &promoted{files: plan.candidate.files, hash: plan.candidate.hash, image: scope.image, refusedHash: plan.candidate.refusedHash, refused: plan.candidate.refused}
+	scope.promoted = &promoted{
+		files: plan.candidate.files, hash: plan.candidate.hash, image: scope.image,
+		refusedHash: plan.candidate.refusedHash, refused: plan.candidate.refused,
+	}
 	scope.validation = nil
-	if plan = decide(scope); plan.stage != settled || plan.candidate.hash != scope.promoted.hash || !strings.Contains(leftOutMessage(plan.candidate.leftOut), "Bad value soon") {
+	if plan = decide(scope); plan.stage != settled || plan.candidate.hash != scope.promoted.hash ||
+		!strings.Contains(leftOutMessage(plan.candidate.leftOut), "Bad value soon") {
 		t.Errorf("stage %d, configuration %s, left out %v", plan.stage, plan.candidate.hash, plan.candidate.leftOut)
 	}
 	scope.image = "newer"

@@ -52,7 +52,8 @@ func labels(controller *slinkyv1beta1.Controller) map[string]string {
 func clientService(controller *slinkyv1beta1.Controller) (*applycorev1.ServiceApplyConfiguration, error) {
 	return podtemplate.Service{
 		Name: naming.Controller(controller.Name), Namespace: controller.Namespace, Labels: labels(controller),
-		Selector: naming.Selector(naming.Slurmctld, controller.Name), Port: controller.Spec.Service.Port, PortName: portName,
+		Selector: naming.Selector(naming.Slurmctld, controller.Name), Port: controller.Spec.Service.Port,
+		PortName: portName,
 	}.Merge(controller.Spec.Service.ServiceTemplate)
 }
 
@@ -62,11 +63,13 @@ func clientService(controller *slinkyv1beta1.Controller) (*applycorev1.ServiceAp
 func hostService(controller *slinkyv1beta1.Controller, pod string) *applycorev1.ServiceApplyConfiguration {
 	selector := naming.Selector(naming.Slurmctld, controller.Name)
 	selector[appsv1.StatefulSetPodNameLabel] = pod
-	return applycorev1.Service(pod, controller.Namespace).WithLabels(labels(controller)).WithSpec(applycorev1.ServiceSpec().
-		WithPublishNotReadyAddresses(true).
-		WithSelector(selector).
-		WithPorts(applycorev1.ServicePort().WithName("host").WithProtocol(corev1.ProtocolTCP).WithPort(naming.PortSlurmctld).
-			WithTargetPort(intstr.FromString(portName))))
+	return applycorev1.Service(pod, controller.Namespace).WithLabels(labels(controller)).
+		WithSpec(applycorev1.ServiceSpec().
+			WithPublishNotReadyAddresses(true).
+			WithSelector(selector).
+			WithPorts(applycorev1.ServicePort().WithName("host").WithProtocol(corev1.ProtocolTCP).
+				WithPort(naming.PortSlurmctld).
+				WithTargetPort(intstr.FromString(portName))))
 }
 
 // serviceAccount returns a ServiceAccount without permissions, for pod security and image pulls.
@@ -78,7 +81,8 @@ func serviceAccount(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAc
 // promotedConfigMap returns the ConfigMap that slurmctld's pods mount.
 func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
 	live := configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
-		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion, annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey)}).
+		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion,
+			annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey)}).
 		WithData(candidate.files)
 	if len(candidate.leaving) > 0 {
 		live.WithAnnotations(map[string]string{annotationLeaving: strings.Join(candidate.leaving, ",")})
@@ -88,7 +92,9 @@ func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMa
 		if err != nil {
 			return nil, err
 		}
-		live.WithAnnotations(map[string]string{annotationRefusedHash: candidate.refusedHash, annotationRefused: string(refused)})
+		live.WithAnnotations(map[string]string{
+			annotationRefusedHash: candidate.refusedHash, annotationRefused: string(refused),
+		})
 	}
 	return live, nil
 }
@@ -96,7 +102,8 @@ func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMa
 // candidateConfigMap returns the ConfigMap for a validation run, which must not affect the real cluster.
 func candidateConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
 	document := slurmconf.ForValidation(candidate.document, slurmconf.ValidationOptions{
-		Host: validationName(scope, candidate), Directory: validationScratch + "/etc", State: validationScratch + "/state", PidFile: validationScratch + "/slurmctld.pid",
+		Host: validationName(scope, candidate), Directory: validationScratch + "/etc", State: validationScratch +
+			"/state", PidFile: validationScratch + "/slurmctld.pid",
 	})
 	files := maps.Clone(candidate.files)
 	files[slurmconf.FileName] = document.Render()

@@ -20,11 +20,17 @@ func TestGres(t *testing.T) {
 		wantTypes         string
 		wantConf          string
 	}{
-		"no file without GRES":                {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`},
-		"GPUs are detected in the pods":       {slurmd: `{"resources":{"limits":{"nvidia.com/gpu":"4"}}}`, wantTypes: "GresTypes=gpu\n", wantConf: include},
-		"GRES of extraConf":                   {extraConf: "Gres=nic:2", wantTypes: "GresTypes=nic\n"},
-		"a file of the user takes precedence": {extraConf: "Gres=gpu:1", given: []clusterconf.File{{Name: slurmconf.GresFile, Content: own, ConfigMap: "mine"}}, wantTypes: "GresTypes=gpu\n", wantConf: own},
-		"an invalid NodeSet is skipped":       {extraConf: "Gres"},
+		"no file without GRES": {slurmd: `{"resources":{"limits":{"cpu":"4"}}}`},
+		"GPUs are detected in the pods": {
+			slurmd: `{"resources":{"limits":{"nvidia.com/gpu":"4"}}}`, wantTypes: "GresTypes=gpu\n", wantConf: include,
+		},
+		"GRES of extraConf": {extraConf: "Gres=nic:2", wantTypes: "GresTypes=nic\n"},
+		"a file of the user takes precedence": {
+			extraConf: "Gres=gpu:1",
+			given:     []clusterconf.File{{Name: slurmconf.GresFile, Content: own, ConfigMap: "mine"}},
+			wantTypes: "GresTypes=gpu\n", wantConf: own,
+		},
+		"an invalid NodeSet is skipped": {extraConf: "Gres"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -45,14 +51,18 @@ func TestGres(t *testing.T) {
 				t.Error("the file that gres.conf includes is missing, and slurmctld would wait for it")
 			}
 			conf := candidate.files[slurmconf.FileName]
-			if strings.Contains(conf, "GresTypes") != (test.wantTypes != "") || !strings.Contains(conf, test.wantTypes) {
+			if strings.Contains(conf, "GresTypes") != (test.wantTypes != "") ||
+				!strings.Contains(conf, test.wantTypes) {
 				t.Errorf("slurm.conf is\n%s", conf)
 			}
 		})
 	}
 	if _, problem := build(newScope(func(scope *scope) {
 		scope.files = map[clusterconf.Use][]clusterconf.File{}
-		scope.files[clusterconf.ConfigFile] = []clusterconf.File{{Name: slurmconf.GresFile, Content: own, ConfigMap: "one"}, {Name: slurmconf.GresFile, Content: own, ConfigMap: "two"}}
+		scope.files[clusterconf.ConfigFile] = []clusterconf.File{
+			{Name: slurmconf.GresFile, Content: own, ConfigMap: "one"},
+			{Name: slurmconf.GresFile, Content: own, ConfigMap: "two"},
+		}
 	})); problem == nil {
 		t.Error("two files with the same name are accepted")
 	}

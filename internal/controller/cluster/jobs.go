@@ -56,7 +56,8 @@ func awaitsJobs(scope *scope) bool {
 	}
 	last := &scope.nodes.Queue
 	return scope.persistenceChanged() && len(last.Loads) == 0 ||
-		hasLeavingPartitions(scope) && slices.ContainsFunc(scope.promoted.leaving, func(partition string) bool { return isEmpty(last, partition) })
+		hasLeavingPartitions(scope) &&
+			slices.ContainsFunc(scope.promoted.leaving, func(partition string) bool { return isEmpty(last, partition) })
 }
 
 // hasLeavingPartitions reports whether partitions wait to be removed until their last jobs have ended.

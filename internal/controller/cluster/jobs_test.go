@@ -45,7 +45,9 @@ func TestPartitionRemovalCountsJobsInLargeQueue(t *testing.T) {
 			withPartitions("cpu")(scope)
 			promoteBuilt(t, scope)
 			scope.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}}
-			scope.agents["slurm-controller-0"] = agent.Report{FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash}
+			scope.agents["slurm-controller-0"] = agent.Report{
+				FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash,
+			}
 			snapshot := &slurm.Snapshot{Queue: slurm.Queue{Partial: true}}
 			scope.queue = queueOf(t.Context(), &slurm.Session{Client: test.client}, scope, snapshot)
 			if scope.mayRemove("gpu") != test.mayRemove {
@@ -61,8 +63,10 @@ func TestRunningJobsInLargeQueueProtectState(t *testing.T) {
 		queue slurm.Queue
 		holds bool
 	}{
-		"none runs":                   {slurm.Queue{Partial: true, Pending: 5000}, false},
-		"one runs on a node":          {slurm.Queue{Partial: true, Running: 1, Loads: map[string]slurm.Load{"a": {Running: 1}}}, true},
+		"none runs": {slurm.Queue{Partial: true, Pending: 5000}, false},
+		"one runs on a node": {
+			slurm.Queue{Partial: true, Running: 1, Loads: map[string]slurm.Load{"a": {Running: 1}}}, true,
+		},
 		"one runs on an unknown node": {slurm.Queue{Partial: true, Running: 1}, true},
 		"one is cleaned up":           {slurm.Queue{Partial: true, Unplaced: 1}, true},
 	} {

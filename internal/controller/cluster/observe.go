@@ -89,7 +89,10 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err != nil || controller == nil {
 		return nil, err // objects that it owns are garbage-collected
 	}
-	steps := []func(context.Context, *scope) error{r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeState, r.observePods, r.observeNodes, r.observeJobs}
+	steps := []func(context.Context, *scope) error{
+		r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeState, r.observePods, r.observeNodes,
+		r.observeJobs,
+	}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
 	scope.image = imageOf(controller.Spec.Slurmctld, r.Images.For(naming.Slurmctld))
 	for _, step := range steps {
@@ -105,18 +108,21 @@ func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) error 
 	controller := scope.controller
 	var err error
 	if name := controller.Spec.AccountingRef; name != nil {
-		if scope.accounting, err = reference.Object(ctx, r.Client, controller.Namespace, name.Name, &slinkyv1beta1.Accounting{}); err != nil {
+		if scope.accounting, err = reference.Object(ctx, r.Client, controller.Namespace, name.Name,
+			&slinkyv1beta1.Accounting{}); err != nil {
 			return err
 		}
 		if scope.accounting == nil {
-			scope.missing = append(scope.missing, fmt.Sprintf("Accounting %s, which spec.accountingRef names, does not exist; create it", name.Name))
+			scope.missing = append(scope.missing,
+				fmt.Sprintf("Accounting %s, which spec.accountingRef names, does not exist; create it", name.Name))
 		}
 	}
 	sets := &slinkyv1beta1.NodeSetList{}
 	if err := index.NodeSetsByController.List(ctx, r.Client, client.ObjectKeyFromObject(controller), sets); err != nil {
 		return err
 	}
-	scope.nodeSets = slices.DeleteFunc(sets.Items, func(set slinkyv1beta1.NodeSet) bool { return set.DeletionTimestamp != nil && set.Status.Replicas == 0 })
+	scope.nodeSets = slices.DeleteFunc(sets.Items,
+		func(set slinkyv1beta1.NodeSet) bool { return set.DeletionTimestamp != nil && set.Status.Replicas == 0 })
 	scope.keys = naming.ControllerKeys(controller, scope.accounting)
 	return r.observeKeys(ctx, scope)
 }
@@ -138,7 +144,8 @@ func (r *Reconciler) observeKeys(ctx context.Context, scope *scope) error {
 			return err
 		}
 		if *key.value = value; value == nil && !scope.generates(key.reference) {
-			scope.missing = append(scope.missing, reference.Missing(key.field, "Secret", key.reference.Name, key.reference.Key))
+			scope.missing = append(scope.missing,
+				reference.Missing(key.field, "Secret", key.reference.Name, key.reference.Key))
 		}
 	}
 	if scope.accounting == nil {
@@ -165,12 +172,14 @@ func (r *Reconciler) observeFiles(ctx context.Context, scope *scope) error {
 	scope.files = map[clusterconf.Use][]clusterconf.File{}
 	for _, group := range clusterconf.Groups(scope.controller) {
 		for _, name := range group.References {
-			configMap, err := reference.Object(ctx, r.Client, scope.controller.Namespace, name.Name, &corev1.ConfigMap{})
+			configMap, err := reference.Object(ctx, r.Client, scope.controller.Namespace, name.Name,
+				&corev1.ConfigMap{})
 			if err != nil {
 				return err
 			}
 			if configMap == nil {
-				scope.missing = append(scope.missing, fmt.Sprintf("ConfigMap %s, which %s names, does not exist; create it", name.Name, group.Field))
+				scope.missing = append(scope.missing,
+					fmt.Sprintf("ConfigMap %s, which %s names, does not exist; create it", name.Name, group.Field))
 				continue
 			}
 			scope.files[group.Use] = append(scope.files[group.Use], clusterconf.FilesOf(name.Name, configMap.Data)...)
@@ -191,7 +200,8 @@ func (r *Reconciler) observeFiles(ctx context.Context, scope *scope) error {
 // observeConfiguration reads the promoted configuration and the latest validation run.
 func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) error {
 	controller := scope.controller
-	live, err := reference.Object(ctx, r.Client, controller.Namespace, naming.Configuration(controller.Name), &corev1.ConfigMap{})
+	live, err := reference.Object(ctx, r.Client, controller.Namespace, naming.Configuration(controller.Name),
+		&corev1.ConfigMap{})
 	if err != nil {
 		return err
 	}
@@ -212,7 +222,8 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 	}
 	for i := range runs {
 		// The latest run counts; the others are being deleted.
-		if pod := &runs[i]; pod.DeletionTimestamp == nil && (scope.validation == nil || pod.CreationTimestamp.After(scope.validation.CreationTimestamp.Time)) {
+		if pod := &runs[i]; pod.DeletionTimestamp == nil &&
+			(scope.validation == nil || pod.CreationTimestamp.After(scope.validation.CreationTimestamp.Time)) {
 			scope.validation = pod
 		}
 	}
@@ -224,7 +235,8 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 	controller := scope.controller
 	var err error
-	if scope.statefulSet, err = reference.Object(ctx, r.Client, controller.Namespace, naming.Controller(controller.Name), &appsv1.StatefulSet{}); err != nil {
+	if scope.statefulSet, err = reference.Object(ctx, r.Client, controller.Namespace,
+		naming.Controller(controller.Name), &appsv1.StatefulSet{}); err != nil {
 		return err
 	}
 	if scope.pods, err = reference.Pods(ctx, r.Client, naming.Slurmctld, controller); err != nil {

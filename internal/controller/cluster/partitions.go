@@ -37,5 +37,6 @@ func leavingMessage(names []string) string {
 		return ""
 	}
 	list := strings.Join(names, ",")
-	return "; no new jobs are taken in partition " + list + ", which is removed when its last job has ended (squeue --partition=" + list + ")"
+	return "; no new jobs are taken in partition " + list +
+		", which is removed when its last job has ended (squeue --partition=" + list + ")"
 }

@@ -50,7 +50,8 @@ func TestRemovedPartitionDrainsFirst(t *testing.T) {
 		}
 		stays := strings.Contains(candidate.files[slurmconf.FileName], "PartitionName="+partition+" State=DRAIN\n")
 		if stays != slices.Contains(candidate.leaving, partition) {
-			t.Errorf("partitions %v are being removed, with\n%s", candidate.leaving, candidate.files[slurmconf.FileName])
+			t.Errorf("partitions %v are being removed, with\n%s", candidate.leaving,
+				candidate.files[slurmconf.FileName])
 		}
 		return stays
 	}

@@ -101,11 +101,14 @@ func obstacle(scope *scope) *status.Verdict {
 		return status.Problem(slinkyv1beta1.ReasonReferenceNotFound, "%s", keys.Lost(scope.keys.Slurm))
 	case scope.mismatch:
 		return status.Problem(slinkyv1beta1.ReasonKeyMismatch,
-			"spec.slurmKeyRef selects another key than Accounting %s has, so slurmctld and slurmdbd would refuse each other; use the same Secret for both, or remove spec.slurmKeyRef",
+			"spec.slurmKeyRef selects another key than Accounting %s has, so slurmctld and slurmdbd would refuse "+
+				"each other; use the same Secret for both, or remove spec.slurmKeyRef",
 			scope.accounting.Name)
-	case scope.promoted != nil && scope.promoted.slurmKey != "" && scope.slurmKey != nil && scope.promoted.slurmKey != slurmconf.KeyDigest(scope.slurmKey):
+	case scope.promoted != nil && scope.promoted.slurmKey != "" && scope.slurmKey != nil &&
+		scope.promoted.slurmKey != slurmconf.KeyDigest(scope.slurmKey):
 		return status.Problem(slinkyv1beta1.ReasonKeyMismatch,
-			"Secret %s holds another key than the cluster runs with, and daemons with different keys refuse each other; put the old key back, or see docs/keys.md for how to change it",
+			"Secret %s holds another key than the cluster runs with, and daemons with different keys refuse each "+
+				"other; put the old key back, or see docs/keys.md for how to change it",
 			scope.keys.Slurm.Name)
 	}
 	return nil
@@ -122,7 +125,8 @@ func progress(scope *scope, wanted candidate) plan {
 			return plan{candidate: live.candidate(wanted), stage: settled, endValidation: scope.validation != nil}
 		}
 	}
-	if enabled := scope.controller.Spec.ConfigurationTrial.Enabled; scope.controller.Spec.External || (enabled != nil && !*enabled) {
+	if enabled := scope.controller.Spec.ConfigurationTrial.Enabled; scope.controller.Spec.External ||
+		(enabled != nil && !*enabled) {
 		return plan{candidate: wanted, stage: promote, endValidation: scope.validation != nil}
 	}
 	run := scope.validation
@@ -142,7 +146,8 @@ func conclude(scope *scope, wanted candidate, report validation.Report) plan {
 	switch {
 	case report.Outcome == validation.Accepted && (len(report.LeftOut) > 0 || report.AllLeftOut):
 		if run.Annotations[annotationInForce] != scope.hashInForce() {
-			return plan{candidate: wanted, stage: begin, endValidation: true} // the run accepted the changes against another configuration in force
+			// the run accepted the changes against another configuration in force
+			return plan{candidate: wanted, stage: begin, endValidation: true}
 		}
 		reduced, problem := wanted.without(report)
 		return plan{candidate: reduced, problem: problem, stage: promote, endValidation: true}
@@ -151,7 +156,10 @@ func conclude(scope *scope, wanted candidate, report validation.Report) plan {
 	case report.Outcome == validation.Refused:
 		return plan{candidate: wanted, stage: refused, detail: report.Detail}
 	}
-	return plan{candidate: wanted, stage: validationFailed, detail: report.Detail, endValidation: scope.now.Sub(endOf(run)) >= validationRetryInterval}
+	return plan{
+		candidate: wanted, stage: validationFailed, detail: report.Detail,
+		endValidation: scope.now.Sub(endOf(run)) >= validationRetryInterval,
+	}
 }
 
 // hashInForce returns the hash of the configuration in force; empty if there is none yet.
@@ -168,11 +176,15 @@ func reportOf(pod *corev1.Pod) (report validation.Report, done bool) {
 		return validation.Report{}, false
 	}
 	for _, container := range pod.Status.ContainerStatuses {
-		if ended := container.State.Terminated; ended != nil && json.Unmarshal([]byte(ended.Message), &report) == nil && report.Outcome != "" {
+		if ended := container.State.Terminated; ended != nil && json.Unmarshal([]byte(ended.Message), &report) == nil &&
+			report.Outcome != "" {
 			return report, true
 		}
 	}
-	return validation.Report{Outcome: validation.Failed, Detail: fmt.Sprintf("pod %s ended without a report: %s %s", pod.Name, pod.Status.Reason, pod.Status.Message)}, true
+	return validation.Report{
+		Outcome: validation.Failed,
+		Detail:  fmt.Sprintf("pod %s ended without a report: %s %s", pod.Name, pod.Status.Reason, pod.Status.Message),
+	}, true
 }
 
 // endOf returns when a pod terminated.

@@ -72,9 +72,11 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			// The operator replaces pods itself: not for a new helper image, and with backups in the right order. A
 			// rolling update would wait forever for a standby to become ready.
-			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
+			WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().
+				WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 			WithRevisionHistoryLimit(2).
-			WithSelector(applymetav1.LabelSelector().WithMatchLabels(naming.Selector(naming.Slurmctld, controller.Name))).
+			WithSelector(applymetav1.LabelSelector().
+				WithMatchLabels(naming.Selector(naming.Slurmctld, controller.Name))).
 			WithTemplate(configuration)), nil
 }
 
@@ -99,9 +101,13 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 			EnableServiceLinks:            new(false),
 			TerminationGracePeriodSeconds: new(int64(terminationGraceSeconds)),
 			SecurityContext:               podSecurity(controller.Spec.SlurmUser),
-			InitContainers:                []corev1.Container{podtemplate.HelperContainer(containerInstall, scope.images.Operator)},
-			Containers:                    []corev1.Container{slurmctldContainer(image, release), reconfigureContainer(image)},
-			Volumes:                       volumes(scope),
+			InitContainers: []corev1.Container{
+				podtemplate.HelperContainer(containerInstall, scope.images.Operator),
+			},
+			Containers: []corev1.Container{
+				slurmctldContainer(image, release), reconfigureContainer(image),
+			},
+			Volumes: volumes(scope),
 		},
 	}
 	if controller.Spec.HA.Enabled {
@@ -109,8 +115,10 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
 				Weight: 100,
 				PodAffinityTerm: corev1.PodAffinityTerm{
-					TopologyKey:   corev1.LabelHostname,
-					LabelSelector: &metav1.LabelSelector{MatchLabels: naming.Selector(naming.Slurmctld, controller.Name)},
+					TopologyKey: corev1.LabelHostname,
+					LabelSelector: &metav1.LabelSelector{
+						MatchLabels: naming.Selector(naming.Slurmctld, controller.Name),
+					},
 				},
 			}},
 		}}
@@ -137,8 +145,12 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 
 func slurmctldContainer(image, release string) corev1.Container {
 	container := corev1.Container{
-		Name: containerSlurmctld, Image: image, Args: []string{podtemplate.HelperPath, helperRun, "/usr/sbin/slurmctld", "-D"},
-		Ports:                    []corev1.ContainerPort{{Name: portName, ContainerPort: naming.PortSlurmctld, Protocol: corev1.ProtocolTCP}},
+		Name: containerSlurmctld, Image: image, Args: []string{
+			podtemplate.HelperPath, helperRun, "/usr/sbin/slurmctld", "-D",
+		},
+		Ports: []corev1.ContainerPort{
+			{Name: portName, ContainerPort: naming.PortSlurmctld, Protocol: corev1.ProtocolTCP},
+		},
 		SecurityContext:          podtemplate.Locked(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: append(commonMounts(),
@@ -161,12 +173,23 @@ func slurmctldContainer(image, release string) corev1.Container {
 func reconfigureContainer(image string) corev1.Container {
 	return corev1.Container{
 		Name: containerReconfigure, Image: image,
-		Args:            []string{podtemplate.HelperPath, "agent", "--config", slurmconf.Directory, "--listen", ":" + strconv.Itoa(naming.PortAgent)},
-		Ports:           []corev1.ContainerPort{{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP}},
+		Args: []string{
+			podtemplate.HelperPath, "agent", "--config", slurmconf.Directory, "--listen",
+			":" + strconv.Itoa(naming.PortAgent),
+		},
+		Ports: []corev1.ContainerPort{
+			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
+		},
 		SecurityContext: podtemplate.Locked(),
-		ReadinessProbe:  &corev1.Probe{ProbeHandler: httpGet("/readyz", intstr.FromString("agent")), PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 3},
-		LivenessProbe:   &corev1.Probe{ProbeHandler: httpGet("/livez", intstr.FromString("agent")), PeriodSeconds: 30, TimeoutSeconds: 5, FailureThreshold: 3},
-		VolumeMounts:    append(commonMounts(), podtemplate.HelperMount()),
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler: httpGet("/readyz", intstr.FromString("agent")), PeriodSeconds: 2, TimeoutSeconds: 5,
+			FailureThreshold: 3,
+		},
+		LivenessProbe: &corev1.Probe{
+			ProbeHandler: httpGet("/livez", intstr.FromString("agent")), PeriodSeconds: 30, TimeoutSeconds: 5,
+			FailureThreshold: 3,
+		},
+		VolumeMounts: append(commonMounts(), podtemplate.HelperMount()),
 	}
 }
 
@@ -199,7 +222,13 @@ func volumes(scope *scope) []corev1.Volume {
 		{Name: "etc", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 			DefaultMode: new(int32(0o555)),
 			Sources: []corev1.VolumeProjection{
-				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: naming.Configuration(scope.controller.Name)}}},
+				{
+					ConfigMap: &corev1.ConfigMapProjection{
+						LocalObjectReference: corev1.LocalObjectReference{
+							Name: naming.Configuration(scope.controller.Name),
+						},
+					},
+				},
 				keyProjection(scope.keys.Slurm, slinkyv1beta1.SlurmKeyFile),
 				keyProjection(scope.keys.JWT, slinkyv1beta1.JWTKeyFile),
 			},
@@ -247,10 +276,14 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 		Tolerations:                  template.Spec.Tolerations,
 		RuntimeClassName:             template.Spec.RuntimeClassName,
 		PriorityClassName:            template.Spec.PriorityClassName,
-		InitContainers:               []corev1.Container{podtemplate.HelperContainer(containerInstall, scope.images.Operator)},
+		InitContainers: []corev1.Container{
+			podtemplate.HelperContainer(containerInstall, scope.images.Operator),
+		},
 		Containers: []corev1.Container{{
 			Name: containerValidation, Image: scope.image,
-			Args:                     []string{podtemplate.HelperPath, "validate", "--config", validationCandidate, "--scratch", validationScratch},
+			Args: []string{
+				podtemplate.HelperPath, "validate", "--config", validationCandidate, "--scratch", validationScratch,
+			},
 			SecurityContext:          podtemplate.Locked(),
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			VolumeMounts: []corev1.VolumeMount{
@@ -266,9 +299,12 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 		}},
 		Volumes: []corev1.Volume{
 			{Name: "candidate", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: naming.Candidate(controller.Name)}, DefaultMode: new(int32(0o555)),
+				LocalObjectReference: corev1.LocalObjectReference{Name: naming.Candidate(controller.Name)},
+				DefaultMode:          new(int32(0o555)),
 			}}},
-			{Name: "trial", VolumeSource: emptyDir}, {Name: "run", VolumeSource: emptyDir}, {Name: "log", VolumeSource: emptyDir},
+			{Name: "trial", VolumeSource: emptyDir}, {Name: "run", VolumeSource: emptyDir}, {
+				Name: "log", VolumeSource: emptyDir,
+			},
 			{Name: "tmp", VolumeSource: emptyDir}, podtemplate.HelperVolume(),
 		},
 	}
@@ -279,7 +315,8 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 	}
 	return applycorev1.Pod(validationName(scope, candidate), controller.Namespace).
 		WithLabels(naming.Labels(naming.Validation, controller.Name)).
-		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image, annotationVersion: scope.slurmVersion, annotationInForce: scope.hashInForce()}).
+		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image,
+			annotationVersion: scope.slurmVersion, annotationInForce: scope.hashInForce()}).
 		WithSpec(configuration.Spec), nil
 }
 

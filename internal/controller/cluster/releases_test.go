@@ -26,42 +26,81 @@ func TestNewConfKeysWaitForOldSlurmds(t *testing.T) {
 		return snapshot
 	}
 	unregistered := func(state slurm.State, flags slurm.Flags) *slurm.Snapshot {
-		return &slurm.Snapshot{Nodes: []*slurm.Node{{State: state, Flags: flags}, {Version: "26.05.5", State: slurm.StateIdle}}}
+		return &slurm.Snapshot{
+			Nodes: []*slurm.Node{{State: state, Flags: flags}, {Version: "26.05.5", State: slurm.StateIdle}},
+		}
 	}
 	for name, test := range map[string]struct {
 		release  string
 		promoted string
 		nodes    *slurm.Snapshot
-		slurmds  int32 // running without a configuration in force: slurmctld is being restored, or the ConfigMap was deleted
+		// running without a configuration in force: slurmctld is being restored, or the ConfigMap was deleted
+		slurmds  int32
 		on, wait bool
 	}{
-		"off in a release without the key":                            {release: "24.11.5", promoted: without, nodes: nodes("24.11.5")},
-		"on from the start":                                           {release: "26.05.5", on: true},
-		"waits for slurmds that run before the first configuration":   {release: "26.05.5", slurmds: 2, wait: true},
-		"waits for an old slurmd before the first configuration":      {release: "26.05.5", slurmds: 2, nodes: nodes("26.05.5", "24.11.5"), wait: true},
-		"on when slurmds before the first configuration know the key": {release: "26.05.5", slurmds: 2, nodes: nodes("26.05.5"), on: true},
-		"waits for a slurmd that does not know the key":               {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "24.11.5"), wait: true},
-		"waits until the nodes are known":                             {release: "26.05.5", promoted: without, wait: true},
-		"on when all slurmds know the key":                            {release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "25.11.0"), on: true},
-		"waits for idle nodes until they register":                    {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateIdle, 0), wait: true},
-		"waits for nodes with jobs until they register":               {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateMixed, 0), wait: true},
-		"waits for nodes that do not respond":                         {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateUnknown, slurm.FlagNotResponding), wait: true},
-		"does not wait for nodes that are down":                       {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateDown, slurm.FlagNotResponding), on: true},
-		"does not wait for FUTURE nodes":                              {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateFuture, 0), on: true},
-		"does not wait for powered-down nodes":                        {release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateIdle, slurm.FlagPoweredDown), on: true},
+		"off in a release without the key": {
+			release: "24.11.5", promoted: without, nodes: nodes("24.11.5"),
+		},
+		"on from the start": {release: "26.05.5", on: true},
+		"waits for slurmds that run before the first configuration": {release: "26.05.5", slurmds: 2, wait: true},
+		"waits for an old slurmd before the first configuration": {
+			release: "26.05.5", slurmds: 2, nodes: nodes("26.05.5", "24.11.5"), wait: true,
+		},
+		"on when slurmds before the first configuration know the key": {
+			release: "26.05.5", slurmds: 2, nodes: nodes("26.05.5"), on: true,
+		},
+		"waits for a slurmd that does not know the key": {
+			release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "24.11.5"), wait: true,
+		},
+		"waits until the nodes are known": {
+			release: "26.05.5", promoted: without, wait: true,
+		},
+		"on when all slurmds know the key": {
+			release: "26.05.5", promoted: without, nodes: nodes("26.05.5", "25.11.0"), on: true,
+		},
+		"waits for idle nodes until they register": {
+			release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateIdle, 0), wait: true,
+		},
+		"waits for nodes with jobs until they register": {
+			release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateMixed, 0), wait: true,
+		},
+		"waits for nodes that do not respond": {
+			release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateUnknown, slurm.FlagNotResponding),
+			wait: true,
+		},
+		"does not wait for nodes that are down": {
+			release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateDown, slurm.FlagNotResponding),
+			on: true,
+		},
+		"does not wait for FUTURE nodes": {
+			release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateFuture, 0), on: true,
+		},
+		"does not wait for powered-down nodes": {
+			release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateIdle, slurm.FlagPoweredDown),
+			on: true,
+		},
 		"waits when the configuration in force is invalid": {
 			release: "26.05.5", promoted: without + "Spoiled\n", nodes: nodes("24.11.5"), wait: true,
 		},
-		"waits for a release that cannot be parsed": {release: "26.05.5", promoted: without, nodes: nodes("new"), wait: true},
+		"waits for a release that cannot be parsed": {
+			release: "26.05.5", promoted: without, nodes: nodes("new"), wait: true,
+		},
 		"stays on": {release: "26.05.5", promoted: with, on: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope(func(scope *scope) {
 				scope.controller.Spec.Metrics.Enabled = true
 				scope.slurmVersion, scope.nodes = test.release, test.nodes
-				scope.nodeSets = []slinkyv1beta1.NodeSet{{ObjectMeta: metav1.ObjectMeta{Name: "compute"}, Status: slinkyv1beta1.NodeSetStatus{ReadyReplicas: test.slurmds}}}
+				scope.nodeSets = []slinkyv1beta1.NodeSet{
+					{
+						ObjectMeta: metav1.ObjectMeta{Name: "compute"},
+						Status:     slinkyv1beta1.NodeSetStatus{ReadyReplicas: test.slurmds},
+					},
+				}
 				if test.promoted != "" {
-					scope.promoted = &promoted{image: "new", files: map[string]string{slurmconf.FileName: test.promoted}}
+					scope.promoted = &promoted{
+						image: "new", files: map[string]string{slurmconf.FileName: test.promoted},
+					}
 				}
 			})
 			candidate, problem := build(scope)
@@ -69,7 +108,8 @@ func TestNewConfKeysWaitForOldSlurmds(t *testing.T) {
 				t.Fatal(problem.Message)
 			}
 			wait := slices.Contains(candidate.held, "MetricsType")
-			if on := strings.Contains(candidate.files[slurmconf.FileName], "MetricsType"); on != test.on || wait != test.wait {
+			if on := strings.Contains(candidate.files[slurmconf.FileName], "MetricsType"); on != test.on ||
+				wait != test.wait {
 				t.Errorf("metrics are on: %t, are held back: %t", on, wait)
 			}
 		})
@@ -83,10 +123,14 @@ func TestNewExtraConfKeysWaitForOldSlurmds(t *testing.T) {
 		node    string
 		held    []string
 	}{
-		"all know them":                         {release: "26.05.5", node: "26.05.5"},
-		"nodes are older":                       {release: "26.05.5", node: "24.11.5", held: []string{"PartitionName Topology", "PrologTimeout"}},
-		"nodes are older, slurmctld is unknown": {node: "24.11.5", held: []string{"PartitionName Topology", "PrologTimeout"}},
-		"slurmctld refuses them itself":         {release: "24.11.5", node: "24.11.5"},
+		"all know them": {release: "26.05.5", node: "26.05.5"},
+		"nodes are older": {
+			release: "26.05.5", node: "24.11.5", held: []string{"PartitionName Topology", "PrologTimeout"},
+		},
+		"nodes are older, slurmctld is unknown": {
+			node: "24.11.5", held: []string{"PartitionName Topology", "PrologTimeout"},
+		},
+		"slurmctld refuses them itself": {release: "24.11.5", node: "24.11.5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope(func(scope *scope) {
@@ -101,10 +145,12 @@ func TestNewExtraConfKeysWaitForOldSlurmds(t *testing.T) {
 			}
 			conf := candidate.files[slurmconf.FileName]
 			has := strings.Contains(conf, "PrologTimeout") && strings.Contains(conf, "Topology=tree")
-			if !slices.Equal(candidate.held, test.held) || has != (test.held == nil) || !strings.Contains(conf, "PartitionName=all Nodes=ALL") {
+			if !slices.Equal(candidate.held, test.held) || has != (test.held == nil) ||
+				!strings.Contains(conf, "PartitionName=all Nodes=ALL") {
 				t.Errorf("held back %q of\n%s", candidate.held, conf)
 			}
-			if message := heldMessage(candidate.held); (message != "") != (test.held != nil) || !strings.Contains(message, strings.Join(test.held, ", ")) {
+			if message := heldMessage(candidate.held); (message != "") != (test.held != nil) ||
+				!strings.Contains(message, strings.Join(test.held, ", ")) {
 				t.Errorf("got message %q", message)
 			}
 		})
@@ -120,7 +166,9 @@ func TestNodesAreUnknownWhileSlurmIsUnreachable(t *testing.T) {
 	defer events.Close()
 	scope := newScope()
 	key := slurm.Key{Namespace: scope.controller.Namespace, Name: scope.controller.Name}
-	options := rest.Options{URL: server.URL, Token: func(context.Context) (string, error) { return server.Token("root"), nil }}
+	options := rest.Options{
+		URL: server.URL, Token: func(context.Context) (string, error) { return server.Token("root"), nil },
+	}
 	dial := func() (slurm.Client, error) { return rest.New(options) }
 	if err := pool.Set(key, slurm.Settings{Identity: "one", Dial: dial}); err != nil {
 		t.Fatal(err)

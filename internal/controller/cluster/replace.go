@@ -53,7 +53,8 @@ func (s *scope) others(pod *corev1.Pod) (up, settled bool) {
 	for i := range s.pods {
 		other := &s.pods[i]
 		// The pod is up if its agent answers.
-		if _, answers := s.agents[other.Name]; other.Name == pod.Name || answers && other.Status.Phase == corev1.PodRunning {
+		if _, answers := s.agents[other.Name]; other.Name == pod.Name || answers &&
+			other.Status.Phase == corev1.PodRunning {
 			continue
 		}
 		up = false

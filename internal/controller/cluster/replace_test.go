@@ -15,7 +15,8 @@ func TestReplaceable(t *testing.T) {
 	const stamp = slinkyv1beta1.GroupName + "/template-hash"
 	pod := func(name, revision string, ready bool) corev1.Pod {
 		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}, Annotations: map[string]string{stamp: revision},
+			Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision},
+			Annotations: map[string]string{stamp: revision},
 		}}
 		pod.Status.Phase = corev1.PodRunning
 		if ready {
@@ -45,25 +46,59 @@ func TestReplaceable(t *testing.T) {
 		single bool
 		want   string
 	}{
-		"nothing when all have the current template":                        {pods: []corev1.Pod{pod("a", "new", true), pod("b", "new", false)}},
-		"the standby first":                                                 {pods: []corev1.Pod{pod("a", "old", true), pod("b", "old", false)}, want: "b"},
-		"the standby first, whichever it is":                                {pods: []corev1.Pod{pod("a", "old", false), pod("b", "old", true)}, want: "a"},
-		"the active last":                                                   {pods: []corev1.Pod{pod("a", "old", true), pod("b", "new", false)}, want: "a"},
-		"nothing while another is not up":                                   {pods: []corev1.Pod{pod("a", "old", true), pod("b", "new", false)}, silent: true},
-		"nothing while another is missing":                                  {pods: []corev1.Pod{pod("a", "old", true)}},
-		"a standby that cannot start, without waiting for it":               {pods: []corev1.Pod{pod("a", "old", true), crashed("b", "old")}, silent: true, want: "b"},
-		"a standby that cannot start, before one that runs":                 {pods: []corev1.Pod{pod("a", "old", false), crashed("b", "old")}, silent: true, want: "b"},
-		"a standby that was never started":                                  {pods: []corev1.Pod{pod("a", "old", true), pending("b", "old")}, silent: true, want: "b"},
-		"a standby whose agent does not answer":                             {pods: []corev1.Pod{pod("a", "old", true), pod("b", "old", false)}, silent: true, want: "b"},
-		"one of two that cannot start":                                      {pods: []corev1.Pod{crashed("a", "old"), crashed("b", "old")}, silent: true, want: "a"},
-		"nothing while the first of two that cannot start comes up":         {pods: []corev1.Pod{crashed("a", "old"), pending("b", "new")}, silent: true},
-		"nothing while the first of two that cannot start is deleted":       {pods: []corev1.Pod{crashed("a", "old"), deleted(crashed("b", "old"))}, silent: true},
-		"the second of two that cannot start, when the first is up":         {pods: []corev1.Pod{crashed("a", "old"), pod("b", "new", true)}, want: "a"},
-		"not the active while the other cannot start from the new template": {pods: []corev1.Pod{pod("a", "old", true), crashed("b", "new")}, silent: true},
-		"not a pod that cannot start from the new template":                 {pods: []corev1.Pod{pod("a", "new", true), crashed("b", "new")}, silent: true},
+		"nothing when all have the current template": {
+			pods: []corev1.Pod{pod("a", "new", true), pod("b", "new", false)},
+		},
+		"the standby first": {
+			pods: []corev1.Pod{pod("a", "old", true), pod("b", "old", false)}, want: "b",
+		},
+		"the standby first, whichever it is": {
+			pods: []corev1.Pod{pod("a", "old", false), pod("b", "old", true)}, want: "a",
+		},
+		"the active last": {
+			pods: []corev1.Pod{pod("a", "old", true), pod("b", "new", false)}, want: "a",
+		},
+		"nothing while another is not up": {
+			pods: []corev1.Pod{pod("a", "old", true), pod("b", "new", false)}, silent: true,
+		},
+		"nothing while another is missing": {
+			pods: []corev1.Pod{pod("a", "old", true)},
+		},
+		"a standby that cannot start, without waiting for it": {
+			pods: []corev1.Pod{pod("a", "old", true), crashed("b", "old")}, silent: true, want: "b",
+		},
+		"a standby that cannot start, before one that runs": {
+			pods: []corev1.Pod{pod("a", "old", false), crashed("b", "old")}, silent: true, want: "b",
+		},
+		"a standby that was never started": {
+			pods: []corev1.Pod{pod("a", "old", true), pending("b", "old")}, silent: true, want: "b",
+		},
+		"a standby whose agent does not answer": {
+			pods: []corev1.Pod{pod("a", "old", true), pod("b", "old", false)}, silent: true, want: "b",
+		},
+		"one of two that cannot start": {
+			pods: []corev1.Pod{crashed("a", "old"), crashed("b", "old")}, silent: true, want: "a",
+		},
+		"nothing while the first of two that cannot start comes up": {
+			pods: []corev1.Pod{crashed("a", "old"), pending("b", "new")}, silent: true,
+		},
+		"nothing while the first of two that cannot start is deleted": {
+			pods: []corev1.Pod{crashed("a", "old"), deleted(crashed("b", "old"))}, silent: true,
+		},
+		"the second of two that cannot start, when the first is up": {
+			pods: []corev1.Pod{crashed("a", "old"), pod("b", "new", true)}, want: "a",
+		},
+		"not the active while the other cannot start from the new template": {
+			pods: []corev1.Pod{pod("a", "old", true), crashed("b", "new")}, silent: true,
+		},
+		"not a pod that cannot start from the new template": {
+			pods: []corev1.Pod{pod("a", "new", true), crashed("b", "new")}, silent: true,
+		},
 		"the only pod": {pods: []corev1.Pod{pod("a", "old", true)}, single: true, want: "a"},
-		"the only pod, also when it does not run": {pods: []corev1.Pod{pod("a", "old", false)}, silent: true, single: true, want: "a"},
-		"not the only pod when it is up to date":  {pods: []corev1.Pod{pod("a", "new", true)}, single: true},
+		"the only pod, also when it does not run": {
+			pods: []corev1.Pod{pod("a", "old", false)}, silent: true, single: true, want: "a",
+		},
+		"not the only pod when it is up to date": {pods: []corev1.Pod{pod("a", "new", true)}, single: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

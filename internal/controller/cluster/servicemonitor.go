@@ -17,7 +17,8 @@ var serviceMonitorKind = schema.GroupVersionKind{Group: "monitoring.coreos.com",
 // applyServiceMonitor applies or deletes the ServiceMonitor, if the Prometheus Operator is installed.
 func (r *Reconciler) applyServiceMonitor(ctx context.Context, scope *scope) error {
 	controller := scope.controller
-	if _, err := r.Client.RESTMapper().RESTMapping(serviceMonitorKind.GroupKind(), serviceMonitorKind.Version); err != nil {
+	if _, err := r.Client.RESTMapper().
+		RESTMapping(serviceMonitorKind.GroupKind(), serviceMonitorKind.Version); err != nil {
 		if meta.IsNoMatchError(err) {
 			return nil
 		}
@@ -29,7 +30,8 @@ func (r *Reconciler) applyServiceMonitor(ctx context.Context, scope *scope) erro
 	if !metrics.Enabled || !metrics.ServiceMonitor.Enabled {
 		return r.Children.Delete(ctx, controller, live)
 	}
-	return r.Children.Apply(ctx, controller, client.ApplyConfigurationFromUnstructured(serviceMonitor(controller)), live)
+	return r.Children.Apply(ctx, controller, client.ApplyConfigurationFromUnstructured(serviceMonitor(controller)),
+		live)
 }
 
 // serviceMonitor returns the ServiceMonitor for slurmctld's own metrics.

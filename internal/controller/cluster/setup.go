@@ -39,7 +39,8 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&corev1.ServiceAccount{}).
 		Watches(&corev1.Pod{}, index.Pods(naming.Slurmctld)).
 		Watches(&corev1.Pod{}, index.Pods(naming.Validation)).
-		Watches(&slinkyv1beta1.NodeSet{}, index.NodeSetsByController.Referenced(), builder.WithPredicates(contributionChanged)).
+		Watches(&slinkyv1beta1.NodeSet{}, index.NodeSetsByController.Referenced(),
+			builder.WithPredicates(contributionChanged)).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).

@@ -79,7 +79,8 @@ func kept(set *appsv1.StatefulSet) bool {
 func expectState(template *corev1.PodTemplateSpec) {
 	for i := range template.Spec.Containers {
 		container := &template.Spec.Containers[i]
-		if container.Name == containerSlurmctld && len(container.Args) > 1 && container.Args[0] == podtemplate.HelperPath && container.Args[1] == helperRun {
+		if container.Name == containerSlurmctld && len(container.Args) > 1 &&
+			container.Args[0] == podtemplate.HelperPath && container.Args[1] == helperRun {
 			container.Args = slices.Insert(container.Args, 2, "--expect-state="+slurmconf.StateSaveLocation)
 		}
 	}
@@ -92,18 +93,24 @@ func stateProblem(scope *scope) *status.Verdict {
 	name := naming.StateClaim(scope.controller)
 	switch {
 	case scope.persistenceChanged() && scope.holdsJobs():
-		return status.Problem(slinkyv1beta1.ReasonStateInUse, "spec.persistence.enabled was changed, so that slurmctld would start without what it knows of the jobs that run, and end them; "+
-			"put the old value back, or wait until no job runs")
+		return status.Problem(slinkyv1beta1.ReasonStateInUse,
+			"spec.persistence.enabled was changed, so that slurmctld would start without what it knows of the jobs "+
+				"that run, and end them; "+
+				"put the old value back, or wait until no job runs")
 	case name == "":
 	case scope.state == nil && kept(scope.statefulSet) && usesClaim(scope.statefulSet, name):
 		return status.Problem(slinkyv1beta1.ReasonStateLost,
-			"PVC %s was deleted, and with it what slurmctld knew of all jobs; a slurmctld that starts without it ends every job that runs, so none is started: "+
-				"restore a backup as docs/backup.md says, or to start from scratch without the jobs, delete and re-create the Controller", name)
+			"PVC %s was deleted, and with it what slurmctld knew of all jobs; a slurmctld that starts without it "+
+				"ends every job that runs, so none is started: "+
+				"restore a backup as docs/backup.md says, or to start from scratch without the jobs, delete and "+
+				"re-create the Controller", name)
 	case scope.state == nil && scope.controller.Spec.Persistence.ExistingClaim != "":
-		return status.Problem(slinkyv1beta1.ReasonReferenceNotFound, "PVC %s, which spec.persistence.existingClaim names, does not exist; create it", name)
+		return status.Problem(slinkyv1beta1.ReasonReferenceNotFound,
+			"PVC %s, which spec.persistence.existingClaim names, does not exist; create it", name)
 	case scope.state != nil && scope.state.DeletionTimestamp != nil:
 		return status.Problem(slinkyv1beta1.ReasonStateBeingDeleted,
-			"PVC %s is being deleted: it is removed when slurmctld's pod terminates, and with it what slurmctld knows of all jobs; "+
+			"PVC %s is being deleted: it is removed when slurmctld's pod terminates, and with it what slurmctld "+
+				"knows of all jobs; "+
 				"back up the state while slurmctld runs, then restore it into a new PVC, as docs/backup.md says", name)
 	}
 	return nil

@@ -14,7 +14,9 @@ import (
 
 // ranWith returns the StatefulSet of a slurmctld that has run with its state on a PVC.
 func ranWith(claim string) *appsv1.StatefulSet {
-	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationKeepsState: "true"}}}
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationKeepsState: "true"}},
+	}
 	set.Spec.Template.Spec.Volumes = []corev1.Volume{onClaim(claim)}
 	return set
 }
@@ -56,7 +58,12 @@ func TestUnusedStateClaimIsNotReportedLost(t *testing.T) {
 func TestStateIsRequiredAfterFirstStart(t *testing.T) {
 	runs := func(volume corev1.Volume, running string) func(*scope) {
 		return func(s *scope) {
-			s.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{volume}}}}
+			s.pods = []corev1.Pod{
+				{
+					ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"},
+					Spec:       corev1.PodSpec{Volumes: []corev1.Volume{volume}},
+				},
+			}
 			s.agents["slurm-controller-0"] = agent.Report{RunningHash: running}
 		}
 	}

@@ -64,7 +64,10 @@ func configurationCondition(scope *scope, plan plan) status.State {
 	case plan.problem != nil:
 		return no(plan.problem.Reason, "%s%s", plan.problem.Message, last)
 	case scope.controller.Spec.External:
-		return status.State{Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonExternal, Message: "slurmctld runs elsewhere, with a configuration of its own"}
+		return status.State{
+			Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonExternal,
+			Message: "slurmctld runs elsewhere, with a configuration of its own",
+		}
 	}
 	switch plan.stage {
 	case notBuilt:
@@ -76,17 +79,22 @@ func configurationCondition(scope *scope, plan plan) status.State {
 		}
 		return no(slinkyv1beta1.ReasonTrying, "%s", message)
 	case refused:
-		return no(slinkyv1beta1.ReasonRefused, "slurmctld refuses configuration %s: %s%s", hash, inExtraConf(plan.detail, scope.controller.Spec.ExtraConf), last)
+		return no(slinkyv1beta1.ReasonRefused, "slurmctld refuses configuration %s: %s%s", hash,
+			inExtraConf(plan.detail, scope.controller.Spec.ExtraConf), last)
 	case validationFailed:
-		return no(slinkyv1beta1.ReasonTrialFailed, "configuration %s could not be validated: %s; it is validated again every minute%s", hash, plan.detail, last)
+		return no(
+			slinkyv1beta1.ReasonTrialFailed, "configuration %s could not be validated: %s; it is validated again "+
+				"every minute%s", hash, plan.detail, last)
 	case promote, settled:
 	}
 	if done, why := applied(scope, hash); !done {
 		return no(slinkyv1beta1.ReasonApplying, "configuration %s is on its way to slurmctld: %s", hash, why)
 	}
-	message := "slurmctld runs with configuration " + hash + leavingMessage(plan.candidate.leaving) + heldMessage(plan.candidate.held)
+	message := "slurmctld runs with configuration " + hash + leavingMessage(plan.candidate.leaving) +
+		heldMessage(plan.candidate.held)
 	if len(plan.candidate.leftOut) > 0 {
-		return no(slinkyv1beta1.ReasonNodeSetLeftOut, "slurmctld runs with configuration %s %s", hash, leftOutMessage(plan.candidate.leftOut))
+		return no(slinkyv1beta1.ReasonNodeSetLeftOut, "slurmctld runs with configuration %s %s", hash,
+			leftOutMessage(plan.candidate.leftOut))
 	}
 	return status.State{Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonApplied, Message: message}
 }
@@ -112,14 +120,16 @@ func verdict(scope *scope, plan plan, configuration status.State, failure error)
 	switch trouble := status.PodFailures(scope.pods); {
 	case failure != nil:
 		return status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure)
-	case plan.problem != nil, configuration.Reason == slinkyv1beta1.ReasonRefused, configuration.Reason == slinkyv1beta1.ReasonTrialFailed:
+	case plan.problem != nil,
+		configuration.Reason == slinkyv1beta1.ReasonRefused, configuration.Reason == slinkyv1beta1.ReasonTrialFailed:
 		return status.Degraded(configuration.Reason, "%s", configuration.Message)
 	case trouble != "":
 		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	case plan.stage == begin || plan.stage == validating:
 		return status.Progressing(configuration.Reason, "%s", configuration.Message)
 	case !scope.controller.Spec.External && readyPods(scope) == 0:
-		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "no slurmctld is ready yet%s", waitsForAccounting(scope))
+		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "no slurmctld is ready yet%s",
+			waitsForAccounting(scope))
 	case configuration.Status != metav1.ConditionTrue && configuration.Reason != slinkyv1beta1.ReasonNodeSetLeftOut:
 		return status.Progressing(configuration.Reason, "%s", configuration.Message)
 	case reachable == nil:
@@ -131,7 +141,8 @@ func verdict(scope *scope, plan plan, configuration status.State, failure error)
 	case configuration.Reason == slinkyv1beta1.ReasonNodeSetLeftOut:
 		return status.Degraded(configuration.Reason, "%s", configuration.Message)
 	case missingPods(scope) > 0:
-		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "slurmctld works, and %d of its backups do not run yet", missingPods(scope))
+		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady,
+			"slurmctld works, and %d of its backups do not run yet", missingPods(scope))
 	}
 	return status.Ready("slurmctld works")
 }
@@ -144,7 +155,8 @@ func reportAvailability(scope *scope, conditions *status.Conditions) {
 	case !scope.controller.Spec.External:
 		conditions.Available(false, "no slurmctld is ready")
 	default:
-		reachable := meta.IsStatusConditionTrue(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+		reachable := meta.IsStatusConditionTrue(scope.controller.Status.Conditions,
+			slinkyv1beta1.ConditionSlurmReachable)
 		conditions.Available(reachable, "slurmctld runs elsewhere; see SlurmReachable")
 	}
 }
@@ -179,7 +191,8 @@ func missingPods(scope *scope) int {
 
 // waitsForAccounting explains why a starting slurmctld may not become ready.
 func waitsForAccounting(scope *scope) string {
-	if scope.accounting == nil || meta.IsStatusConditionTrue(scope.accounting.Status.Conditions, slinkyv1beta1.ConditionReady) {
+	if scope.accounting == nil ||
+		meta.IsStatusConditionTrue(scope.accounting.Status.Conditions, slinkyv1beta1.ConditionReady) {
 		return ""
 	}
 	return fmt.Sprintf("; Accounting %s is not ready, and slurmctld waits for it", scope.accounting.Name)

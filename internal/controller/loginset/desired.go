@@ -44,15 +44,19 @@ func build(scope *scope, images naming.Images) (desired, error) {
 	}
 	children := desired{
 		hosts: podtemplate.Service{
-			Name: naming.LoginHosts(set.Name), Namespace: set.Namespace, Labels: labels, Selector: selector, Port: naming.PortSSH, PortName: portName,
+			Name: naming.LoginHosts(set.Name), Namespace: set.Namespace, Labels: labels, Selector: selector,
+			Port: naming.PortSSH, PortName: portName,
 		}.Headless(),
 		service: service,
 		configuration: applycorev1.ConfigMap(naming.LoginConfiguration(set.Name), set.Namespace).WithLabels(labels).
-			WithData(map[string]string{sshdConfigFile: configuration, authorizedKeysFile: set.Spec.RootSSHAuthorizedKeys}),
+			WithData(map[string]string{
+				sshdConfigFile: configuration, authorizedKeysFile: set.Spec.RootSSHAuthorizedKeys,
+			}),
 		deployment: deployment,
 	}
 	if *set.Spec.Replicas > 1 {
-		children.budget = applypolicyv1.PodDisruptionBudget(naming.LoginSet(set.Name), set.Namespace).WithLabels(labels).
+		children.budget = applypolicyv1.PodDisruptionBudget(naming.LoginSet(set.Name), set.Namespace).
+			WithLabels(labels).
 			WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
 				WithMaxUnavailable(intstr.FromInt32(1)).
 				WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)))
@@ -88,14 +92,16 @@ func strategy(chosen appsv1.DeploymentStrategy) *applyappsv1.DeploymentStrategyA
 	if chosen.Type == appsv1.RecreateDeploymentStrategyType {
 		return applyappsv1.DeploymentStrategy().WithType(chosen.Type)
 	}
-	rolling := applyappsv1.RollingUpdateDeployment().WithMaxSurge(intstr.FromString("25%")).WithMaxUnavailable(intstr.FromString("25%"))
+	rolling := applyappsv1.RollingUpdateDeployment().WithMaxSurge(intstr.FromString("25%")).
+		WithMaxUnavailable(intstr.FromString("25%"))
 	if chosen.RollingUpdate != nil && chosen.RollingUpdate.MaxSurge != nil {
 		rolling.WithMaxSurge(*chosen.RollingUpdate.MaxSurge)
 	}
 	if chosen.RollingUpdate != nil && chosen.RollingUpdate.MaxUnavailable != nil {
 		rolling.WithMaxUnavailable(*chosen.RollingUpdate.MaxUnavailable)
 	}
-	return applyappsv1.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).WithRollingUpdate(rolling)
+	return applyappsv1.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
+		WithRollingUpdate(rolling)
 }
 
 // image returns the image of the login container. The init container uses it too, so that a site with its own image

@@ -32,7 +32,8 @@ func smallest() *scope {
 		},
 		slurmKey: []byte("slurm's key"),
 		hostKeys: &corev1.Secret{Data: map[string][]byte{
-			"ssh_host_rsa_key": []byte("rsa"), "ssh_host_rsa_key.pub": []byte("public"), "ssh_host_ed25519_key": []byte("ed25519"), "notes": []byte("mine"),
+			"ssh_host_rsa_key": []byte("rsa"), "ssh_host_rsa_key.pub": []byte("public"),
+			"ssh_host_ed25519_key": []byte("ed25519"), "notes": []byte("mine"),
 		}},
 	}
 }
@@ -47,11 +48,17 @@ func fullest() *scope {
 	fragment := func(raw string) slinkyv1beta1.Fragment { return slinkyv1beta1.Fragment{Raw: []byte(raw)} }
 	spec := &scope.set.Spec
 	spec.Replicas = new(int32(3))
-	spec.Login.Fragment = fragment(`{"image":"site/login:7","resources":{"limits":{"memory":"4Gi"}},"volumeMounts":[{"name":"home","mountPath":"/home"}]}`)
+	spec.Login.Fragment = fragment(
+		`{"image":"site/login:7","resources":{"limits":{"memory":"4Gi"}},"volumeMounts":[{"name":"home","mountPath":"/home"}]}`)
 	spec.Initconf.Fragment = fragment(`{"resources":{"limits":{"memory":"64Mi"}}}`)
 	spec.Template = slinkyv1beta1.PodTemplate{
-		Metadata: slinkyv1beta1.Metadata{Labels: map[string]slinkyv1beta1.LabelValue{"team": "hpc"}, Annotations: map[string]string{"example.com/a": "b"}},
-		Spec:     slinkyv1beta1.PodSpecFragment{Fragment: fragment(`{"terminationGracePeriodSeconds":3600,"volumes":[{"name":"home","persistentVolumeClaim":{"claimName":"home"}}]}`)},
+		Metadata: slinkyv1beta1.Metadata{
+			Labels:      map[string]slinkyv1beta1.LabelValue{"team": "hpc"},
+			Annotations: map[string]string{"example.com/a": "b"},
+		},
+		Spec: slinkyv1beta1.PodSpecFragment{
+			Fragment: fragment(
+				`{"terminationGracePeriodSeconds":3600,"volumes":[{"name":"home","persistentVolumeClaim":{"claimName":"home"}}]}`)},
 	}
 	spec.RootSSHAuthorizedKeys = "ssh-ed25519 AAAA admin\n"
 	spec.ExtraSshdConfig = "PrintMotd yes\nMatch Group students\n    X11Forwarding no\n"
@@ -61,7 +68,9 @@ func fullest() *scope {
 		Port: 2222,
 		ServiceTemplate: slinkyv1beta1.ServiceTemplate{
 			Metadata: slinkyv1beta1.Metadata{Annotations: map[string]string{"example.com/dns": "login.example.com"}},
-			Spec:     slinkyv1beta1.ServiceSpecFragment{Fragment: fragment(`{"type":"LoadBalancer","externalTrafficPolicy":"Local"}`)},
+			Spec: slinkyv1beta1.ServiceSpecFragment{
+				Fragment: fragment(`{"type":"LoadBalancer","externalTrafficPolicy":"Local"}`),
+			},
 			NodePort: 30022,
 		},
 	}
@@ -93,7 +102,8 @@ func TestInvalidFragmentNamesTheField(t *testing.T) {
 			mistaken(&scope.set.Spec)
 			_, err := build(scope, naming.Images{})
 			verdict, refused := refusal(err)
-			if !refused || verdict.Reason != slinkyv1beta1.ReasonInvalidSpec || !strings.Contains(verdict.Message, field+":") {
+			if !refused || verdict.Reason != slinkyv1beta1.ReasonInvalidSpec ||
+				!strings.Contains(verdict.Message, field+":") {
 				t.Errorf("got verdict %+v", verdict)
 			}
 		})
@@ -104,7 +114,8 @@ func TestInvalidFragmentNamesTheField(t *testing.T) {
 func toYAML(t *testing.T, children desired) string {
 	t.Helper()
 	var documents []string
-	for _, child := range []any{children.configuration, children.hosts, children.service, children.deployment, children.budget} {
+	for _, child := range []any{children.configuration, children.hosts, children.service, children.deployment,
+		children.budget} {
 		document, err := yaml.Marshal(child)
 		if err != nil {
 			t.Fatal(err)

@@ -37,13 +37,17 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err // objects that it owns are garbage-collected
 	}
 	scope := &scope{set: set, now: r.Clock.Now()}
-	if scope.hostKeys, err = reference.Object(ctx, r.Client, set.Namespace, naming.LoginHostKeys(set.Name), &corev1.Secret{}); err != nil {
+	if scope.hostKeys, err = reference.Object(ctx, r.Client, set.Namespace, naming.LoginHostKeys(set.Name),
+		&corev1.Secret{}); err != nil {
 		return nil, err
 	}
-	if scope.deployment, err = reference.Object(ctx, r.Client, set.Namespace, naming.LoginSet(set.Name), &appsv1.Deployment{}); err != nil {
+	if scope.deployment, err = reference.Object(ctx, r.Client, set.Namespace, naming.LoginSet(set.Name),
+		&appsv1.Deployment{}); err != nil {
 		return nil, err
 	}
-	configuration := slinkyv1beta1.ConfigMapKeyReference{Name: naming.LoginConfiguration(set.Name), Key: authorizedKeysFile}
+	configuration := slinkyv1beta1.ConfigMapKeyReference{
+		Name: naming.LoginConfiguration(set.Name), Key: authorizedKeysFile,
+	}
 	if scope.authorizedKeys, err = reference.ConfigMapValue(ctx, r.Client, set.Namespace, configuration); err != nil {
 		return nil, err
 	}
@@ -60,12 +64,14 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 
 func (r *Reconciler) observeController(ctx context.Context, scope *scope) (err error) {
 	namespace := scope.set.Namespace
-	scope.controller, err = reference.Object(ctx, r.Client, namespace, scope.set.Spec.ControllerRef.Name, &slinkyv1beta1.Controller{})
+	scope.controller, err = reference.Object(ctx, r.Client, namespace, scope.set.Spec.ControllerRef.Name,
+		&slinkyv1beta1.Controller{})
 	if err != nil || scope.controller == nil {
 		return err
 	}
 	if ref := scope.controller.Spec.AccountingRef; ref != nil {
-		if scope.accounting, err = reference.Object(ctx, r.Client, namespace, ref.Name, &slinkyv1beta1.Accounting{}); err != nil {
+		if scope.accounting, err = reference.Object(ctx, r.Client, namespace, ref.Name,
+			&slinkyv1beta1.Accounting{}); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,8 @@ func obstacle(scope *scope) (status.Verdict, bool) {
 		return status.Degraded(slinkyv1beta1.ReasonControllerNotFound,
 			"Controller %s, which spec.controllerRef names, does not exist; create it", spec.ControllerRef.Name), true
 	}
-	if ref := scope.controller.Spec.AccountingRef; ref != nil && scope.accounting == nil && scope.controller.Spec.SlurmKeyRef == nil {
+	if ref := scope.controller.Spec.AccountingRef; ref != nil && scope.accounting == nil &&
+		scope.controller.Spec.SlurmKeyRef == nil {
 		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
 			"waiting for Accounting %s, whose key Controller %s uses", ref.Name, scope.controller.Name), true
 	}
@@ -29,11 +30,13 @@ func obstacle(scope *scope) (status.Verdict, bool) {
 			"waiting for the key of Controller %s: Secret %s, key %s", scope.controller.Name, key.Name, key.Key), true
 	}
 	if ref := spec.SSSDConfRef; ref != nil && scope.sssdConf == nil {
-		return status.Degraded(slinkyv1beta1.ReasonReferenceNotFound, "%s", reference.Missing("spec.sssdConfRef", "Secret", ref.Name, ref.Key)), true
+		return status.Degraded(slinkyv1beta1.ReasonReferenceNotFound, "%s",
+			reference.Missing("spec.sssdConfRef", "Secret", ref.Name, ref.Key)), true
 	}
 	if scope.hostKeys != nil && len(sshd.PrivateKeys(scope.hostKeys)) == 0 {
 		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec,
-			"Secret %s holds no host key under a name such as ssh_host_ed25519_key; add one, or delete the Secret and new ones are generated",
+			"Secret %s holds no host key under a name such as ssh_host_ed25519_key; add one, or delete the Secret "+
+				"and new ones are generated",
 			naming.LoginHostKeys(scope.set.Name)), true
 	}
 	return status.Verdict{}, false

@@ -41,7 +41,9 @@ const (
 )
 
 // loginCapabilities are the capabilities that sshd and the start of sackd need; docs/login.md explains each of them.
-var loginCapabilities = []corev1.Capability{"AUDIT_WRITE", "CHOWN", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"}
+var loginCapabilities = []corev1.Capability{
+	"AUDIT_WRITE", "CHOWN", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT",
+}
 
 // podTemplate returns the operator's part of the pod template.
 //
@@ -51,7 +53,9 @@ func podTemplate(scope *scope, image, digest string) corev1.PodTemplateSpec {
 	set := scope.set
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels: naming.Labels(naming.Login, set.Name), Annotations: map[string]string{naming.AnnotationConfiguration: digest},
+			Labels: naming.Labels(naming.Login, set.Name), Annotations: map[string]string{
+				naming.AnnotationConfiguration: digest,
+			},
 		},
 		Spec: corev1.PodSpec{
 			Hostname:                     naming.LoginHosts(set.Name),
@@ -105,7 +109,9 @@ func login(scope *scope, image string) corev1.Container {
 		{Name: preparedVolume, MountPath: slurmPath, SubPath: "slurm", ReadOnly: true},
 	}
 	if scope.set.Spec.SSSDConfRef != nil {
-		mounts = append(mounts, corev1.VolumeMount{Name: preparedVolume, MountPath: sssdPath, SubPath: "sssd", ReadOnly: true})
+		mounts = append(mounts, corev1.VolumeMount{
+			Name: preparedVolume, MountPath: sssdPath, SubPath: "sssd", ReadOnly: true,
+		})
 	}
 	return corev1.Container{
 		Name: loginContainer, Image: image,
@@ -118,7 +124,9 @@ func login(scope *scope, image string) corev1.Container {
 		// The container terminates with sshd, so this probes sackd, whose socket exists while it runs. A probe that
 		// connects to sshd would fill its log.
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-S", "/run/slurm/sack.socket"}}},
+			ProbeHandler: corev1.ProbeHandler{
+				Exec: &corev1.ExecAction{Command: []string{"test", "-S", "/run/slurm/sack.socket"}},
+			},
 			PeriodSeconds: 5,
 		},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -142,11 +150,18 @@ func volumes(scope *scope) []corev1.Volume {
 		{Name: configurationVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: naming.LoginConfiguration(set.Name)},
 		}}},
-		{Name: preparedVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		{
+			Name: preparedVolume,
+			VolumeSource: corev1.VolumeSource{
+				EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory},
+			},
+		},
 		secretVolume(hostKeysVolume, naming.LoginHostKeys(set.Name)),
 	}
 	key := scope.slurmKeyRef()
-	volumes = append(volumes, secretVolume(slurmKeyVolume, key.Name, corev1.KeyToPath{Key: key.Key, Path: slinkyv1beta1.SlurmKeyFile}))
+	volumes = append(volumes, secretVolume(slurmKeyVolume, key.Name, corev1.KeyToPath{
+		Key: key.Key, Path: slinkyv1beta1.SlurmKeyFile,
+	}))
 	if ref := set.Spec.SSSDConfRef; ref != nil {
 		volumes = append(volumes, secretVolume(sssdVolume, ref.Name, corev1.KeyToPath{Key: ref.Key, Path: "sssd.conf"}))
 	}

@@ -39,9 +39,12 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&policyv1.PodDisruptionBudget{}).
 		Watches(&corev1.Pod{}, index.Pods(naming.Login)).
 		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.LoginSetsByController), spec).
-		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting, index.LoginSetsByController), spec).
+		Watches(&slinkyv1beta1.Accounting{},
+			index.Handler(r.Client, index.ControllersByAccounting, index.LoginSetsByController), spec).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.LoginSetsBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret, index.LoginSetsByController)).
-		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting, index.LoginSetsByController)).
+		Watches(&corev1.Secret{},
+			index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting,
+				index.LoginSetsByController)).
 		Complete(r)
 }

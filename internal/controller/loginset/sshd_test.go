@@ -18,16 +18,19 @@ func TestDigest(t *testing.T) {
 	}{
 		"replaces pods for another sssd.conf": {func(s *scope) { s.sssdConf = []byte("other") }, true},
 		"replaces pods for another slurm.key": {func(s *scope) { s.slurmKey = []byte("other") }, true},
-		"replaces pods for another host key":  {func(s *scope) { s.hostKeys.Data["ssh_host_rsa_key"] = []byte("other") }, true},
-		"distinguishes adjacent files":        {func(s *scope) { s.sssdConf, s.slurmKey = append(s.sssdConf, s.slurmKey[0]), s.slurmKey[1:] }, true},
-		"keeps pods for other notes":          {func(s *scope) { s.hostKeys.Data["notes"] = []byte("other") }, false},
-		"keeps pods for authorized keys":      {func(s *scope) { s.set.Spec.RootSSHAuthorizedKeys = "other" }, false},
+		"replaces pods for another host key": {
+			func(s *scope) { s.hostKeys.Data["ssh_host_rsa_key"] = []byte("other") }, true},
+		"distinguishes adjacent files": {
+			func(s *scope) { s.sssdConf, s.slurmKey = append(s.sssdConf, s.slurmKey[0]), s.slurmKey[1:] }, true},
+		"keeps pods for other notes":     {func(s *scope) { s.hostKeys.Data["notes"] = []byte("other") }, false},
+		"keeps pods for authorized keys": {func(s *scope) { s.set.Spec.RootSSHAuthorizedKeys = "other" }, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			scope := fullest()
 			test.change(scope)
-			if rolls := digest(scope, sshdConfig(scope.set, nil)) != digest(fullest(), sshdConfig(fullest().set, nil)); rolls != test.rolls {
+			if rolls := digest(scope, sshdConfig(scope.set, nil)) != digest(fullest(),
+				sshdConfig(fullest().set, nil)); rolls != test.rolls {
 				t.Errorf("replaces pods: %v", rolls)
 			}
 		})

@@ -20,7 +20,8 @@ func judge(scope *scope, failure error) status.Verdict {
 		return status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	}
 	set, wanted := scope.set, *scope.set.Spec.Replicas
-	ready := status.Ready("users log in through port %d of the Service %s", set.Spec.Service.Port, naming.LoginSet(set.Name))
+	ready := status.Ready("users log in through port %d of the Service %s", set.Spec.Service.Port,
+		naming.LoginSet(set.Name))
 	if wanted == 0 {
 		ready = status.Ready("the LoginSet is scaled to zero, so users cannot log in")
 	}

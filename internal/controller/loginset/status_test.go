@@ -19,14 +19,19 @@ func TestBlockedLoginSet(t *testing.T) {
 		change func(*scope)
 		reason string
 	}{
-		"none":                                     {change: func(*scope) {}},
-		"Controller is missing":                    {func(s *scope) { s.controller = nil }, slinkyv1beta1.ReasonControllerNotFound},
-		"waits for the key of the Controller":      {func(s *scope) { s.slurmKey = nil }, slinkyv1beta1.ReasonControllerNotReady},
-		"sssd.conf is missing":                     {func(s *scope) { s.sssdConf = nil }, slinkyv1beta1.ReasonReferenceNotFound},
-		"host keys are missing in the Secret":      {func(s *scope) { s.hostKeys.Data = nil }, slinkyv1beta1.ReasonInvalidSpec},
+		"none": {change: func(*scope) {}},
+		"Controller is missing": {func(s *scope) { s.controller = nil },
+			slinkyv1beta1.ReasonControllerNotFound},
+		"waits for the key of the Controller": {func(s *scope) { s.slurmKey = nil },
+			slinkyv1beta1.ReasonControllerNotReady},
+		"sssd.conf is missing": {func(s *scope) { s.sssdConf = nil },
+			slinkyv1beta1.ReasonReferenceNotFound},
+		"host keys are missing in the Secret": {func(s *scope) { s.hostKeys.Data = nil },
+			slinkyv1beta1.ReasonInvalidSpec},
 		"host keys are generated without a Secret": {change: func(s *scope) { s.hostKeys = nil }},
 		"waits for the Accounting that has the key": {func(s *scope) {
-			s.controller.Spec.SlurmKeyRef, s.controller.Spec.AccountingRef = nil, &slinkyv1beta1.ObjectReference{Name: "db"}
+			s.controller.Spec.SlurmKeyRef, s.controller.Spec.AccountingRef = nil, &slinkyv1beta1.ObjectReference{
+				Name: "db"}
 		}, slinkyv1beta1.ReasonControllerNotReady},
 		"does not wait for an Accounting without the key": {change: func(s *scope) {
 			s.controller.Spec.AccountingRef = &slinkyv1beta1.ObjectReference{Name: "db"}
@@ -50,7 +55,9 @@ func TestRefusal(t *testing.T) {
 	}{
 		"is none without an error":      {},
 		"is none when a retry may help": {failure: errors.New("timeout")},
-		"is a conflicting object":       {errors.Join(nil, &child.ForeignError{Kind: "Service"}), slinkyv1beta1.ReasonInvalidSpec},
+		"is a conflicting object": {
+			errors.Join(nil, &child.ForeignError{Kind: "Service"}), slinkyv1beta1.ReasonInvalidSpec,
+		},
 		"is a fragment that cannot be merged": {
 			&invalid{errors.New("merging spec.login: no")}, slinkyv1beta1.ReasonInvalidSpec,
 		},
@@ -60,7 +67,8 @@ func TestRefusal(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if verdict, refused := refusal(test.failure); verdict.Reason != test.reason || refused != (test.reason != "") {
+			if verdict, refused := refusal(test.failure); verdict.Reason != test.reason ||
+				refused != (test.reason != "") {
 				t.Errorf("refused: %v, %+v", refused, verdict)
 			}
 		})
@@ -86,10 +94,12 @@ func TestJudge(t *testing.T) {
 		ready   bool
 	}{
 		"is ready when all pods are": {
-			status: full, ready: true, reason: slinkyv1beta1.ReasonAsExpected, message: "users log in through port 2222 of the Service login",
+			status: full, ready: true, reason: slinkyv1beta1.ReasonAsExpected,
+			message: "users log in through port 2222 of the Service login",
 		},
 		"ignores a pod that was replaced": {
-			status: full, pods: evicted, ready: true, reason: slinkyv1beta1.ReasonAsExpected, message: "users log in through port 2222 of the Service login",
+			status: full, pods: evicted, ready: true, reason: slinkyv1beta1.ReasonAsExpected,
+			message: "users log in through port 2222 of the Service login",
 		},
 		"waits for Kubernetes": {
 			status: with(func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 1 }),
@@ -110,7 +120,9 @@ func TestJudge(t *testing.T) {
 		"reports why pods cannot be created": {
 			status: with(func(s *appsv1.DeploymentStatus) {
 				s.ReadyReplicas = 0
-				s.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}
+				s.Conditions = []appsv1.DeploymentCondition{
+					{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"},
+				}
 			}),
 			reason: slinkyv1beta1.ReasonPodsFailing, message: "Kubernetes does not create a pod: exceeded quota",
 		},
@@ -118,7 +130,10 @@ func TestJudge(t *testing.T) {
 			status: with(func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 2 }), pods: evicted,
 			reason: slinkyv1beta1.ReasonPodsFailing, message: "pod login-1: Evicted (low on memory)",
 		},
-		"reports an error that is retried": {status: full, failure: errors.New("timeout"), reason: slinkyv1beta1.ReasonReconcileError, message: "timeout"},
+		"reports an error that is retried": {
+			status: full, failure: errors.New("timeout"), reason: slinkyv1beta1.ReasonReconcileError,
+			message: "timeout",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

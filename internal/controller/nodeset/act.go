@@ -34,8 +34,8 @@ type outcome struct {
 // A step carries out one part of a plan.
 type step func(context.Context, *scope, *plan.Plan, *outcome) error
 
-// act carries out a plan. A step that fails does not prevent the others, unless they depend on it. Protection comes first, because
-// jobs depend on it.
+// act carries out a plan. A step that fails does not prevent the others, unless they depend on it. Protection comes
+// first, because jobs depend on it.
 func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) outcome {
 	var result outcome
 	unprotected := r.protectPods(ctx, scope, next)
@@ -83,14 +83,16 @@ func (r *Reconciler) applyChildren(ctx context.Context, scope *scope) error {
 	set := scope.set
 	if scope.controller != nil {
 		// The Service is for all NodeSets of a Controller, and owned by it.
-		if err := r.Children.Apply(ctx, scope.controller, worker.HostsService(scope.controller), &corev1.Service{}); err != nil {
+		if err := r.Children.Apply(ctx, scope.controller, worker.HostsService(scope.controller),
+			&corev1.Service{}); err != nil {
 			return err
 		}
 	}
 	return r.Children.ApplyBudget(ctx, set, set.Name, worker.DisruptionBudget(set))
 }
 
-// createHostKeys creates the sshd host keys of the NodeSet once. They have no ownerReference: users' known_hosts files refer to them.
+// createHostKeys creates the sshd host keys of the NodeSet once. They have no ownerReference: users' known_hosts files
+// refer to them.
 func (r *Reconciler) createHostKeys(ctx context.Context, set *slinkyv1beta1.NodeSet) error {
 	if !set.Spec.SSH.Enabled {
 		return nil
@@ -121,13 +123,15 @@ func (r *Reconciler) finish(ctx context.Context, scope *scope) error {
 }
 
 // patchFinalizer adds or removes the finalizer, and writes nothing else.
-func (r *Reconciler) patchFinalizer(ctx context.Context, set *slinkyv1beta1.NodeSet, change func(client.Object, string) bool) error {
+func (r *Reconciler) patchFinalizer(ctx context.Context, set *slinkyv1beta1.NodeSet,
+	change func(client.Object, string) bool) error {
 	after := set.DeepCopy()
 	if !change(after, slinkyv1beta1.FinalizerDrain) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, after, patch, client.FieldOwner(naming.ManagedBy)); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Patch(ctx, after, patch,
+		client.FieldOwner(naming.ManagedBy)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the finalizer: %w", err)
 	}
 	return nil

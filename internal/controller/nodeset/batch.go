@@ -15,12 +15,12 @@ import (
 // These limits protect other NodeSets, the API server and slurmctld from one large NodeSet.
 const (
 	// updatesPerReconcile is how many pods get new conditions, or Slurm nodes a new description, in one reconcile;
-	// updatesWhileStarting is the same while many pods have yet to start, which is more urgent. Creations and deletions are limited
-	// by time alone, as in Kubernetes' own controllers: another slow start, after the cache has caught up, would take longer than
-	// a thousand pods.
+	// updatesWhileStarting is the same while many pods have yet to start, which is more urgent. Creations and deletions
+	// are limited by time alone, as in Kubernetes' own controllers: another slow start, after the cache has caught up,
+	// would take longer than a thousand pods.
 	updatesPerReconcile, updatesWhileStarting = 250, 4
-	// parallelPods is how many pods are created or deleted in parallel: enough to be as fast as Kubernetes' own controllers on a
-	// busy API server.
+	// parallelPods is how many pods are created or deleted in parallel: enough to be as fast as Kubernetes' own
+	// controllers on a busy API server.
 	parallelPods = 256
 	// parallelUpdates is how many pods are patched in parallel.
 	parallelUpdates = 16
@@ -28,8 +28,8 @@ const (
 	parallelSlurmUpdates = 8
 )
 
-// timeReserve is how long before its deadline a reconcile starts no more writes of a batch. The next reconcile does the rest, with a
-// newer snapshot.
+// timeReserve is how long before its deadline a reconcile starts no more writes of a batch. The next reconcile does the
+// rest, with a newer snapshot.
 const timeReserve = 10 * time.Second
 
 // hasTime reports whether there is time to start another write.
@@ -38,9 +38,9 @@ func hasTime(ctx context.Context) bool {
 	return !limited || time.Until(end) > timeReserve
 }
 
-// slowStart calls do for each index below n: once, then twice as often after each successful batch, up to parallelPods in parallel. An
-// error usually concerns all pods, so it starts nothing more after one, unless it concerns a single pod only. If such errors are all
-// that happens, it gives up too.
+// slowStart calls do for each index below n: once, then twice as often after each successful batch, up to parallelPods
+// in parallel. An error usually concerns all pods, so it starts nothing more after one, unless it concerns a single pod
+// only. If such errors are all that happens, it gives up too.
 func slowStart(ctx context.Context, n int, do func(index int) error) error {
 	bad := &badPods{}
 	done := 0
@@ -68,8 +68,8 @@ func slowStart(ctx context.Context, n int, do func(index int) error) error {
 	return errors.Join(bad.err(), context.Cause(ctx))
 }
 
-// maxBadPods is how many pods may fail without any success before the error counts as one of all pods; namedBadPods is how many of them
-// the error names.
+// maxBadPods is how many pods may fail without any success before the error counts as one of all pods; namedBadPods is
+// how many of them the error names.
 const maxBadPods, namedBadPods = 16, 3
 
 // badPods collects errors that concern one pod each.
@@ -118,7 +118,8 @@ func (b *badPods) err() error {
 	return errors.Join(named...)
 }
 
-// inParallel calls do for each index below n, at most limit at a time, and returns one of the errors. An error does not stop the others.
+// inParallel calls do for each index below n, at most limit at a time, and returns one of the errors. An error does not
+// stop the others.
 func inParallel(ctx context.Context, n, limit int, do func(index int) error) error {
 	var group errgroup.Group
 	group.SetLimit(limit)

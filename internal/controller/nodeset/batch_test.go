@@ -82,7 +82,8 @@ func TestBadPodDoesNotBlockOthers(t *testing.T) {
 	if good.Load() != 496 {
 		t.Errorf("%d pods were created", good.Load())
 	}
-	if err == nil || !strings.Contains(err.Error(), "pod 0 is bad") || !strings.Contains(err.Error(), "and 1 more pods") {
+	if err == nil || !strings.Contains(err.Error(), "pod 0 is bad") ||
+		!strings.Contains(err.Error(), "and 1 more pods") {
 		t.Errorf("the error is %v", err)
 	}
 }

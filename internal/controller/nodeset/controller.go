@@ -1,11 +1,13 @@
-// Package nodeset runs the slurmd pods of each NodeSet: it creates, replaces and deletes them, and never costs a running job.
+// Package nodeset runs the slurmd pods of each NodeSet: it creates, replaces and deletes them, and never costs a
+// running job.
 //
-// Each reconcile observes the NodeSet, its pods, their Kubernetes nodes and one snapshot of Slurm (observe.go). Package plan decides
-// what happens to the pods, package desired what everything around them should be, both as pure functions of that; act.go carries
-// it out, and status.go reports. Package worker builds the pods. Every deletion of a pod goes through one function (delete.go), which
-// evaluates the deletion rule again with the latest snapshot.
+// Each reconcile observes the NodeSet, its pods, their Kubernetes nodes and one snapshot of Slurm (observe.go). Package
+// plan decides what happens to the pods, package desired what everything around them should be, both as pure functions
+// of that; act.go carries it out, and status.go reports. Package worker builds the pods. Every deletion of a pod goes
+// through one function (delete.go), which evaluates the deletion rule again with the latest snapshot.
 //
-// Nothing is polled: events of pods, of Kubernetes nodes and of the mirror of Slurm enqueue the NodeSets that they concern.
+// Nothing is polled: events of pods, of Kubernetes nodes and of the mirror of Slurm enqueue the NodeSets that they
+// concern.
 package nodeset
 
 import (
@@ -72,8 +74,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return retry.After(pause(scope, &next, result, nextEvent), errors.Join(result.failure, err))
 }
 
-// decide makes a plan. If the plan needs a newer snapshot of Slurm, it refreshes the mirror and makes another one. It returns the scope
-// that the plan was made from.
+// decide makes a plan. If the plan needs a newer snapshot of Slurm, it refreshes the mirror and makes another one. It
+// returns the scope that the plan was made from.
 func (r *Reconciler) decide(ctx context.Context, observed *scope) (*scope, plan.Plan) {
 	next := plan.Next(&observed.snapshot)
 	if !next.NeedsRefresh || observed.session == nil {
@@ -117,7 +119,8 @@ func pause(scope *scope, next *plan.Plan, result outcome, nextEvent time.Time) t
 		return time.Second
 	}
 	wake := next.Wake
-	for _, moment := range []time.Time{desired.WindowEdge(scope.set, next.Outdated, scope.now), retryPlacement(scope, result), nextEvent} {
+	for _, moment := range []time.Time{desired.WindowEdge(scope.set, next.Outdated, scope.now),
+		retryPlacement(scope, result), nextEvent} {
 		if wake.IsZero() || (!moment.IsZero() && moment.Before(wake)) {
 			wake = moment
 		}

@@ -26,7 +26,8 @@ func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan, 
 		if isDaemonSet(scope.set) {
 			identity = worker.OnNode(scope.set, scope.nodes[missing.KubernetesNode])
 		}
-		ctx := trace.Because(trace.With(ctx, "slurmNode", identity.SlurmName), additions[index].Cause, additions[index].Why)
+		ctx := trace.Because(trace.With(ctx, "slurmNode", identity.SlurmName), additions[index].Cause,
+			additions[index].Why)
 		err := r.createOne(ctx, scope, identity)
 		if err == nil {
 			r.done(scope, additions[index], identity.Pod, identity.SlurmName)
@@ -48,7 +49,8 @@ func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worke
 	pod := worker.Pod(scope.set, *scope.template, scope.revision.hash, identity)
 	switch err := r.Client.Create(ctx, pod, client.FieldOwner(naming.ManagedBy)); {
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("pod %s exists and does not belong to this NodeSet; delete or rename it (%w)", pod.Name, errOnlyThisPod)
+		return fmt.Errorf("pod %s exists and does not belong to this NodeSet; delete or rename it (%w)", pod.Name,
+			errOnlyThisPod)
 	case apierrors.IsInvalid(err):
 		return fmt.Errorf("creating pod %s: %w (%w)", pod.Name, err, errOnlyThisPod)
 	case err != nil:
@@ -58,9 +60,9 @@ func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worke
 	return nil
 }
 
-// checkSlurmNodeName refuses a pod if another pod of the namespace has the same Slurm node: Slurm would take the second slurmd for a
-// restart of the first, and terminate its jobs. The cache may not have the pods that another NodeSet has just created, so names are
-// remembered too.
+// checkSlurmNodeName refuses a pod if another pod of the namespace has the same Slurm node: Slurm would take the second
+// slurmd for a restart of the first, and terminate its jobs. The cache may not have the pods that another NodeSet has
+// just created, so names are remembered too.
 func (r *Reconciler) checkSlurmNodeName(ctx context.Context, scope *scope, identity worker.Identity) error {
 	name := types.NamespacedName{Namespace: scope.set.Namespace, Name: identity.SlurmName}
 	pods := &corev1.PodList{}
@@ -80,7 +82,8 @@ func (r *Reconciler) checkSlurmNodeName(ctx context.Context, scope *scope, ident
 		return nil
 	}
 	r.names.wait(name, client.ObjectKeyFromObject(scope.set))
-	return fmt.Errorf("pod %s is not created: pod %s is Slurm node %s already; give one of the NodeSets another name or "+
-		"spec.template.spec.hostname, keep it off that Kubernetes node, or change the node's hostname-override (%w)",
+	return fmt.Errorf(
+		"pod %s is not created: pod %s is Slurm node %s already; give one of the NodeSets another name or "+
+			"spec.template.spec.hostname, keep it off that Kubernetes node, or change the node's hostname-override (%w)",
 		identity.Pod, holder, identity.SlurmName, errOnlyThisPod)
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
-// eventInterval is the least time between two events of a NodeSet about the same decision, however many pods it concerns.
+// eventInterval is the least time between two events of a NodeSet about the same decision, however many pods it
+// concerns.
 const eventInterval = time.Minute
 
 // A decision is an action on pods or Slurm nodes, and its cause.
@@ -102,7 +103,8 @@ var order = map[plan.Kind]int{plan.Undrain: 0, plan.Drain: 1, plan.Delete: 2, pl
 
 // eventReasons are the reasons of events.
 var eventReasons = map[plan.Kind]string{
-	plan.Undrain: "UndrainedNodes", plan.Drain: "DrainedNodes", plan.Delete: "DeletedPods", plan.Prune: "DeletedNodes", plan.Create: "CreatedPods",
+	plan.Undrain: "UndrainedNodes", plan.Drain: "DrainedNodes", plan.Delete: "DeletedPods", plan.Prune: "DeletedNodes",
+	plan.Create: "CreatedPods",
 }
 
 // done counts an action, and records it for an event.
@@ -143,14 +145,17 @@ func (a announcement) note(next *plan.Plan) string {
 	var text string
 	switch a.kind {
 	case plan.Drain:
-		text = fmt.Sprintf("drained %s %s: %s", plural(len(a.nodes), "Slurm node"), purposes[a.cause], trace.Hosts(a.nodes))
+		text = fmt.Sprintf("drained %s %s: %s", plural(len(a.nodes), "Slurm node"), purposes[a.cause],
+			trace.Hosts(a.nodes))
 		text += waitingForJobs(waitsFor(next, a.cause))
 	case plan.Undrain:
-		text = fmt.Sprintf("undrained %s: %s; they take jobs again", plural(len(a.nodes), "Slurm node"), trace.Hosts(a.nodes))
+		text = fmt.Sprintf("undrained %s: %s; they take jobs again", plural(len(a.nodes), "Slurm node"),
+			trace.Hosts(a.nodes))
 	case plan.Delete:
 		text = fmt.Sprintf("deleted %s %s: %s", plural(len(a.pods), "pod"), purposes[a.cause], trace.Hosts(a.pods))
 	case plan.Prune:
-		text = fmt.Sprintf("deleted %s without a pod from Slurm: %s", plural(len(a.nodes), "node"), trace.Hosts(a.nodes))
+		text = fmt.Sprintf("deleted %s without a pod from Slurm: %s", plural(len(a.nodes), "node"),
+			trace.Hosts(a.nodes))
 	case plan.Create:
 		text = fmt.Sprintf("created %s: %s", plural(len(a.pods), "pod"), trace.Hosts(a.pods))
 	case plan.ClearReason:
@@ -184,7 +189,8 @@ func waitingForJobs(waits []plan.Wait) string {
 	case open:
 		return fmt.Sprintf("; %d of them with jobs, some of which have no time limit", busy)
 	default:
-		return fmt.Sprintf("; %d of them with jobs, the last until %s", busy, until.UTC().Format("2006-01-02 15:04 MST"))
+		return fmt.Sprintf("; %d of them with jobs, the last until %s", busy,
+			until.UTC().Format("2006-01-02 15:04 MST"))
 	}
 }
 

@@ -64,10 +64,15 @@ func TestDrainEventReportsRunningJobs(t *testing.T) {
 	drained := announcement{decision{plan.Drain, plan.ScaleIn}, []string{"gpu-1", "gpu-2"}, []string{"gpu-1", "gpu-2"}}
 	for want, waits := range map[string][]plan.Wait{
 		"": {wait(plan.Undrained, time.Time{}), {Cause: plan.Updating, Hold: plan.Hold{Kind: plan.Jobs}}},
-		"; 2 of them with jobs, the last until 2026-03-01 14:00 UTC": {wait(plan.Jobs, until), wait(plan.Jobs, until.Add(-time.Hour))},
-		"; 2 of them with jobs, some of which have no time limit":    {wait(plan.Jobs, until), wait(plan.Jobs, time.Time{})},
+		"; 2 of them with jobs, the last until 2026-03-01 14:00 UTC": {
+			wait(plan.Jobs, until), wait(plan.Jobs, until.Add(-time.Hour)),
+		},
+		"; 2 of them with jobs, some of which have no time limit": {
+			wait(plan.Jobs, until), wait(plan.Jobs, time.Time{}),
+		},
 	} {
-		if note := drained.note(&plan.Plan{Waits: waits}); note != "drained 2 Slurm nodes for scale-in: gpu-[1-2]"+want {
+		if note := drained.note(
+			&plan.Plan{Waits: waits}); note != "drained 2 Slurm nodes for scale-in: gpu-[1-2]"+want {
 			t.Errorf("told %q, want %q at the end", note, want)
 		}
 	}

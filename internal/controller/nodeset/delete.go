@@ -22,7 +22,8 @@ func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan, 
 			removals = append(removals, action)
 		}
 	}
-	err := inParallel(ctx, len(removals), parallelPods, func(index int) error { return r.delete(ctx, scope, removals[index]) })
+	err := inParallel(ctx, len(removals), parallelPods,
+		func(index int) error { return r.delete(ctx, scope, removals[index]) })
 	if errors.Is(err, errHeld) || apierrors.IsConflict(err) {
 		result.again = true // not an error: the decision is outdated
 		return nil
@@ -33,8 +34,8 @@ func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan, 
 // errHeld means that a pod must not be deleted any more.
 var errHeld = errors.New("what is known of Slurm has changed since the plan was made")
 
-// delete deletes one pod, and nothing else does. It evaluates the deletion rule again with the latest snapshot, and the API server
-// refuses if the pod has changed since it was read.
+// delete deletes one pod, and nothing else does. It evaluates the deletion rule again with the latest snapshot, and the
+// API server refuses if the pod has changed since it was read.
 func (r *Reconciler) delete(ctx context.Context, scope *scope, action plan.Action) error {
 	latest := scope.snapshot
 	latest.Now = r.Clock.Now()
@@ -50,7 +51,9 @@ func (r *Reconciler) delete(ctx context.Context, scope *scope, action plan.Actio
 	if err := r.updatePVCOwners(ctx, scope, pod, action.ScaledIn); err != nil {
 		return err
 	}
-	preconditions := client.Preconditions{UID: new(types.UID(action.Pod.UID)), ResourceVersion: new(pod.ResourceVersion)}
+	preconditions := client.Preconditions{
+		UID: new(types.UID(action.Pod.UID)), ResourceVersion: new(pod.ResourceVersion),
+	}
 	switch err := r.Client.Delete(ctx, &corev1.Pod{ObjectMeta: pod.ObjectMeta}, preconditions); {
 	case apierrors.IsNotFound(err):
 	case err != nil:

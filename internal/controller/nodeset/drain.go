@@ -33,9 +33,10 @@ func (r *Reconciler) drain(ctx context.Context, scope *scope, next *plan.Plan, _
 	})
 }
 
-// updateNodes carries out all actions of a kind, with one request for each reason. Snapshots from before a request prove nothing any
-// more if it succeeded, or if it may have lifted drains.
-func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, next *plan.Plan, kind plan.Kind, update func(why string) slurm.NodeUpdate) error {
+// updateNodes carries out all actions of a kind, with one request for each reason. Snapshots from before a request
+// prove nothing any more if it succeeded, or if it may have lifted drains.
+func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, next *plan.Plan, kind plan.Kind,
+	update func(why string) slurm.NodeUpdate) error {
 	byReason := map[string][]plan.Action{}
 	for _, action := range next.Of(kind) {
 		byReason[action.Why] = append(byReason[action.Why], action)

@@ -21,7 +21,8 @@ type sessionHistory struct {
 	history plan.DrainHistory
 }
 
-// observe adds a snapshot to the history of a NodeSet, and returns since when the Slurm nodes are known to have been closed to jobs.
+// observe adds a snapshot to the history of a NodeSet, and returns since when the Slurm nodes are known to have been
+// closed to jobs.
 func (d *drainHistories) observe(scope *scope, snapshot *slurm.Snapshot, nodes ...string) map[string]time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// expectations remember writes to pods that the cache does not show yet. A decision that is based on a stale cache would repeat them.
-// Names and preconditions make that harmless; expectations make it rare.
+// expectations remember writes to pods that the cache does not show yet. A decision that is based on a stale cache
+// would repeat them. Names and preconditions make that harmless; expectations make it rare.
 type expectations struct {
 	mu   sync.Mutex
 	sets map[types.UID]*expected
@@ -30,7 +30,9 @@ func (e *expectations) of(set types.UID) *expected {
 		e.sets = map[types.UID]*expected{}
 	}
 	if e.sets[set] == nil {
-		e.sets[set] = &expected{created: map[types.UID]time.Time{}, deleted: map[types.UID]time.Time{}, written: map[types.UID]string{}}
+		e.sets[set] = &expected{
+			created: map[types.UID]time.Time{}, deleted: map[types.UID]time.Time{}, written: map[types.UID]string{},
+		}
 	}
 	return e.sets[set]
 }
@@ -75,7 +77,8 @@ func (e *expectations) forget(set types.UID) {
 	delete(e.sets, set)
 }
 
-// open compares the expectations with the cache, and returns until when to wait for a creation or deletion; zero if for none.
+// open compares the expectations with the cache, and returns until when to wait for a creation or deletion; zero if for
+// none.
 func (e *expectations) open(set types.UID, pods []corev1.Pod, now time.Time) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()

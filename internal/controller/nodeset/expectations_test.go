@@ -25,17 +25,28 @@ func TestExpectations(t *testing.T) {
 		after  time.Duration
 		open   bool
 	}{
-		"are none at first":                       {func(*expectations) {}, nil, 0, false},
-		"wait for a created pod":                  {func(e *expectations) { e.expectCreated("s", "a", noon) }, nil, 0, true},
-		"are met when it shows":                   {func(e *expectations) { e.expectCreated("s", "a", noon) }, []corev1.Pod{pod("a", false)}, 0, false},
-		"wait for all of them":                    {func(e *expectations) { e.expectCreated("s", "a", noon); e.expectCreated("s", "b", noon) }, []corev1.Pod{pod("a", false)}, 0, true},
-		"wait until a deleted pod goes":           {func(e *expectations) { e.expectDeleted("s", "a", noon) }, []corev1.Pod{pod("a", false)}, 0, true},
-		"are met when it is going":                {func(e *expectations) { e.expectDeleted("s", "a", noon) }, []corev1.Pod{pod("a", true)}, 0, false},
-		"are met when it is gone":                 {func(e *expectations) { e.expectDeleted("s", "a", noon) }, nil, 0, false},
-		"are met by a pod that came and went":     {func(e *expectations) { e.expectCreated("s", "a", noon); e.expectDeleted("s", "a", noon) }, nil, 0, false},
-		"do not wait for ever":                    {func(e *expectations) { e.expectCreated("s", "a", noon) }, nil, expectationTimeout, false},
-		"do not wait for the pods of another set": {func(e *expectations) { e.expectCreated("other", "a", noon) }, nil, 0, false},
-		"are forgotten with their set":            {func(e *expectations) { e.expectCreated("s", "a", noon); e.forget("s") }, nil, 0, false},
+		"are none at first": {func(*expectations) {}, nil, 0, false},
+		"wait for a created pod": {func(e *expectations) { e.expectCreated("s", "a", noon) }, nil, 0,
+			true},
+		"are met when it shows": {func(e *expectations) { e.expectCreated("s", "a", noon) },
+			[]corev1.Pod{pod("a", false)}, 0, false},
+		"wait for all of them": {
+			func(e *expectations) { e.expectCreated("s", "a", noon); e.expectCreated("s", "b", noon) },
+			[]corev1.Pod{pod("a", false)}, 0, true},
+		"wait until a deleted pod goes": {func(e *expectations) { e.expectDeleted("s", "a", noon) },
+			[]corev1.Pod{pod("a", false)}, 0, true},
+		"are met when it is going": {func(e *expectations) { e.expectDeleted("s", "a", noon) },
+			[]corev1.Pod{pod("a", true)}, 0, false},
+		"are met when it is gone": {func(e *expectations) { e.expectDeleted("s", "a", noon) }, nil, 0,
+			false},
+		"are met by a pod that came and went": {
+			func(e *expectations) { e.expectCreated("s", "a", noon); e.expectDeleted("s", "a", noon) }, nil, 0, false},
+		"do not wait for ever": {func(e *expectations) { e.expectCreated("s", "a", noon) }, nil,
+			expectationTimeout, false},
+		"do not wait for the pods of another set": {func(e *expectations) { e.expectCreated("other", "a", noon) }, nil,
+			0, false},
+		"are forgotten with their set": {
+			func(e *expectations) { e.expectCreated("s", "a", noon); e.forget("s") }, nil, 0, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +69,8 @@ func TestPodIsStaleUntilCacheCatchesUp(t *testing.T) {
 	}
 	expectations.expectWritten("set", pod("12"))
 	now := time.Unix(1000, 0)
-	for version, outrun := range map[string]bool{"9": true, "11": true, "12": false, "13": false, "100": false, "": false} {
+	for version, outrun := range map[string]bool{"9": true, "11": true, "12": false, "13": false, "100": false,
+		"": false} {
 		if expectations.stale("set", pod(version)) != outrun {
 			t.Errorf("version %q: outrun is %t", version, !outrun)
 		}

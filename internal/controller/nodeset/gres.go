@@ -12,8 +12,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// observeGres finds the GRES of the NodeSet that the running slurmctld does not know yet. The configuration of an external slurmctld
-// is not visible.
+// observeGres finds the GRES of the NodeSet that the running slurmctld does not know yet. The configuration of an
+// external slurmctld is not visible.
 func (r *Reconciler) observeGres(ctx context.Context, scope *scope) error {
 	if scope.template == nil || scope.controller.Spec.External {
 		return nil
@@ -22,7 +22,8 @@ func (r *Reconciler) observeGres(ctx context.Context, scope *scope) error {
 	if err != nil || len(node.Gres) == 0 {
 		return nil //nolint:nilerr // the template was refused for that reason
 	}
-	configuration, err := reference.Object(ctx, r.Client, scope.set.Namespace, naming.Configuration(scope.controller.Name), &corev1.ConfigMap{})
+	configuration, err := reference.Object(ctx, r.Client, scope.set.Namespace,
+		naming.Configuration(scope.controller.Name), &corev1.ConfigMap{})
 	if err != nil {
 		return err
 	}

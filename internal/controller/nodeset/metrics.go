@@ -23,10 +23,12 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Name: "slurm_operator_nodeset_actions_total", Help: "Actions taken for NodeSets, by action and cause.",
 		}, []string{"action", "cause"}),
 		waits: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "slurm_operator_nodeset_waiting_pods", Help: "Pods whose deletion waits, by NodeSet and by what they wait for.",
+			Name: "slurm_operator_nodeset_waiting_pods",
+			Help: "Pods whose deletion waits, by NodeSet and by what they wait for.",
 		}, []string{"nodeset_namespace", "nodeset", "for"}),
 		drains: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "slurm_operator_nodeset_drain_seconds", Help: "Time from the drain of a Slurm node to the deletion of its pod.",
+			Name:    "slurm_operator_nodeset_drain_seconds",
+			Help:    "Time from the drain of a Slurm node to the deletion of its pod.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 10),
 		}),
 	}

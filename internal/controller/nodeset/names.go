@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// names remember which pod was last created for each Slurm node name, until the cache must have it, so that two NodeSets that are
-// reconciled at the same time do not create two pods for one Slurm node. Two generations of names make it cheap to forget old ones.
+// names remember which pod was last created for each Slurm node name, until the cache must have it, so that two
+// NodeSets that are reconciled at the same time do not create two pods for one Slurm node. Two generations of names
+// make it cheap to forget old ones.
 type names struct {
 	mu                sync.Mutex
 	current, previous map[types.NamespacedName]string

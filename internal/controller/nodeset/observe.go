@@ -24,8 +24,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// A scope is what a reconcile observes. It does not change after observe. Pods and Kubernetes nodes are shared with the cache and must
-// not be changed.
+// A scope is what a reconcile observes. It does not change after observe. Pods and Kubernetes nodes are shared with the
+// cache and must not be changed.
 type scope struct {
 	set *slinkyv1beta1.NodeSet
 	// controller is nil if it does not exist or is being deleted.
@@ -95,7 +95,8 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 
 func (r *Reconciler) observeController(ctx context.Context, scope *scope) error {
 	var err error
-	scope.controller, err = reference.Object(ctx, r.Client, scope.set.Namespace, scope.set.Spec.ControllerRef.Name, &slinkyv1beta1.Controller{})
+	scope.controller, err = reference.Object(ctx, r.Client, scope.set.Namespace, scope.set.Spec.ControllerRef.Name,
+		&slinkyv1beta1.Controller{})
 	if err != nil {
 		return err
 	}
@@ -103,22 +104,24 @@ func (r *Reconciler) observeController(ctx context.Context, scope *scope) error 
 	return nil
 }
 
-// clusterGone reports whether the slurmctld that ran the jobs is gone for good: an external one never is, and one in Kubernetes only
-// when its last pod has terminated.
+// clusterGone reports whether the slurmctld that ran the jobs is gone for good: an external one never is, and one in
+// Kubernetes only when its last pod has terminated.
 func (r *Reconciler) clusterGone(ctx context.Context, scope *scope) (bool, error) {
 	if slices.ContainsFunc(scope.pods, func(pod corev1.Pod) bool { return worker.IsExternal(&pod) }) {
 		return false, nil
 	}
 	slurmctlds := &corev1.PodList{}
 	err := r.Client.List(ctx, slurmctlds, client.InNamespace(scope.set.Namespace),
-		client.MatchingLabels(naming.Selector(naming.Slurmctld, scope.set.Spec.ControllerRef.Name)), client.UnsafeDisableDeepCopy)
+		client.MatchingLabels(naming.Selector(naming.Slurmctld,
+			scope.set.Spec.ControllerRef.Name)), client.UnsafeDisableDeepCopy)
 	return err == nil && len(slurmctlds.Items) == 0, err
 }
 
 // observePods finds the NodeSet's pods, ordered by ordinal, and those to adopt or release.
 func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 	list := &corev1.PodList{}
-	err := index.PodsByNodeSet.List(ctx, r.Client, client.ObjectKeyFromObject(scope.set), list, client.UnsafeDisableDeepCopy)
+	err := index.PodsByNodeSet.List(ctx, r.Client, client.ObjectKeyFromObject(scope.set), list,
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}

@@ -30,9 +30,9 @@ func orphaning(set *slinkyv1beta1.NodeSet) bool {
 	return set.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(set, metav1.FinalizerOrphanDependents)
 }
 
-// owns reports whether a pod belongs to the NodeSet, and collects those to adopt or release. An object with the labels of the NodeSet
-// and without an owner is adopted, such as the orphans of an earlier NodeSet of the same name. A pod that has lost the labels is
-// released unchanged.
+// owns reports whether a pod belongs to the NodeSet, and collects those to adopt or release. An object with the labels
+// of the NodeSet and without an owner is adopted, such as the orphans of an earlier NodeSet of the same name. A pod
+// that has lost the labels is released unchanged.
 func (s *scope) owns(pod *corev1.Pod, selector labels.Selector) (own bool) {
 	matches := selector.Matches(labels.Set(pod.Labels))
 	switch {
@@ -61,7 +61,8 @@ func (r *Reconciler) observeOrphans(ctx context.Context, scope *scope) error {
 	if scope.set.DeletionTimestamp != nil {
 		return nil
 	}
-	for _, list := range []client.ObjectList{&appsv1.ControllerRevisionList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ConfigMapList{}} {
+	for _, list := range []client.ObjectList{&appsv1.ControllerRevisionList{}, &policyv1.PodDisruptionBudgetList{},
+		&corev1.ConfigMapList{}} {
 		err := r.Client.List(ctx, list, client.InNamespace(scope.set.Namespace),
 			client.MatchingLabels(naming.Labels(naming.Slurmd, scope.set.Name)), client.UnsafeDisableDeepCopy)
 		if err != nil {
@@ -94,13 +95,14 @@ func (r *Reconciler) settleOwners(ctx context.Context, scope *scope) (ctrl.Resul
 func (r *Reconciler) release(ctx context.Context, scope *scope) error {
 	return inParallel(ctx, len(scope.strays), parallelUpdates, func(index int) error {
 		stray := scope.strays[index]
-		others := slices.DeleteFunc(slices.Clone(stray.GetOwnerReferences()), func(owner metav1.OwnerReference) bool { return owner.UID == scope.set.UID })
+		others := slices.DeleteFunc(slices.Clone(stray.GetOwnerReferences()),
+			func(owner metav1.OwnerReference) bool { return owner.UID == scope.set.UID })
 		return r.setOwners(ctx, "releasing", stray, others)
 	})
 }
 
-// adopt adopts objects. It reads the NodeSet from the API server first: the cache may not show yet that it is being deleted, or is
-// another one of the same name.
+// adopt adopts objects. It reads the NodeSet from the API server first: the cache may not show yet that it is being
+// deleted, or is another one of the same name.
 func (r *Reconciler) adopt(ctx context.Context, scope *scope) error {
 	if len(scope.orphans) == 0 {
 		return nil
@@ -120,7 +122,8 @@ func (r *Reconciler) adopt(ctx context.Context, scope *scope) error {
 }
 
 // setOwners replaces the ownerReferences of an object, unless it has changed since it was read.
-func (r *Reconciler) setOwners(ctx context.Context, doing string, object client.Object, owners []metav1.OwnerReference) error {
+func (r *Reconciler) setOwners(ctx context.Context, doing string, object client.Object,
+	owners []metav1.OwnerReference) error {
 	written, _ := object.DeepCopyObject().(client.Object) // the one in the cache must not be changed
 	written.SetOwnerReferences(owners)
 	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})

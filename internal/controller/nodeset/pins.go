@@ -20,7 +20,8 @@ func (r *Reconciler) observePins(ctx context.Context, scope *scope) error {
 	}
 	scope.pins = desired.Pins{}
 	for shard := range desired.PinShards(lastOrdinal(scope)) {
-		configMap, err := reference.Object(ctx, r.Client, scope.set.Namespace, naming.NodeSetPins(scope.set.Name, shard), &corev1.ConfigMap{})
+		configMap, err := reference.Object(ctx, r.Client, scope.set.Namespace,
+			naming.NodeSetPins(scope.set.Name, shard), &corev1.ConfigMap{})
 		if err != nil {
 			return err
 		}

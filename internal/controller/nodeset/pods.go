@@ -22,8 +22,9 @@ type podPatch struct {
 	write func(context.Context, *corev1.Pod, []byte) error
 }
 
-// protectPods writes onto the pods whether they may be evicted, and until when their jobs run. It depends on no other step: while
-// Slurm refuses one request, other jobs stay protected. A pod whose drain is about to be lifted is protected first.
+// protectPods writes onto the pods whether they may be evicted, and until when their jobs run. It depends on no other
+// step: while Slurm refuses one request, other jobs stay protected. A pod whose drain is about to be lifted is
+// protected first.
 func (r *Reconciler) protectPods(ctx context.Context, scope *scope, next *plan.Plan) error {
 	opening := map[string]bool{}
 	for _, action := range next.Of(plan.Undrain) {
@@ -38,13 +39,15 @@ func (r *Reconciler) protectPods(ctx context.Context, scope *scope, next *plan.P
 			return podPatch{} // its present label may be right
 		}
 		load := scope.snapshot.Slurm.Loads[scope.snapshot.Pods[index].SlurmNode]
-		return podPatch{desired.PodMetadata(pod, protect, load), func(ctx context.Context, pod *corev1.Pod, patch []byte) error {
-			return r.patchMetadata(becauseOfProtection(ctx, pod, protect), scope, pod, patch)
-		}}
+		return podPatch{desired.PodMetadata(pod, protect, load),
+			func(ctx context.Context, pod *corev1.Pod, patch []byte) error {
+				return r.patchMetadata(becauseOfProtection(ctx, pod, protect), scope, pod, patch)
+			}}
 	})
 }
 
-// becauseOfProtection logs that evictions of a pod are refused, or allowed, from now on. A changed deadline alone is bookkeeping.
+// becauseOfProtection logs that evictions of a pod are refused, or allowed, from now on. A changed deadline alone is
+// bookkeeping.
 func becauseOfProtection(ctx context.Context, pod *corev1.Pod, protect bool) context.Context {
 	switch _, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]; {
 	case protected == protect:
@@ -70,7 +73,8 @@ func (r *Reconciler) updatePodConditions(ctx context.Context, scope *scope, next
 }
 
 // patchPods writes to at most limit pods that need a patch. Pods that are deleted next are skipped.
-func (r *Reconciler) patchPods(ctx context.Context, scope *scope, next *plan.Plan, limit int, patchOf func(index int) podPatch) error {
+func (r *Reconciler) patchPods(ctx context.Context, scope *scope, next *plan.Plan, limit int,
+	patchOf func(index int) podPatch) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil // the known state may be wrong by now
 	}
@@ -78,7 +82,8 @@ func (r *Reconciler) patchPods(ctx context.Context, scope *scope, next *plan.Pla
 	var writes []func() error
 	for i := range scope.pods {
 		pod := &scope.pods[i]
-		if pod.DeletionTimestamp != nil || deleted[pod.Name] || len(writes) == limit || r.expectations.stale(scope.set.UID, pod) {
+		if pod.DeletionTimestamp != nil || deleted[pod.Name] || len(writes) == limit ||
+			r.expectations.stale(scope.set.UID, pod) {
 			continue
 		}
 		if patch := patchOf(i); patch.data != nil {
@@ -88,8 +93,9 @@ func (r *Reconciler) patchPods(ctx context.Context, scope *scope, next *plan.Pla
 	return inParallel(ctx, len(writes), parallelUpdates, func(index int) error { return writes[index]() })
 }
 
-// maxUpdates returns how many pods get new conditions, and how many Slurm nodes are described, in one reconcile: few while many pods
-// have yet to start, which is more urgent and needs the same servers. The event of each write leads to the next reconcile.
+// maxUpdates returns how many pods get new conditions, and how many Slurm nodes are described, in one reconcile: few
+// while many pods have yet to start, which is more urgent and needs the same servers. The event of each write leads to
+// the next reconcile.
 func maxUpdates(scope *scope, next *plan.Plan) int {
 	starting := len(next.Of(plan.Create))
 	for i := range scope.snapshot.Pods {
@@ -105,7 +111,8 @@ func maxUpdates(scope *scope, next *plan.Plan) int {
 
 func (r *Reconciler) patchMetadata(ctx context.Context, scope *scope, pod *corev1.Pod, patch []byte) error {
 	written := podReference(pod)
-	if err := r.Client.Patch(ctx, written, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(naming.ManagedBy)); err != nil {
+	if err := r.Client.Patch(ctx, written, client.RawPatch(types.MergePatchType, patch),
+		client.FieldOwner(naming.ManagedBy)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("marking pod %s: %w", pod.Name, err))
 	}
 	r.expectations.expectWritten(scope.set.UID, written)
@@ -114,7 +121,8 @@ func (r *Reconciler) patchMetadata(ctx context.Context, scope *scope, pod *corev
 
 func (r *Reconciler) patchConditions(ctx context.Context, scope *scope, pod *corev1.Pod, data []byte) error {
 	written, patch := podReference(pod), client.RawPatch(types.StrategicMergePatchType, data)
-	if err := r.Client.Status().Patch(trace.Quietly(ctx), written, patch, client.FieldOwner(naming.ManagedBy)); err != nil {
+	if err := r.Client.Status().
+		Patch(trace.Quietly(ctx), written, patch, client.FieldOwner(naming.ManagedBy)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the conditions of pod %s: %w", pod.Name, err))
 	}
 	r.expectations.expectWritten(scope.set.UID, written)

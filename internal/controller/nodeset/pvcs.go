@@ -21,7 +21,9 @@ func (r *Reconciler) createPVCs(ctx context.Context, scope *scope, pod string) e
 		live := &corev1.PersistentVolumeClaim{}
 		switch err := r.Client.Get(ctx, client.ObjectKeyFromObject(pvc), live); {
 		case err == nil && live.DeletionTimestamp != nil:
-			return fmt.Errorf("pod %s is not created: PVC %s is still being deleted; see what uses it with kubectl describe pvc/%s (%w)",
+			return fmt.Errorf(
+				"pod %s is not created: PVC %s is still being deleted; see what uses it with kubectl describe "+
+					"pvc/%s (%w)",
 				pod, pvc.Name, pvc.Name, errOnlyThisPod)
 		case err == nil:
 			continue
@@ -42,7 +44,8 @@ func (r *Reconciler) updatePVCOwners(ctx context.Context, scope *scope, pod *cor
 	owners := desired.PVCOwners(scope.set, pod, scaledIn)
 	for _, template := range scope.set.Spec.VolumeClaimTemplates {
 		pvc, name := &corev1.PersistentVolumeClaim{}, worker.PVCName(template, pod.Name)
-		err := r.Client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, pvc, client.UnsafeDisableDeepCopy)
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, pvc,
+			client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -56,7 +59,8 @@ func (r *Reconciler) updatePVCOwners(ctx context.Context, scope *scope, pod *cor
 	return nil
 }
 
-func (r *Reconciler) patchPVCOwners(ctx context.Context, live *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) error {
+func (r *Reconciler) patchPVCOwners(ctx context.Context, live *corev1.PersistentVolumeClaim,
+	owners []metav1.OwnerReference) error {
 	replaced, changed := desired.ReplacePVCOwners(live.OwnerReferences, owners)
 	if !changed {
 		return nil
@@ -70,8 +74,8 @@ func (r *Reconciler) patchPVCOwners(ctx context.Context, live *corev1.Persistent
 	return nil
 }
 
-// reconcilePVCs removes pods as owners if they are not deleted after all, follows a changed retention policy, and re-creates PVCs that
-// were deleted before their pod was scheduled. After that Kubernetes itself protects them.
+// reconcilePVCs removes pods as owners if they are not deleted after all, follows a changed retention policy, and
+// re-creates PVCs that were deleted before their pod was scheduled. After that Kubernetes itself protects them.
 func (r *Reconciler) reconcilePVCs(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	if len(scope.set.Spec.VolumeClaimTemplates) == 0 {
 		return nil

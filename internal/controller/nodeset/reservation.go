@@ -15,8 +15,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// reservations remember the last reservation that was right for each NodeSet, so that Slurm is queried only when it must change.
-// Reservations are identified by name, and found again after a restart.
+// reservations remember the last reservation that was right for each NodeSet, so that Slurm is queried only when it
+// must change. Reservations are identified by name, and found again after a restart.
 type reservations struct {
 	mu    sync.Mutex
 	bySet map[types.UID]string
@@ -44,8 +44,8 @@ func (r *reservations) forget(set types.UID) {
 	delete(r.bySet, set)
 }
 
-// reserve creates, updates or deletes the reservation in Slurm for a scheduled update, so that no job starts that would run into its
-// window.
+// reserve creates, updates or deletes the reservation in Slurm for a scheduled update, so that no job starts that would
+// run into its window.
 func (r *Reconciler) reserve(ctx context.Context, scope *scope, next *plan.Plan, result *outcome) error {
 	if scope.session == nil || !scope.snapshot.Answers || scope.snapshot.Slurm == nil {
 		return nil
@@ -70,7 +70,8 @@ func (r *Reconciler) reserve(ctx context.Context, scope *scope, next *plan.Plan,
 	}
 	err = replaceReservation(ctx, scope.session.Client, desired.ReservationName(scope.set), wanted)
 	if errors.Is(err, slurm.Unsupported) {
-		result.unreserved = "this release of Slurm takes no reservations through its REST API, so make one with scontrol"
+		result.unreserved = "this release of Slurm takes no reservations through its REST API, so make one with " +
+			"scontrol"
 		return nil
 	}
 	if err != nil {

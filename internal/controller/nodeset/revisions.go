@@ -35,8 +35,8 @@ type revision struct {
 	live    *appsv1.ControllerRevision
 }
 
-// origin is what shapes pods, and nothing else: other changes replace no pod. It excludes on purpose how this version of the operator
-// builds pods, so that an upgrade of the operator replaces none.
+// origin is what shapes pods, and nothing else: other changes replace no pod. It excludes on purpose how this version
+// of the operator builds pods, so that an upgrade of the operator replaces none.
 type origin struct {
 	// Spec is the part of the NodeSet's spec; restoring it is a rollback.
 	Spec podshape.NodeSet `json:"spec"`
@@ -50,14 +50,16 @@ type origin struct {
 func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	set := scope.set
 	list := &appsv1.ControllerRevisionList{}
-	err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels(naming.Selector(naming.Slurmd, set.Name)))
+	err := r.Client.List(ctx, list, client.InNamespace(set.Namespace),
+		client.MatchingLabels(naming.Selector(naming.Slurmd, set.Name)))
 	if err != nil {
 		return err
 	}
 	scope.revision.history = slices.DeleteFunc(list.Items, func(stored appsv1.ControllerRevision) bool {
 		return !metav1.IsControlledBy(&stored, set)
 	})
-	slices.SortFunc(scope.revision.history, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
+	slices.SortFunc(scope.revision.history,
+		func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
 	scope.revision.hash, scope.revision.collisions = set.Status.NodeSetHash, set.Status.CollisionCount
 	if scope.controller == nil {
 		scope.problem = status.Problem(slinkyv1beta1.ReasonControllerNotFound,
@@ -68,7 +70,9 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	if err != nil || scope.problem != nil {
 		return err
 	}
-	all := worker.Set{NodeSet: set, Controller: scope.controller, Images: r.Images, SlurmKey: key, ClusterDomain: r.ClusterDomain}
+	all := worker.Set{
+		NodeSet: set, Controller: scope.controller, Images: r.Images, SlurmKey: key, ClusterDomain: r.ClusterDomain,
+	}
 	template, err := worker.Template(all)
 	if err != nil {
 		scope.problem = status.Problem(slinkyv1beta1.ReasonInvalidSpec, "%s", err.Error())
@@ -81,8 +85,8 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	})
 }
 
-// slurmKey returns the key that the cluster's daemons share. It may come from the Accounting: without that the key is unknown, and a
-// pod with another key would be refused.
+// slurmKey returns the key that the cluster's daemons share. It may come from the Accounting: without that the key is
+// unknown, and a pod with another key would be refused.
 func (r *Reconciler) slurmKey(ctx context.Context, scope *scope) (slinkyv1beta1.SecretKeyReference, error) {
 	var accounting *slinkyv1beta1.Accounting
 	if ref := scope.controller.Spec.AccountingRef; ref != nil {
@@ -99,7 +103,8 @@ func (r *Reconciler) slurmKey(ctx context.Context, scope *scope) (slinkyv1beta1.
 	return naming.ControllerKeys(scope.controller, accounting).Slurm, nil
 }
 
-// find sets the hash of the revision. If another stored revision has the same name, the number of collisions changes the hash.
+// find sets the hash of the revision. If another stored revision has the same name, the number of collisions changes
+// the hash.
 func (v *revision) find(set *slinkyv1beta1.NodeSet, from origin) error {
 	data, err := canonical(from)
 	if err != nil {
@@ -120,8 +125,8 @@ func (v *revision) find(set *slinkyv1beta1.NodeSet, from origin) error {
 	}
 }
 
-// canonical encodes as the API server does. It must find nothing to change in the data of a revision, which is immutable, when the rest
-// is patched: otherwise the garbage collector could not remove an ownerReference.
+// canonical encodes as the API server does. It must find nothing to change in the data of a revision, which is
+// immutable, when the rest is patched: otherwise the garbage collector could not remove an ownerReference.
 func canonical(from origin) ([]byte, error) {
 	data, err := json.Marshal(from)
 	if err != nil {
@@ -165,8 +170,11 @@ func (r *Reconciler) storeRevision(ctx context.Context, scope *scope, result *ou
 		}
 	case current.live.Revision != newest: // a rollback
 		patch := fmt.Appendf(nil, `{"revision":%d}`, newest+1)
-		live := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: current.live.Namespace, Name: current.live.Name}}
-		if err := r.Client.Patch(ctx, live, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner(naming.ManagedBy)); err != nil {
+		live := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: current.live.Namespace, Name: current.live.Name},
+		}
+		if err := r.Client.Patch(ctx, live, client.RawPatch("application/merge-patch+json", patch),
+			client.FieldOwner(naming.ManagedBy)); err != nil {
 			return fmt.Errorf("making revision %s the newest: %w", current.live.Name, err)
 		}
 	}
@@ -177,8 +185,11 @@ func (r *Reconciler) createRevision(ctx context.Context, scope *scope, number in
 	set := scope.set
 	created := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: set.Namespace, Name: revisionName(set, scope.revision.hash), Labels: naming.Labels(naming.Slurmd, set.Name),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, slinkyv1beta1.SchemeGroupVersion.WithKind("NodeSet"))},
+			Namespace: set.Namespace, Name: revisionName(set, scope.revision.hash),
+			Labels: naming.Labels(naming.Slurmd, set.Name),
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(set, slinkyv1beta1.SchemeGroupVersion.WithKind("NodeSet")),
+			},
 		},
 		Data: runtime.RawExtension{Raw: scope.revision.data}, Revision: number,
 	}
@@ -186,7 +197,8 @@ func (r *Reconciler) createRevision(ctx context.Context, scope *scope, number in
 	if err == nil {
 		return nil
 	}
-	if live := (&appsv1.ControllerRevision{}); apierrors.IsAlreadyExists(err) && r.Live.Get(ctx, client.ObjectKeyFromObject(created), live) == nil {
+	if live := (&appsv1.ControllerRevision{}); apierrors.IsAlreadyExists(err) &&
+		r.Live.Get(ctx, client.ObjectKeyFromObject(created), live) == nil {
 		if bytes.Equal(live.Data.Raw, created.Data.Raw) {
 			return nil // the cache is behind
 		}

@@ -18,9 +18,12 @@ func TestExistingRevisionIsReused(t *testing.T) {
 	if err := first.find(set, from); err != nil || first.live != nil {
 		t.Fatalf("a new revision is %+v, %v", first.live, err)
 	}
-	kept := appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "gpu-" + first.hash}, Data: runtime.RawExtension{Raw: first.data}}
+	kept := appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu-" + first.hash}, Data: runtime.RawExtension{Raw: first.data},
+	}
 	again := revision{history: []appsv1.ControllerRevision{kept}}
-	if err := again.find(set, from); err != nil || again.live == nil || again.hash != first.hash || again.collisions != nil {
+	if err := again.find(set, from); err != nil || again.live == nil || again.hash != first.hash ||
+		again.collisions != nil {
 		t.Errorf("it is found as %+v, %v", again, err)
 	}
 	other := revision{history: []appsv1.ControllerRevision{kept}}
@@ -37,9 +40,13 @@ func TestRevisionNameCollisionIsResolved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken := appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "gpu-" + hash(data, nil)}, Data: runtime.RawExtension{Raw: []byte(`{"other":1}`)}}
+	taken := appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu-" + hash(data, nil)},
+		Data:       runtime.RawExtension{Raw: []byte(`{"other":1}`)},
+	}
 	is := revision{history: []appsv1.ControllerRevision{taken}}
-	if err := is.find(set, from); err != nil || is.live != nil || is.collisions == nil || *is.collisions != 1 || is.hash == hash(data, nil) {
+	if err := is.find(set, from); err != nil || is.live != nil || is.collisions == nil || *is.collisions != 1 ||
+		is.hash == hash(data, nil) {
 		t.Errorf("it is %+v, %v", is, err)
 	}
 }

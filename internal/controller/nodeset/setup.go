@@ -44,12 +44,15 @@ const Name = "nodeset"
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 
-// SetupWithManager watches NodeSets, the objects that they own, Kubernetes nodes, Controllers with their Accountings, and Slurm itself.
+// SetupWithManager watches NodeSets, the objects that they own, Kubernetes nodes, Controllers with their Accountings,
+// and Slurm itself.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
 		WithOptions(retry.Options(Name, "NodeSet")).
-		For(&slinkyv1beta1.NodeSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		For(&slinkyv1beta1.NodeSet{},
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
+				predicate.AnnotationChangedPredicate{}))).
 		Watches(&corev1.Pod{}, handler.Funcs{
 			CreateFunc: func(_ context.Context, event event.CreateEvent, queue workQueue) { podChanged(queue, event.Object) },
 			UpdateFunc: func(_ context.Context, event event.UpdateEvent, queue workQueue) {
@@ -64,10 +67,15 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&corev1.ConfigMap{}).
 		Owns(&appsv1.ControllerRevision{}).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.setsOnKubernetesNode), builder.WithPredicates(kubernetesNodeChanged)).
-		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.NodeSetsByController), builder.WithPredicates(controllerChanged)).
-		Watches(&corev1.Pod{}, index.PodHandler(r.Client, naming.Slurmctld, index.NodeSetsByController), builder.WithPredicates(onlyDeletions)).
-		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting, index.NodeSetsByController), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.setsOnKubernetesNode),
+			builder.WithPredicates(kubernetesNodeChanged)).
+		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.NodeSetsByController),
+			builder.WithPredicates(controllerChanged)).
+		Watches(&corev1.Pod{}, index.PodHandler(r.Client, naming.Slurmctld, index.NodeSetsByController),
+			builder.WithPredicates(onlyDeletions)).
+		Watches(&slinkyv1beta1.Accounting{},
+			index.Handler(r.Client, index.ControllersByAccounting,
+				index.NodeSetsByController), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(r.watchPool)).
 		Complete(r)
 }
@@ -95,16 +103,19 @@ func (r *Reconciler) nameFreed(queue workQueue, pod client.Object) {
 	}
 }
 
-// controllerChanged passes changes of the spec, and of the configuration that slurmctld runs with, for which pods may wait.
+// controllerChanged passes changes of the spec, and of the configuration that slurmctld runs with, for which pods may
+// wait.
 var controllerChanged = predicate.Funcs{
 	UpdateFunc: func(update event.UpdateEvent) bool {
 		before, ok := update.ObjectOld.(*slinkyv1beta1.Controller)
 		after, same := update.ObjectNew.(*slinkyv1beta1.Controller)
-		return !ok || !same || before.Generation != after.Generation || before.Status.AppliedConfigHash != after.Status.AppliedConfigHash
+		return !ok || !same || before.Generation != after.Generation ||
+			before.Status.AppliedConfigHash != after.Status.AppliedConfigHash
 	},
 }
 
-// onlyDeletions passes deletions alone. A NodeSet that is deleted after its Controller waits until slurmctld has terminated.
+// onlyDeletions passes deletions alone. A NodeSet that is deleted after its Controller waits until slurmctld has
+// terminated.
 var onlyDeletions = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
@@ -141,7 +152,8 @@ func (r *Reconciler) setsOnKubernetesNode(ctx context.Context, node client.Objec
 }
 
 // setsOfPods returns the NodeSets whose pods refer to an object.
-func (r *Reconciler) setsOfPods(ctx context.Context, reference index.Reference, referenced types.NamespacedName) map[reconcile.Request]bool {
+func (r *Reconciler) setsOfPods(ctx context.Context, reference index.Reference,
+	referenced types.NamespacedName) map[reconcile.Request]bool {
 	sets := map[reconcile.Request]bool{}
 	pods := &corev1.PodList{}
 	if err := reference.List(ctx, r.Client, referenced, pods, client.UnsafeDisableDeepCopy); err != nil {
@@ -149,7 +161,8 @@ func (r *Reconciler) setsOfPods(ctx context.Context, reference index.Reference, 
 	}
 	for i := range pods.Items {
 		if set, slurmd := naming.Instance(naming.Slurmd, pods.Items[i].Labels); slurmd {
-			sets[reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pods.Items[i].Namespace, Name: set}}] = true
+			sets[reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pods.Items[i].Namespace,
+				Name: set}}] = true
 		}
 	}
 	return sets
@@ -162,7 +175,9 @@ func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
 		for _, event := range events {
 			cluster := types.NamespacedName{Namespace: event.Cluster.Namespace, Name: event.Cluster.Name}
 			if event.Node != "" {
-				maps.Copy(sets, r.setsOfPods(ctx, index.PodsBySlurmNode, types.NamespacedName{Namespace: cluster.Namespace, Name: event.Node}))
+				maps.Copy(sets, r.setsOfPods(ctx, index.PodsBySlurmNode, types.NamespacedName{
+					Namespace: cluster.Namespace, Name: event.Node,
+				}))
 				continue
 			}
 			requests, err := index.NodeSetsByController.Requests(ctx, r.Client, cluster)

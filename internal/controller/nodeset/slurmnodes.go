@@ -28,8 +28,8 @@ func (s *scope) registered() []desired.Node {
 	return nodes
 }
 
-// describeNodes writes into Slurm which pod is behind each Slurm node, and the features that its Kubernetes node asks for. slurmctld
-// keeps a dynamic node through a crash only after its record was updated.
+// describeNodes writes into Slurm which pod is behind each Slurm node, and the features that its Kubernetes node asks
+// for. slurmctld keeps a dynamic node through a crash only after its record was updated.
 func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil
@@ -67,15 +67,16 @@ func (s *scope) registering() bool {
 	})
 }
 
-// A placement counts the Slurm nodes that could not be moved to the topology that their Kubernetes nodes ask for, and why.
+// A placement counts the Slurm nodes that could not be moved to the topology that their Kubernetes nodes ask for, and
+// why.
 type placement struct {
 	reason, why string
 	misplaced   int
 }
 
-// placeNodes moves Slurm nodes to the topology that their Kubernetes nodes ask for, with one request for each topology. It is not
-// passed to slurmd, which would repeat it at every registration: slurmctld drains a node whose slurmd names a topology that does not
-// exist. A topology that slurmctld refuses here has no effect.
+// placeNodes moves Slurm nodes to the topology that their Kubernetes nodes ask for, with one request for each topology.
+// It is not passed to slurmd, which would repeat it at every registration: slurmctld drains a node whose slurmd names a
+// topology that does not exist. A topology that slurmctld refuses here has no effect.
 func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan, result *outcome) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil
@@ -89,9 +90,11 @@ func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan,
 		switch {
 		case slurm.ErrorNumber(err, slurm.NumberTopology):
 			result.placement.refused(nodes, slinkyv1beta1.ReasonTopologyRefused, fmt.Sprintf(
-				"Slurm has no place %s for node %s; correct the annotation or the labels of its Kubernetes node, or topology.yaml", topology, nodes[0]))
+				"Slurm has no place %s for node %s; correct the annotation or the labels of its Kubernetes node, or "+
+					"topology.yaml", topology, nodes[0]))
 		case errors.Is(err, slurm.Unsupported):
-			result.placement.refused(nodes, slinkyv1beta1.ReasonUnsupportedVersion, "Slurm takes the places of nodes from topology.conf alone before 25.05")
+			result.placement.refused(nodes, slinkyv1beta1.ReasonUnsupportedVersion,
+				"Slurm takes the places of nodes from topology.conf alone before 25.05")
 		case err != nil:
 			failures = append(failures, fmt.Errorf("giving %d nodes the place %s: %w", len(nodes), topology, err))
 		}

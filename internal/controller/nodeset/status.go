@@ -24,7 +24,8 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 	set, counts := scope.set, count(scope, next)
 	conditions := status.NewConditions(set.Generation, set.Status.Conditions, metav1.NewTime(scope.now))
 	conditions.Summarize(judge(scope, next, counts, result.failure))
-	conditions.Available(counts.available > 0 || counts.desired == 0, "%d of %d pods are ready", counts.available, counts.desired)
+	conditions.Available(counts.available > 0 || counts.desired == 0, "%d of %d pods are ready", counts.available,
+		counts.desired)
 	reachable(scope, conditions)
 	scaledIn(next, conditions)
 	updating(scope, next, result, conditions)
@@ -32,9 +33,11 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 	is := applyv1beta1.NodeSetStatus().WithObservedGeneration(set.Generation).
 		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Slurmd, set.Name)).String()).
 		WithNodeSetHash(scope.revision.hash).
-		WithDesired(counts.desired).WithReplicas(counts.pods).WithUpdatedReplicas(counts.updated).WithReadyReplicas(counts.ready).
+		WithDesired(counts.desired).WithReplicas(counts.pods).WithUpdatedReplicas(counts.updated).
+		WithReadyReplicas(counts.ready).
 		WithAvailableReplicas(counts.available).WithUnavailableReplicas(max(counts.desired-counts.available, 0)).
-		WithSlurmIdle(counts.idle).WithSlurmAllocated(counts.allocated).WithSlurmDown(counts.down).WithSlurmDrain(counts.drain)
+		WithSlurmIdle(counts.idle).WithSlurmAllocated(counts.allocated).WithSlurmDown(counts.down).
+		WithSlurmDrain(counts.drain)
 	is.CollisionCount, is.OrdinalToNode = cmp.Or(result.collisions, scope.revision.collisions), scope.pins.Status()
 	is.Conditions = conditions.Configuration()
 	r.Metrics.waiting(set, next)
@@ -48,7 +51,9 @@ type counts struct {
 }
 
 func count(scope *scope, next *plan.Plan) counts {
-	is := counts{desired: int32(next.Desired), pods: int32(len(scope.pods)), updated: int32(next.Updated)} //nolint:gosec // at most 65536
+	is := counts{}
+	is.desired, is.pods = int32(next.Desired), int32(len(scope.pods)) //nolint:gosec // at most 65536
+	is.updated = int32(next.Updated)                                  //nolint:gosec // at most 65536
 	for i := range scope.snapshot.Pods {
 		pod := &scope.snapshot.Pods[i]
 		if pod.Terminating {
@@ -62,8 +67,10 @@ func count(scope *scope, next *plan.Plan) counts {
 		}
 		is.addNode(scope.snapshot.Slurm, pod.SlurmNode)
 	}
-	if before := &scope.set.Status; scope.snapshot.Slurm == nil { // as after a restart of the operator: the last known numbers stay
-		is.idle, is.allocated, is.down, is.drain = before.SlurmIdle, before.SlurmAllocated, before.SlurmDown, before.SlurmDrain
+	// as after a restart of the operator: the last known numbers stay
+	if before := &scope.set.Status; scope.snapshot.Slurm == nil {
+		is.idle, is.allocated = before.SlurmIdle, before.SlurmAllocated
+		is.down, is.drain = before.SlurmDown, before.SlurmDrain
 	}
 	return is
 }
@@ -105,13 +112,16 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 	}
 	switch {
 	case !scope.snapshot.Answers:
-		return status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile")
+		return status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm,
+			"Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile")
 	case counts.down > 0:
-		return status.Degraded(slinkyv1beta1.ReasonNodesDown, "%d Slurm nodes are down although their pods run; see sinfo -R for the reasons", counts.down)
+		return status.Degraded(slinkyv1beta1.ReasonNodesDown,
+			"%d Slurm nodes are down although their pods run; see sinfo -R for the reasons", counts.down)
 	case counts.desired == 0:
 		return status.Ready("the NodeSet is scaled to zero")
 	default:
-		return status.Ready("%s: %d idle, %d allocated, %d drained", plural(int(counts.desired), "Slurm node"), counts.idle, counts.allocated, counts.drain)
+		return status.Ready("%s: %d idle, %d allocated, %d drained", plural(int(counts.desired), "Slurm node"),
+			counts.idle, counts.allocated, counts.drain)
 	}
 }
 
@@ -135,11 +145,13 @@ func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
 		if len(next.Waits) == 0 {
 			return status.Progressing(slinkyv1beta1.ReasonDeleting, "%d pods are being deleted", len(scope.pods)), true
 		}
-		return status.Progressing(slinkyv1beta1.ReasonDeleting, "%s; to delete them nevertheless, and lose their jobs, annotate the NodeSet with %s=true",
+		return status.Progressing(slinkyv1beta1.ReasonDeleting,
+			"%s; to delete them nevertheless, and lose their jobs, annotate the NodeSet with %s=true",
 			waiting(next.Waits), slinkyv1beta1.AnnotationDeleteWithoutDrain), true
 	}
 	if next.Stopped != "" {
-		return status.Degraded(slinkyv1beta1.ReasonUpdateStopped, "%s; correct the spec, or put back what it was", next.Stopped), true
+		return status.Degraded(slinkyv1beta1.ReasonUpdateStopped, "%s; correct the spec, or put back what it was",
+			next.Stopped), true
 	}
 	for _, wait := range next.Waits {
 		if wait.Hold.Kind == plan.Silent {
@@ -163,7 +175,8 @@ func awaiting(scope *scope, counts counts) (status.Verdict, bool) {
 	if len(scope.awaited) == 0 || counts.pods >= counts.desired {
 		return status.Verdict{}, false
 	}
-	return status.Progressing(slinkyv1beta1.ReasonControllerNotReady, "%d of %d pods exist; others wait until slurmctld runs with a configuration that has the GRES %s",
+	return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+		"%d of %d pods exist; others wait until slurmctld runs with a configuration that has the GRES %s",
 		counts.pods, counts.desired, strings.Join(scope.awaited, ", ")), true
 }
 
@@ -175,7 +188,8 @@ func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, boo
 		if pod := &scope.snapshot.Pods[i]; pod.ReadySince.IsZero() {
 			unready = append(unready, scope.pods[i])
 		} else if scope.snapshot.Answers && scope.snapshot.Slurm != nil && !pod.Terminating {
-			if _, known := scope.snapshot.Slurm.Node(pod.SlurmNode); !known && !pod.Started.IsZero() && scope.now.Sub(pod.Started) > scope.snapshot.Set.Registration {
+			if _, known := scope.snapshot.Slurm.Node(pod.SlurmNode); !known && !pod.Started.IsZero() &&
+				scope.now.Sub(pod.Started) > scope.snapshot.Set.Registration {
 				overdue = append(overdue, pod.SlurmNode)
 			}
 		}
@@ -185,16 +199,20 @@ func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, boo
 	case trouble != "":
 		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble), true
 	case counts.pods < counts.desired:
-		return status.Progressing(slinkyv1beta1.ReasonScalingOut, "%d of %d pods exist, %d are ready", counts.pods, counts.desired, counts.ready), true
+		return status.Progressing(slinkyv1beta1.ReasonScalingOut, "%d of %d pods exist, %d are ready", counts.pods,
+			counts.desired, counts.ready), true
 	case len(overdue) > 0:
-		return status.Degraded(slinkyv1beta1.ReasonNotRegistered, "%d slurmds run and have not registered with Slurm within %s, such as %s; see the log of its pod",
+		return status.Degraded(slinkyv1beta1.ReasonNotRegistered,
+			"%d slurmds run and have not registered with Slurm within %s, such as %s; see the log of its pod",
 			len(overdue), scope.snapshot.Set.Registration, overdue[0]), true
 	case next.Outdated > 0 && scope.snapshot.Set.Replaces():
 		return status.Progressing(slinkyv1beta1.ReasonUpdating, "%s", progress(next)), true
 	case counts.available < counts.desired:
-		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", counts.available, counts.desired), true
+		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", counts.available,
+			counts.desired), true
 	case scope.snapshot.Answers && counts.unknown > 0:
-		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "%d slurmds have not registered with Slurm yet", counts.unknown), true
+		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "%d slurmds have not registered with Slurm yet",
+			counts.unknown), true
 	default:
 		return status.Verdict{}, false
 	}
@@ -245,11 +263,13 @@ func reachable(scope *scope, conditions *status.Conditions) {
 	}
 	switch {
 	case scope.controller == nil:
-		set(metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotFound, "there is no Controller "+scope.set.Spec.ControllerRef.Name)
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotFound,
+			"there is no Controller "+scope.set.Spec.ControllerRef.Name)
 	case scope.snapshot.Answers:
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonConnected, "slurmctld answers")
 	default:
-		set(metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady, "slurmctld does not answer; see the conditions of Controller "+scope.set.Spec.ControllerRef.Name)
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady,
+			"slurmctld does not answer; see the conditions of Controller "+scope.set.Spec.ControllerRef.Name)
 	}
 }
 
@@ -257,7 +277,8 @@ func reachable(scope *scope, conditions *status.Conditions) {
 func scaledIn(next *plan.Plan, conditions *status.Conditions) {
 	waits := append(waitsFor(next, plan.ScaleIn), waitsFor(next, plan.Deletion)...)
 	if len(waits) == 0 {
-		conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionTrue, slinkyv1beta1.ReasonNoExcess, "no pods in excess")
+		conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionTrue, slinkyv1beta1.ReasonNoExcess,
+			"no pods in excess")
 		return
 	}
 	reason := slinkyv1beta1.ReasonDraining
@@ -280,10 +301,12 @@ func updating(scope *scope, next *plan.Plan, result outcome, conditions *status.
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateStopped, "%s", next.Stopped)
 	case scope.snapshot.Set.Replaces():
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonUpdating, "%s", progress(next))
-	case strategy.Type == slinkyv1beta1.ScheduledUpdate && strategy.ScheduledUpdate != nil && strategy.ScheduledUpdate.StartTime != nil:
+	case strategy.Type == slinkyv1beta1.ScheduledUpdate && strategy.ScheduledUpdate != nil &&
+		strategy.ScheduledUpdate.StartTime != nil:
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled, "%s", scheduled(scope, next, result.unreserved))
 	default:
-		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateOnDelete, "%d pods of an older revision are replaced when they are deleted by hand", next.Outdated)
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateOnDelete,
+			"%d pods of an older revision are replaced when they are deleted by hand", next.Outdated)
 	}
 }
 
@@ -292,9 +315,11 @@ func scheduled(scope *scope, next *plan.Plan, unreserved string) string {
 	window := scope.set.Spec.UpdateStrategy.ScheduledUpdate
 	start, end := window.StartTime.Time, window.StartTime.Add(window.Duration.Duration)
 	if !scope.now.Before(end) {
-		return fmt.Sprintf("%d pods of an older revision were not replaced before %s; set another startTime", next.Outdated, end.UTC().Format("2006-01-02 15:04 MST"))
+		return fmt.Sprintf("%d pods of an older revision were not replaced before %s; set another startTime",
+			next.Outdated, end.UTC().Format("2006-01-02 15:04 MST"))
 	}
-	text := fmt.Sprintf("%d pods of an older revision are replaced from %s on", next.Outdated, start.UTC().Format("2006-01-02 15:04 MST"))
+	text := fmt.Sprintf("%d pods of an older revision are replaced from %s on", next.Outdated,
+		start.UTC().Format("2006-01-02 15:04 MST"))
 	if unreserved != "" {
 		text += "; " + unreserved
 	}
@@ -312,6 +337,7 @@ func topologyApplied(result *placement, conditions *status.Conditions) {
 	case result.misplaced > 0:
 		set(metav1.ConditionFalse, result.reason, "%d nodes are not in their place: %s", result.misplaced, result.why)
 	default:
-		set(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected, "no Kubernetes node names another place than Slurm has")
+		set(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected,
+			"no Kubernetes node names another place than Slurm has")
 	}
 }

@@ -16,22 +16,29 @@ import (
 // twoNodes is a set of two pods that do their work.
 func twoNodes() *scope {
 	is := &scope{
-		set: &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, controller: &slinkyv1beta1.Controller{}, now: noon,
+		set:        &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}},
+		controller: &slinkyv1beta1.Controller{}, now: noon,
 		pods: make([]corev1.Pod, 2),
 	}
 	is.snapshot = plan.Snapshot{
 		Now: noon, Answers: true, Slurm: &slurm.Snapshot{},
-		Set: plan.Set{Replicas: 2, Registration: 5 * time.Minute, Update: plan.Update{Replace: true, MaxUnavailable: 1}},
+		Set: plan.Set{
+			Replicas: 2, Registration: 5 * time.Minute, Update: plan.Update{Replace: true, MaxUnavailable: 1},
+		},
 	}
 	for _, name := range []string{"gpu-0", "gpu-1"} {
-		is.snapshot.Pods = append(is.snapshot.Pods, plan.Pod{Name: name, SlurmNode: name, Started: noon.Add(-time.Hour), ReadySince: noon.Add(-time.Hour)})
+		is.snapshot.Pods = append(is.snapshot.Pods, plan.Pod{
+			Name: name, SlurmNode: name, Started: noon.Add(-time.Hour), ReadySince: noon.Add(-time.Hour),
+		})
 		is.snapshot.Slurm.Nodes = append(is.snapshot.Slurm.Nodes, &slurm.Node{Name: name, State: slurm.StateIdle})
 	}
 	return is
 }
 
 func TestJudge(t *testing.T) {
-	jobs := plan.Wait{Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Jobs, Why: "gpu-1 runs job 7 until 2026-03-01 13:00 UTC"}}
+	jobs := plan.Wait{
+		Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Jobs, Why: "gpu-1 runs job 7 until 2026-03-01 13:00 UTC"},
+	}
 	silence := plan.Wait{Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Silent, Why: "Slurm does not answer"}}
 	going := plan.Wait{Cause: plan.Deletion, Hold: jobs.Hold}
 	tests := map[string]struct {
@@ -40,7 +47,8 @@ func TestJudge(t *testing.T) {
 	}{
 		"all is well": {func(*scope, *plan.Plan) {}, status.Ready("2 Slurm nodes: 2 idle, 0 allocated, 0 drained")},
 		"no pods are wanted": {
-			func(is *scope, next *plan.Plan) { is.pods, is.snapshot.Pods, next.Desired = nil, nil, 0 }, status.Ready("the NodeSet is scaled to zero"),
+			func(is *scope, next *plan.Plan) { is.pods, is.snapshot.Pods, next.Desired = nil, nil, 0 },
+			status.Ready("the NodeSet is scaled to zero"),
 		},
 		"nobody can make pods": {
 			func(is *scope, _ *plan.Plan) {
@@ -50,11 +58,14 @@ func TestJudge(t *testing.T) {
 		},
 		"a scale-in waits for a job": {
 			func(_ *scope, next *plan.Plan) { next.Waits = []plan.Wait{jobs} },
-			status.Progressing(slinkyv1beta1.ReasonDraining, "waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC"),
+			status.Progressing(slinkyv1beta1.ReasonDraining,
+				"waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC"),
 		},
 		"a scale-in waits for many jobs": {
 			func(_ *scope, next *plan.Plan) { next.Waits = []plan.Wait{jobs, jobs, jobs, jobs, jobs} },
-			status.Progressing(slinkyv1beta1.ReasonDraining, "waiting for 5 nodes: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; gpu-1 runs job 7 until 2026-03-01 13:00 UTC; gpu-1 runs job 7 until 2026-03-01 13:00 UTC; and 2 more"),
+			status.Progressing(slinkyv1beta1.ReasonDraining,
+				"waiting for 5 nodes: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; gpu-1 runs job 7 until "+
+					"2026-03-01 13:00 UTC; gpu-1 runs job 7 until 2026-03-01 13:00 UTC; and 2 more"),
 		},
 		"a scale-in waits for Slurm": {
 			func(is *scope, next *plan.Plan) { is.snapshot.Answers, next.Waits = false, []plan.Wait{silence} },
@@ -64,11 +75,14 @@ func TestJudge(t *testing.T) {
 			func(is *scope, next *plan.Plan) {
 				is.set.DeletionTimestamp, next.Waits = &metav1.Time{Time: noon}, []plan.Wait{going}
 			},
-			status.Progressing(slinkyv1beta1.ReasonDeleting, "waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; to delete them nevertheless, and lose their jobs, annotate the NodeSet with nodeset.slinky.slurm.net/delete-without-drain=true"),
+			status.Progressing(slinkyv1beta1.ReasonDeleting,
+				"waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; to delete them nevertheless, and "+
+					"lose their jobs, annotate the NodeSet with nodeset.slinky.slurm.net/delete-without-drain=true"),
 		},
 		"an update has stopped": {
 			func(_ *scope, next *plan.Plan) { next.Stopped = "1 of 1 pods do not come up" },
-			status.Degraded(slinkyv1beta1.ReasonUpdateStopped, "1 of 1 pods do not come up; correct the spec, or put back what it was"),
+			status.Degraded(slinkyv1beta1.ReasonUpdateStopped,
+				"1 of 1 pods do not come up; correct the spec, or put back what it was"),
 		},
 		"an update goes on": {
 			func(_ *scope, next *plan.Plan) { next.Updated, next.Outdated = 1, 1 },
@@ -86,15 +100,18 @@ func TestJudge(t *testing.T) {
 		},
 		"a slurmd never registered": {
 			func(is *scope, _ *plan.Plan) { is.snapshot.Slurm.Nodes = is.snapshot.Slurm.Nodes[:1] },
-			status.Degraded(slinkyv1beta1.ReasonNotRegistered, "1 slurmds run and have not registered with Slurm within 5m0s, such as gpu-1; see the log of its pod"),
+			status.Degraded(slinkyv1beta1.ReasonNotRegistered,
+				"1 slurmds run and have not registered with Slurm within 5m0s, such as gpu-1; see the log of its pod"),
 		},
 		"nodes are down": {
 			func(is *scope, _ *plan.Plan) { is.snapshot.Slurm.Nodes[0].State = slurm.StateDown },
-			status.Degraded(slinkyv1beta1.ReasonNodesDown, "1 Slurm nodes are down although their pods run; see sinfo -R for the reasons"),
+			status.Degraded(slinkyv1beta1.ReasonNodesDown,
+				"1 Slurm nodes are down although their pods run; see sinfo -R for the reasons"),
 		},
 		"Slurm is silent": {
 			func(is *scope, _ *plan.Plan) { is.snapshot.Answers = false },
-			status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm, "Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile"),
+			status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm,
+				"Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile"),
 		},
 	}
 	for name, test := range tests {

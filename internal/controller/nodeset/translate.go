@@ -31,8 +31,9 @@ func planSet(set *slinkyv1beta1.NodeSet, revision string, desired int, now time.
 		MinReady:     time.Duration(set.Spec.MinReadySeconds) * time.Second,
 		Registration: cmp.Or(set.Spec.RegistrationTimeout.Duration, defaultRegistration),
 		Deleting:     set.DeletionTimestamp != nil,
-		Waived:       set.DeletionTimestamp != nil && set.Annotations[slinkyv1beta1.AnnotationDeleteWithoutDrain] == "true",
-		Prune:        prunePolicies[set.Spec.PruneSlurmNodeRecords],
+		Waived: set.DeletionTimestamp != nil &&
+			set.Annotations[slinkyv1beta1.AnnotationDeleteWithoutDrain] == "true",
+		Prune: prunePolicies[set.Spec.PruneSlurmNodeRecords],
 	}
 }
 
@@ -88,8 +89,9 @@ func inWindow(window *slinkyv1beta1.NodeSetScheduledUpdate, now time.Time) bool 
 // planPod converts a pod for package plan.
 func planPod(pod *corev1.Pod) plan.Pod {
 	is := plan.Pod{
-		Name: pod.Name, UID: string(pod.UID), Ordinal: ordinal(pod), SlurmNode: worker.SlurmName(pod), KubernetesNode: kubernetesNode(pod),
-		Revision: pod.Labels[appsv1.ControllerRevisionHashLabelKey], Created: pod.CreationTimestamp.Time,
+		Name: pod.Name, UID: string(pod.UID), Ordinal: ordinal(pod), SlurmNode: worker.SlurmName(pod),
+		KubernetesNode: kubernetesNode(pod),
+		Revision:       pod.Labels[appsv1.ControllerRevisionHashLabelKey], Created: pod.CreationTimestamp.Time,
 		Unplaced: pod.Spec.NodeName == "", Terminating: pod.DeletionTimestamp != nil,
 		Ended:    pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Cordoned: pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true",
@@ -103,7 +105,8 @@ func planPod(pod *corev1.Pod) plan.Pod {
 		if container.Name != nodeconf.Container {
 			continue
 		}
-		is.EverRan = container.State.Waiting == nil || container.RestartCount > 0 || container.LastTerminationState.Terminated != nil
+		is.EverRan = container.State.Waiting == nil || container.RestartCount > 0 ||
+			container.LastTerminationState.Terminated != nil
 		if running := container.State.Running; running != nil {
 			is.Started = running.StartedAt.Time
 		}
@@ -148,14 +151,17 @@ func kubernetesNode(pod *corev1.Pod) string {
 	return ""
 }
 
-// planKubernetesNode converts a Kubernetes node for package plan. In DaemonSet mode the template decides whether it gets a pod.
-func planKubernetesNode(set *slinkyv1beta1.NodeSet, template *corev1.PodTemplateSpec, node *corev1.Node) plan.KubernetesNode {
+// planKubernetesNode converts a Kubernetes node for package plan. In DaemonSet mode the template decides whether it
+// gets a pod.
+func planKubernetesNode(set *slinkyv1beta1.NodeSet, template *corev1.PodTemplateSpec,
+	node *corev1.Node) plan.KubernetesNode {
 	planned := plan.KubernetesNode{SlurmNode: worker.OnNode(set, node).SlurmName, Drain: kubernetesNodeDrain(set, node)}
 	if isDaemonSet(set) {
 		// Without a template it is unknown which Kubernetes nodes match, and no pod is removed for that.
 		planned.Selected = template == nil || selects(&template.Spec, node)
 		planned.Stays = planned.Selected && (template == nil || tolerates(&template.Spec, node, evicts))
-		planned.Wanted = planned.Selected && node.DeletionTimestamp == nil && (template == nil || tolerates(&template.Spec, node, repels))
+		planned.Wanted = planned.Selected && node.DeletionTimestamp == nil &&
+			(template == nil || tolerates(&template.Spec, node, repels))
 	}
 	return planned
 }
@@ -166,10 +172,11 @@ func selects(spec *corev1.PodSpec, node *corev1.Node) bool {
 	return err == nil && match
 }
 
-// tolerates reports whether a template tolerates the taints of a Kubernetes node that count. Free resources do not matter, as with a
-// DaemonSet.
+// tolerates reports whether a template tolerates the taints of a Kubernetes node that count. Free resources do not
+// matter, as with a DaemonSet.
 func tolerates(spec *corev1.PodSpec, node *corev1.Node, counts func(*corev1.Taint) bool) bool {
-	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, spec.Tolerations, counts, true)
+	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints,
+		spec.Tolerations, counts, true)
 	return !untolerated
 }
 
@@ -183,10 +190,11 @@ func evicts(taint *corev1.Taint) bool {
 	return taint.Effect == corev1.TaintEffectNoExecute && !slices.Contains(passingTaints, taint.Key)
 }
 
-// passingTaints are set by Kubernetes on nodes that are cordoned or not healthy. The pod stays: Slurm decides what that means for
-// jobs, and a cordon drains its Slurm node.
+// passingTaints are set by Kubernetes on nodes that are cordoned or not healthy. The pod stays: Slurm decides what that
+// means for jobs, and a cordon drains its Slurm node.
 var passingTaints = []string{
-	corev1.TaintNodeUnschedulable, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure,
+	corev1.TaintNodeUnschedulable, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
+	corev1.TaintNodeMemoryPressure,
 	corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable,
 }
 
@@ -202,7 +210,8 @@ func kubernetesNodeDrain(set *slinkyv1beta1.NodeSet, node *corev1.Node) string {
 		for i := range node.Status.Conditions {
 			condition := &node.Status.Conditions[i]
 			if condition.Type == rule.Type && condition.Status == cmp.Or(rule.Status, corev1.ConditionTrue) {
-				return fmt.Sprintf("Kubernetes node %s has condition %s=%s", node.Name, condition.Type, condition.Status)
+				return fmt.Sprintf("Kubernetes node %s has condition %s=%s", node.Name, condition.Type,
+					condition.Status)
 			}
 		}
 	}

@@ -16,21 +16,33 @@ import (
 
 func TestPlanUpdate(t *testing.T) {
 	rolling := func(most intstr.IntOrString) slinkyv1beta1.NodeSetUpdateStrategy {
-		return slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.RollingUpdate, RollingUpdate: &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: &most}}
+		return slinkyv1beta1.NodeSetUpdateStrategy{
+			Type:          slinkyv1beta1.RollingUpdate,
+			RollingUpdate: &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: &most},
+		}
 	}
 	scheduled := func(start time.Duration) slinkyv1beta1.NodeSetUpdateStrategy {
-		return slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate, ScheduledUpdate: &slinkyv1beta1.NodeSetScheduledUpdate{
-			StartTime: &metav1.Time{Time: noon.Add(start)}, Duration: metav1.Duration{Duration: 30 * time.Minute},
-		}}
+		return slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate,
+			ScheduledUpdate: &slinkyv1beta1.NodeSetScheduledUpdate{
+				StartTime: &metav1.Time{Time: noon.Add(start)}, Duration: metav1.Duration{Duration: 30 * time.Minute},
+			}}
 	}
 	tests := map[string]struct {
 		strategy slinkyv1beta1.NodeSetUpdateStrategy
 		want     plan.Update
 	}{
-		"rounds a percentage up":            {rolling(intstr.FromString("25%")), plan.Update{Replace: true, MaxUnavailable: 3}},
-		"takes a number":                    {rolling(intstr.FromInt32(4)), plan.Update{Replace: true, MaxUnavailable: 4}},
-		"has a quarter as its default":      {slinkyv1beta1.NodeSetUpdateStrategy{}, plan.Update{Replace: true, MaxUnavailable: 3}},
-		"replaces nothing on delete":        {slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.OnDelete}, plan.Update{}},
+		"rounds a percentage up": {
+			rolling(intstr.FromString("25%")), plan.Update{Replace: true, MaxUnavailable: 3},
+		},
+		"takes a number": {
+			rolling(intstr.FromInt32(4)), plan.Update{Replace: true, MaxUnavailable: 4},
+		},
+		"has a quarter as its default": {
+			slinkyv1beta1.NodeSetUpdateStrategy{}, plan.Update{Replace: true, MaxUnavailable: 3},
+		},
+		"replaces nothing on delete": {
+			slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.OnDelete}, plan.Update{},
+		},
 		"waits for the window":              {scheduled(time.Minute), plan.Update{MaxUnavailable: 10}},
 		"replaces everything in the window": {scheduled(0), plan.Update{Replace: true, MaxUnavailable: 10}},
 		"replaces nothing after the window": {scheduled(-30 * time.Minute), plan.Update{MaxUnavailable: 10}},
@@ -49,18 +61,24 @@ func TestPlanPod(t *testing.T) {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon)}}
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 	container := func(state corev1.ContainerState, restarts int32) []corev1.ContainerStatus {
-		return []corev1.ContainerStatus{{Name: "sidecar", State: running}, {Name: "slurmd", State: state, RestartCount: restarts}}
+		return []corev1.ContainerStatus{
+			{Name: "sidecar", State: running}, {Name: "slurmd", State: state, RestartCount: restarts},
+		}
 	}
-	pinned := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Values: []string{"m2"}}}}},
-	}}}
+	pinned := &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Values: []string{"m2"}}}},
+			},
+		}}}
 	tests := map[string]struct {
 		edit func(*corev1.Pod)
 		want func(*plan.Pod)
 	}{
 		"has no Kubernetes node before it is placed": {func(*corev1.Pod) {}, func(is *plan.Pod) { is.Unplaced = true }},
 		"has the Kubernetes node that it has to be on": {
-			func(pod *corev1.Pod) { pod.Spec.Affinity = pinned }, func(is *plan.Pod) { is.Unplaced, is.KubernetesNode = true, "m2" },
+			func(pod *corev1.Pod) { pod.Spec.Affinity = pinned },
+			func(is *plan.Pod) { is.Unplaced, is.KubernetesNode = true, "m2" },
 		},
 		"has not run while slurmd waits to start": {
 			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(waiting, 0) },
@@ -76,7 +94,9 @@ func TestPlanPod(t *testing.T) {
 		},
 		"is ready since it is": {
 			func(pod *corev1.Pod) {
-				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)}}
+				pod.Status.Conditions = []corev1.PodCondition{
+					{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)},
+				}
 			},
 			func(is *plan.Pod) { is.Unplaced, is.ReadySince = true, noon },
 		},
@@ -86,7 +106,9 @@ func TestPlanPod(t *testing.T) {
 		},
 		"takes a person's word": {
 			func(pod *corev1.Pod) {
-				pod.Annotations = map[string]string{slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodDeletionCost: "-7"}
+				pod.Annotations = map[string]string{
+					slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodDeletionCost: "-7",
+				}
 			},
 			func(is *plan.Pod) { is.Unplaced, is.Cordoned, is.DeletionCost = true, true, -7 },
 		},
@@ -100,7 +122,9 @@ func TestPlanPod(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-				Name: "gpu-3", UID: types.UID("u"), Labels: map[string]string{slinkyv1beta1.LabelPodIndex: "3", slinkyv1beta1.LabelPodHostname: "gpu-3"},
+				Name: "gpu-3", UID: types.UID("u"), Labels: map[string]string{
+					slinkyv1beta1.LabelPodIndex: "3", slinkyv1beta1.LabelPodHostname: "gpu-3",
+				},
 			}}
 			want := plan.Pod{Name: "gpu-3", UID: "u", Ordinal: 3, SlurmNode: "gpu-3"}
 			test.edit(pod)
@@ -120,21 +144,25 @@ func TestPlanKubernetesNode(t *testing.T) {
 		want  plan.KubernetesNode
 		drain string
 	}{
-		"wants a pod when it fits":           {func(*corev1.Node) {}, wanted, ""},
-		"wants none when a label is missing": {func(node *corev1.Node) { node.Labels = nil }, plan.KubernetesNode{}, ""},
+		"wants a pod when it fits": {func(*corev1.Node) {}, wanted, ""},
+		"wants none when a label is missing": {func(node *corev1.Node) { node.Labels = nil }, plan.KubernetesNode{},
+			""},
 		"wants no new pod with a NoSchedule taint": {func(node *corev1.Node) {
 			node.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
 		}, plan.KubernetesNode{Stays: true, Selected: true}, ""},
 		"keeps no pod with a NoExecute taint": {func(node *corev1.Node) {
 			node.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}}
 		}, plan.KubernetesNode{Selected: true}, ""},
-		"wants no new pod while it is being deleted": {func(node *corev1.Node) { node.DeletionTimestamp = &metav1.Time{Time: noon} }, plan.KubernetesNode{Stays: true, Selected: true}, ""},
+		"wants no new pod while it is being deleted": {
+			func(node *corev1.Node) { node.DeletionTimestamp = &metav1.Time{Time: noon} },
+			plan.KubernetesNode{Stays: true, Selected: true}, ""},
 		"keeps its pod while it is not ready": {
 			func(node *corev1.Node) {
 				node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute}}
 			}, wanted, "",
 		},
-		"drains while it is cordoned": {func(node *corev1.Node) { node.Spec.Unschedulable = true }, wanted, "Kubernetes node m1 is cordoned"},
+		"drains while it is cordoned": {func(node *corev1.Node) { node.Spec.Unschedulable = true }, wanted,
+			"Kubernetes node m1 is cordoned"},
 		"drains with the reason that is given": {func(node *corev1.Node) {
 			node.Spec.Unschedulable = true
 			node.Annotations = map[string]string{slinkyv1beta1.AnnotationNodeCordonReason: "new fans"}
@@ -151,7 +179,9 @@ func TestPlanKubernetesNode(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{
-				ScalingMode: slinkyv1beta1.ScalingModeDaemonSet, DrainOnNodeConditions: []slinkyv1beta1.NodeConditionRule{{Type: "GPUsWell", Status: corev1.ConditionFalse}},
+				ScalingMode: slinkyv1beta1.ScalingModeDaemonSet, DrainOnNodeConditions: []slinkyv1beta1.NodeConditionRule{
+					{Type: "GPUsWell", Status: corev1.ConditionFalse},
+				},
 			}}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: map[string]string{"gpu": "yes"}}}
 			test.edit(node)

@@ -50,14 +50,15 @@ func build(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document
 	built := children{
 		configMap: applycorev1.ConfigMap(name, restAPI.Namespace).WithLabels(labels).WithData(files),
 		service:   service,
-		deployment: applyappsv1.Deployment(name, restAPI.Namespace).WithLabels(labels).WithSpec(applyappsv1.DeploymentSpec().
-			WithReplicas(replicas(restAPI)).
-			WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)).
-			// A pod is deleted only after its replacement is ready.
-			WithStrategy(applyappsv1.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
-				WithRollingUpdate(applyappsv1.RollingUpdateDeployment().
-					WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
-			WithTemplate(template)),
+		deployment: applyappsv1.Deployment(name, restAPI.Namespace).WithLabels(labels).
+			WithSpec(applyappsv1.DeploymentSpec().
+				WithReplicas(replicas(restAPI)).
+				WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)).
+				// A pod is deleted only after its replacement is ready.
+				WithStrategy(applyappsv1.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
+					WithRollingUpdate(applyappsv1.RollingUpdateDeployment().
+						WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
+				WithTemplate(template)),
 	}
 	if replicas(restAPI) > 1 {
 		built.budget = applypolicyv1.PodDisruptionBudget(name, restAPI.Namespace).WithLabels(labels).WithSpec(
@@ -75,7 +76,8 @@ func replicas(restAPI *slinkyv1beta1.RestApi) int32 {
 	return *restAPI.Spec.Replicas
 }
 
-func podTemplate(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document, hash string) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
+func podTemplate(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document,
+	hash string) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
 	own := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      naming.Labels(naming.Slurmrestd, restAPI.Name),
@@ -115,13 +117,19 @@ func container(image string, conf slurmconf.Document) corev1.Container {
 			// Unsharing namespaces needs privileges that a restricted pod does not have.
 			{Name: "SLURMRESTD_SECURITY", Value: "disable_unshare_sysv,disable_unshare_files"},
 		},
-		Ports: []corev1.ContainerPort{{Name: portName, ContainerPort: naming.PortSlurmrestd, Protocol: corev1.ProtocolTCP}},
+		Ports: []corev1.ContainerPort{
+			{Name: portName, ContainerPort: naming.PortSlurmrestd, Protocol: corev1.ProtocolTCP},
+		},
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:        corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}},
+			ProbeHandler: corev1.ProbeHandler{
+				TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)},
+			},
 			InitialDelaySeconds: 1, PeriodSeconds: 5,
 		},
 		// Gives the Service a few seconds to stop sending requests to the terminating pod.
-		Lifecycle:                &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", "3"}}}},
+		Lifecycle: &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", "3"}}},
+		},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          podtemplate.Locked(),
 		VolumeMounts: []corev1.VolumeMount{

@@ -34,18 +34,21 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err // objects that it owns are garbage-collected
 	}
 	scope := &scope{restAPI: restAPI, image: r.Images.For(naming.Slurmrestd), now: r.Clock.Now()}
-	scope.controller, err = reference.Object(ctx, r.Client, restAPI.Namespace, restAPI.Spec.ControllerRef.Name, &slinkyv1beta1.Controller{})
+	scope.controller, err = reference.Object(ctx, r.Client, restAPI.Namespace, restAPI.Spec.ControllerRef.Name,
+		&slinkyv1beta1.Controller{})
 	if err != nil {
 		return nil, err
 	}
-	configuration, err := reference.Object(ctx, r.Client, restAPI.Namespace, naming.Configuration(restAPI.Spec.ControllerRef.Name), &corev1.ConfigMap{})
+	configuration, err := reference.Object(ctx, r.Client, restAPI.Namespace,
+		naming.Configuration(restAPI.Spec.ControllerRef.Name), &corev1.ConfigMap{})
 	if err != nil {
 		return nil, err
 	}
 	if configuration != nil {
 		scope.configuration = configuration.Data[slurmconf.FileName]
 	}
-	scope.deployment, err = reference.Object(ctx, r.Client, restAPI.Namespace, naming.RestAPI(restAPI.Name), &appsv1.Deployment{})
+	scope.deployment, err = reference.Object(ctx, r.Client, restAPI.Namespace, naming.RestAPI(restAPI.Name),
+		&appsv1.Deployment{})
 	if err != nil {
 		return nil, err
 	}

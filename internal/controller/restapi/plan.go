@@ -26,11 +26,13 @@ func decide(scope *scope) plan {
 			"Controller %s, which spec.controllerRef names, does not exist; create it", controller))
 	}
 	if scope.configuration == "" {
-		return obstacle(status.Progressing(slinkyv1beta1.ReasonControllerNotReady, "Controller %s has no configuration yet", controller))
+		return obstacle(status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+			"Controller %s has no configuration yet", controller))
 	}
 	document, err := slurmconf.Parse(scope.configuration)
 	if err != nil {
-		return obstacle(status.Progressing(slinkyv1beta1.ReasonControllerNotReady, "the configuration of Controller %s is damaged: %v", controller, err))
+		return obstacle(status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+			"the configuration of Controller %s is damaged: %v", controller, err))
 	}
 	children, err := build(scope.restAPI, scope.image, slurmconf.Clients(document))
 	if err != nil {

@@ -35,8 +35,10 @@ func TestChildren(t *testing.T) {
 		"smallest": {configuration: configuration},
 		"full": {configuration: configuration + accounting, change: func(spec *slinkyv1beta1.RestApiSpec) {
 			spec.Replicas = new(int32(3))
-			spec.Slurmrestd.Raw = []byte(`{"image": "example.com/slurmrestd:1", "env": [{"name": "SLURMRESTD_JSON", "value": "pretty"}]}`)
-			spec.Template.Spec.Raw = []byte(`{"priorityClassName": "high", "containers": [{"name": "proxy", "image": "example.com/proxy:1"}]}`)
+			spec.Slurmrestd.Raw = []byte(
+				`{"image": "example.com/slurmrestd:1", "env": [{"name": "SLURMRESTD_JSON", "value": "pretty"}]}`)
+			spec.Template.Spec.Raw = []byte(
+				`{"priorityClassName": "high", "containers": [{"name": "proxy", "image": "example.com/proxy:1"}]}`)
 			spec.Template.Metadata.Labels = map[string]slinkyv1beta1.LabelValue{"team": "hpc"}
 			spec.Service.Port = 80
 			spec.Service.Spec.Raw = []byte(`{"type": "LoadBalancer"}`)
@@ -66,9 +68,11 @@ func TestPodsAreReplacedOnlyForRelevantConfiguration(t *testing.T) {
 		configuration string
 		replaced      bool
 	}{
-		"not for a partition":         {configuration + "PartitionName=debug Nodes=ALL\n", false},
-		"not for a node set":          {configuration + "NodeSet=gpu Feature=gpu\n", false},
-		"not for more nodes":          {strings.Replace(configuration, "MaxNodeCount=1024", "MaxNodeCount=2048", 1), false},
+		"not for a partition": {configuration + "PartitionName=debug Nodes=ALL\n", false},
+		"not for a node set":  {configuration + "NodeSet=gpu Feature=gpu\n", false},
+		"not for more nodes": {
+			strings.Replace(configuration, "MaxNodeCount=1024", "MaxNodeCount=2048", 1), false,
+		},
 		"not for another hash":        {strings.Replace(configuration, "config_hash=1", "config_hash=2", 1), false},
 		"for another slurmctld":       {configuration + "SlurmctldHost=slurm-controller-1\n", true},
 		"for accounting":              {configuration + accounting, true},
@@ -98,7 +102,8 @@ func TestBlockedReconcile(t *testing.T) {
 		change          func(*scope)
 		reason, message string
 	}{
-		"Controller is missing": {func(s *scope) { s.controller = nil }, slinkyv1beta1.ReasonControllerNotFound, "spec.controllerRef"},
+		"Controller is missing": {func(s *scope) { s.controller = nil }, slinkyv1beta1.ReasonControllerNotFound,
+			"spec.controllerRef"},
 		"waits for the Controller's configuration": {
 			func(s *scope) { s.configuration = "" }, slinkyv1beta1.ReasonControllerNotReady, "no configuration yet",
 		},
@@ -106,7 +111,8 @@ func TestBlockedReconcile(t *testing.T) {
 			func(s *scope) { s.configuration = "garbage" }, slinkyv1beta1.ReasonControllerNotReady, "line 1",
 		},
 		"message names the field that cannot be merged": {
-			func(s *scope) { s.restAPI.Spec.Slurmrestd.Raw = []byte(`{"env": 1}`) }, slinkyv1beta1.ReasonInvalidSpec, "spec.slurmrestd",
+			func(s *scope) { s.restAPI.Spec.Slurmrestd.Raw = []byte(`{"env": 1}`) }, slinkyv1beta1.ReasonInvalidSpec,
+			"spec.slurmrestd",
 		},
 	}
 	for name, test := range tests {
@@ -114,7 +120,8 @@ func TestBlockedReconcile(t *testing.T) {
 			scope := newScope(configuration)
 			test.change(scope)
 			plan := decide(scope)
-			if plan.children != nil || plan.verdict.Reason != test.reason || !strings.Contains(plan.verdict.Message, test.message) {
+			if plan.children != nil || plan.verdict.Reason != test.reason ||
+				!strings.Contains(plan.verdict.Message, test.message) {
 				t.Errorf("children %v, verdict %+v", plan.children, plan.verdict)
 			}
 		})
@@ -122,9 +129,12 @@ func TestBlockedReconcile(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	failing := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-		Name: "slurmrestd", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
-	}}}}
+	failing := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "slurmrestd", State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"},
+			},
+		}}}}
 	tests := map[string]struct {
 		replicas int32
 		status   appsv1.DeploymentStatus
@@ -132,7 +142,9 @@ func TestJudge(t *testing.T) {
 		ready    bool
 		reason   string
 	}{
-		"waits for the Deployment to be observed": {1, appsv1.DeploymentStatus{}, nil, false, slinkyv1beta1.ReasonReconciling},
+		"waits for the Deployment to be observed": {
+			1, appsv1.DeploymentStatus{}, nil, false, slinkyv1beta1.ReasonReconciling,
+		},
 		"waits for pods": {
 			2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1}, nil,
 			false, slinkyv1beta1.ReasonPodsNotReady,
@@ -163,7 +175,8 @@ func TestJudge(t *testing.T) {
 			restAPI := newScope("").restAPI
 			restAPI.Spec.Replicas = &test.replicas
 			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: test.status}
-			if verdict := judge(restAPI, deployment, test.pods); verdict.Ready() != test.ready || verdict.Reason != test.reason {
+			if verdict := judge(restAPI, deployment, test.pods); verdict.Ready() != test.ready ||
+				verdict.Reason != test.reason {
 				t.Errorf("got verdict %+v", verdict)
 			}
 		})
@@ -175,7 +188,8 @@ func newScope(configuration string) *scope {
 		restAPI: &slinkyv1beta1.RestApi{
 			ObjectMeta: metav1.ObjectMeta{Name: "slurm", Namespace: "hpc"},
 			Spec: slinkyv1beta1.RestApiSpec{
-				ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}, Service: slinkyv1beta1.RestApiService{Port: 6820},
+				ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"},
+				Service:       slinkyv1beta1.RestApiService{Port: 6820},
 			},
 		},
 		image: "slurm-operator/slurmrestd:26.05", controller: &slinkyv1beta1.Controller{}, configuration: configuration,

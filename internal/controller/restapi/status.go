@@ -39,7 +39,8 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 
 // judge summarizes the state of slurmrestd from its Deployment and its pods.
 func judge(restAPI *slinkyv1beta1.RestApi, deployment *appsv1.Deployment, pods []corev1.Pod) status.Verdict {
-	ready := status.Ready("slurmrestd answers on port %d of the Service %s", restAPI.Spec.Service.Port, naming.RestAPI(restAPI.Name))
+	ready := status.Ready("slurmrestd answers on port %d of the Service %s", restAPI.Spec.Service.Port,
+		naming.RestAPI(restAPI.Name))
 	if replicas(restAPI) == 0 {
 		ready = status.Ready("slurmrestd is scaled to zero, so it does not answer")
 	}

@@ -22,11 +22,14 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, key slurm.Key) error
 		return nil
 	}
 	before := scope.session
-	err := r.Pool.Set(key, slurm.Settings{Identity: endpoint.identity(scope.jwtKey), Wrap: trace.Slurm, Dial: func() (slurm.Client, error) {
-		return r.Dial(rest.Options{
-			URL: endpoint.url, Metrics: endpoint.metrics, Token: tokens(scope.jwtKey, r.Clock), Observer: r.Requests(key),
-		})
-	}})
+	err := r.Pool.Set(key,
+		slurm.Settings{Identity: endpoint.identity(scope.jwtKey), Wrap: trace.Slurm,
+			Dial: func() (slurm.Client, error) {
+				return r.Dial(rest.Options{
+					URL: endpoint.url, Metrics: endpoint.metrics, Token: tokens(scope.jwtKey, r.Clock),
+					Observer: r.Requests(key),
+				})
+			}})
 	if err != nil {
 		return err
 	}

@@ -38,12 +38,14 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slur
 	var accounting *slinkyv1beta1.Accounting
 	var err error
 	if name := scope.controller.Spec.AccountingRef; name != nil {
-		if accounting, err = reference.Object(ctx, r.Client, request.Namespace, name.Name, &slinkyv1beta1.Accounting{}); err != nil {
+		if accounting, err = reference.Object(ctx, r.Client, request.Namespace, name.Name,
+			&slinkyv1beta1.Accounting{}); err != nil {
 			return nil, err
 		}
 		scope.awaitsAccounting = accounting == nil && scope.controller.Spec.JWTKey() == nil
 	}
-	if scope.jwtKey, err = reference.SecretValue(ctx, r.Client, request.Namespace, naming.ControllerKeys(scope.controller, accounting).JWT); err != nil {
+	if scope.jwtKey, err = reference.SecretValue(ctx, r.Client, request.Namespace,
+		naming.ControllerKeys(scope.controller, accounting).JWT); err != nil {
 		return nil, err
 	}
 	scope.session, _ = r.Pool.Get(key)

@@ -24,7 +24,8 @@ func decide(scope *scope) (endpoint, bool) {
 		ready: ready(chosen),
 	}
 	if scope.controller.Spec.Metrics.Enabled && !scope.controller.Spec.External {
-		found.metrics = fmt.Sprintf("http://%s.%s:%d", naming.Controller(scope.controller.Name), scope.controller.Namespace, scope.controller.Spec.Service.Port)
+		found.metrics = fmt.Sprintf("http://%s.%s:%d", naming.Controller(scope.controller.Name),
+			scope.controller.Namespace, scope.controller.Spec.Service.Port)
 	}
 	return found, true
 }

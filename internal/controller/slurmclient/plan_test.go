@@ -15,7 +15,9 @@ func restAPI(name string, isReady bool) slinkyv1beta1.RestApi {
 	restAPI := slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 	restAPI.Spec.Service.Port = 6820
 	if isReady {
-		restAPI.Status.Conditions = []metav1.Condition{{Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue}}
+		restAPI.Status.Conditions = []metav1.Condition{
+			{Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue},
+		}
 	}
 	return restAPI
 }
@@ -30,15 +32,26 @@ func TestDecide(t *testing.T) {
 		want     endpoint
 		none     bool
 	}{
-		"no endpoint without a RestApi":                    {key: key, none: true},
-		"no endpoint without a key":                        {restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, none: true},
-		"no endpoint when the Controller is being deleted": {restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, key: key, deleted: true, none: true},
-		"uses an unready RestApi if there is no other":     {restAPIs: []slinkyv1beta1.RestApi{restAPI("a", false)}, key: key, want: endpoint{url: "http://a-restapi.ns:6820"}},
+		"no endpoint without a RestApi": {key: key, none: true},
+		"no endpoint without a key": {
+			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, none: true,
+		},
+		"no endpoint when the Controller is being deleted": {
+			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, key: key, deleted: true, none: true,
+		},
+		"uses an unready RestApi if there is no other": {
+			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", false)}, key: key,
+			want: endpoint{url: "http://a-restapi.ns:6820"},
+		},
 		"prefers a ready RestApi": {
-			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", false), restAPI("b", true)}, key: key, want: endpoint{url: "http://b-restapi.ns:6820", ready: true},
+			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", false), restAPI("b", true)}, key: key, want: endpoint{
+				url: "http://b-restapi.ns:6820", ready: true,
+			},
 		},
 		"prefers the first by name": {
-			restAPIs: []slinkyv1beta1.RestApi{restAPI("b", true), restAPI("a", true)}, key: key, want: endpoint{url: "http://a-restapi.ns:6820", ready: true},
+			restAPIs: []slinkyv1beta1.RestApi{restAPI("b", true), restAPI("a", true)}, key: key, want: endpoint{
+				url: "http://a-restapi.ns:6820", ready: true,
+			},
 		},
 		"queries slurmctld itself if its metrics are on": {
 			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, key: key, metrics: true,

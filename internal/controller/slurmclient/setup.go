@@ -32,9 +32,11 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
 		WithOptions(retry.Options(Name, "Controller")).
-		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, configurationApplied))).
+		For(&slinkyv1beta1.Controller{},
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, configurationApplied))).
 		Watches(&slinkyv1beta1.RestApi{}, index.RestAPIsByController.Referenced()).
-		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).
 		WatchesRawSource(source.Func(r.watchPool)).
@@ -57,14 +59,17 @@ const countDelay = 2 * time.Second
 
 // watchPool enqueues the clusters whose sessions have events: at once if the connection has changed, after countDelay
 // for nodes.
-func (r *Reconciler) watchPool(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (r *Reconciler) watchPool(ctx context.Context,
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go r.Pool.Subscribe().Follow(ctx, func(events []slurm.Event) {
 		clusters := map[slurm.Key]bool{} // whether its connection has changed
 		for _, event := range events {
 			clusters[event.Cluster] = clusters[event.Cluster] || event.Node == ""
 		}
 		for cluster, connection := range clusters {
-			request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name}}
+			request := reconcile.Request{
+				NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name},
+			}
 			if connection {
 				queue.Add(request)
 			} else {

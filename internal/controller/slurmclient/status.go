@@ -26,7 +26,8 @@ func (r *Reconciler) report(ctx context.Context, scope *scope) error {
 		newStatus.WithSlurmVersion(before.SlurmVersion).WithAPIVersion(before.APIVersion)
 	}
 	if before.Nodes != nil && before.Jobs != nil {
-		newStatus.WithNodes(nodeCounts(*before.Nodes)).WithJobs(applyv1beta1.JobCounts().WithRunning(before.Jobs.Running).WithPending(before.Jobs.Pending))
+		newStatus.WithNodes(nodeCounts(*before.Nodes)).
+			WithJobs(applyv1beta1.JobCounts().WithRunning(before.Jobs.Running).WithPending(before.Jobs.Pending))
 	}
 	if scope.session != nil {
 		if info := scope.session.Status().Info; info.API != "" {
@@ -34,7 +35,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope) error {
 		}
 		if snapshot := scope.session.Mirror.Snapshot(); snapshot != nil {
 			newStatus.WithNodes(nodeCounts(count(snapshot))).WithJobs(applyv1beta1.JobCounts().
-				WithRunning(int32(snapshot.Running)).WithPending(int32(snapshot.Pending))) //nolint:gosec // Slurm has no more than 67 million jobs
+				WithRunning(int32(snapshot.Running)).WithPending(int32(snapshot.Pending))) //nolint:gosec // at most 67 million
 		}
 	}
 	return r.Status.Write(ctx, scope.controller, conditions, newStatus)
@@ -47,7 +48,8 @@ func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string)
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonNoRestAPI, fmt.Sprintf(
 			"no RestApi has spec.controllerRef.name %s, so the operator cannot talk with Slurm; create one", scope.controller.Name)
 	case scope.jwtKey == nil && scope.session == nil:
-		return metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound, "the key that signs tokens for Slurm does not exist yet"
+		return metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound, "the key that signs tokens for Slurm " +
+			"does not exist yet"
 	case scope.session == nil:
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonConnecting, "there is no connection yet"
 	}
@@ -62,8 +64,10 @@ func answer(state slurm.Status) (is metav1.ConditionStatus, reason, message stri
 	switch {
 	case state.Reachable && state.Queue.Took > slowQueue:
 		// Without numbers: they would change with every read.
-		return metav1.ConditionTrue, slinkyv1beta1.ReasonConnected, "slurmctld answers, but there are so many jobs that slurmrestd takes seconds to list " +
-			"their states, and decisions wait for that; lower MaxJobCount in slurm.conf or MaxSubmitJobs of accounts, or from Slurm 26.05 on set spec.metrics.enabled"
+		return metav1.ConditionTrue, slinkyv1beta1.ReasonConnected, "slurmctld answers, but there are so many jobs " +
+			"that slurmrestd takes seconds to list " +
+			"their states, and decisions wait for that; lower MaxJobCount in slurm.conf or MaxSubmitJobs of " +
+			"accounts, or from Slurm 26.05 on set spec.metrics.enabled"
 	case state.Reachable:
 		return metav1.ConditionTrue, slinkyv1beta1.ReasonConnected, "slurmctld answers"
 	case state.Err == nil:
@@ -74,14 +78,15 @@ func answer(state slurm.Status) (is metav1.ConditionStatus, reason, message stri
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonAuthenticationFailed, fmt.Sprintf(
 			"%v; the key in spec.jwtKeyRef must be the one that slurmctld runs with, and clocks must agree", state.Err)
 	case errors.Is(state.Err, slurm.Unsupported):
-		return metav1.ConditionFalse, slinkyv1beta1.ReasonUnsupportedVersion, fmt.Sprintf("%v; use Slurm 24.11 or later", state.Err)
+		return metav1.ConditionFalse, slinkyv1beta1.ReasonUnsupportedVersion, fmt.Sprintf(
+			"%v; use Slurm 24.11 or later", state.Err)
 	}
 	return metav1.ConditionFalse, slinkyv1beta1.ReasonRestAPIUnreachable, state.Err.Error()
 }
 
 // count counts the nodes of a snapshot by state.
 func count(snapshot *slurm.Snapshot) slinkyv1beta1.NodeCounts {
-	counts := slinkyv1beta1.NodeCounts{Total: int32(len(snapshot.Nodes))} //nolint:gosec // Slurm has no more than 65,536 nodes
+	counts := slinkyv1beta1.NodeCounts{Total: int32(len(snapshot.Nodes))} //nolint:gosec // at most 65,536
 	for _, node := range snapshot.Nodes {
 		switch node.State {
 		case slurm.StateIdle:

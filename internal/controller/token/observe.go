@@ -42,7 +42,8 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	}
 	scope.kept = string(value)
 	var secrets corev1.SecretList
-	if err := r.Client.List(ctx, &secrets, client.InNamespace(token.Namespace), client.MatchingLabels{naming.LabelManagedBy: naming.ManagedBy}); err != nil {
+	if err := r.Client.List(ctx, &secrets, client.InNamespace(token.Namespace),
+		client.MatchingLabels{naming.LabelManagedBy: naming.ManagedBy}); err != nil {
 		return nil, err
 	}
 	for i := range secrets.Items {

@@ -31,19 +31,26 @@ func decide(scope *scope) plan {
 	spec := scope.token.Spec
 	refresh := spec.Refresh == nil || *spec.Refresh
 	kept, err := jwt.Parse(scope.key, scope.kept)
-	matches := err == nil && kept.User == spec.Username && kept.Expires.Sub(kept.Issued) == spec.Lifetime.Truncate(time.Second)
+	matches := err == nil && kept.User == spec.Username &&
+		kept.Expires.Sub(kept.Issued) == spec.Lifetime.Truncate(time.Second)
 	switch {
 	case matches && !refresh && !scope.now.Before(kept.Expires):
 		return plan{token: &kept, verdict: status.Degraded(slinkyv1beta1.ReasonExpired,
-			"the token expired at %s and is not renewed, because spec.refresh is false; set it to true, or create another Token", kept.Expires.UTC().Format(time.RFC3339))}
+			"the token expired at %s and is not renewed, because spec.refresh is false; set it to true, or create "+
+				"another Token", kept.Expires.UTC().Format(time.RFC3339))}
 	case matches && (!refresh || scope.now.Before(renewal(kept))):
 		return plan{token: &kept, verdict: issued(kept), requeueAfter: untilDue(kept, refresh, scope.now)}
 	}
 	signed, err := jwt.Sign(scope.key, spec.Username, scope.now, spec.Lifetime.Duration)
 	if err != nil {
-		return plan{verdict: status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "the key in spec.jwtKeyRef cannot sign: %v", err)}
+		return plan{
+			verdict: status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "the key in spec.jwtKeyRef cannot sign: %v", err),
+		}
 	}
-	return plan{token: &signed, replace: !refresh && scope.kept != "", verdict: issued(signed), requeueAfter: untilDue(signed, refresh, scope.now)}
+	return plan{
+		token: &signed, replace: !refresh && scope.kept != "", verdict: issued(signed),
+		requeueAfter: untilDue(signed, refresh, scope.now),
+	}
 }
 
 // renewal returns when a token is renewed: after two thirds of its lifetime, so that a client that read it just before
@@ -70,5 +77,8 @@ func issued(token jwt.Token) status.Verdict {
 
 // conflict returns the plan if the Secret exists and the Token does not own it.
 func conflict(foreign *child.ForeignError) plan {
-	return plan{verdict: status.Degraded(slinkyv1beta1.ReasonSecretConflict, "%v in spec.secretRef", foreign), requeueAfter: child.RetryRefusal}
+	return plan{
+		verdict:      status.Degraded(slinkyv1beta1.ReasonSecretConflict, "%v in spec.secretRef", foreign),
+		requeueAfter: child.RetryRefusal,
+	}
 }

@@ -31,36 +31,47 @@ func TestDecide(t *testing.T) {
 		replace      bool
 		requeueAfter time.Duration
 	}{
-		"key is missing":        {reason: slinkyv1beta1.ReasonReferenceNotFound},
-		"refuses a short key":   {key: []byte("short"), reason: slinkyv1beta1.ReasonInvalidSpec},
-		"signs the first token": {key: key, ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued},
+		"key is missing":      {reason: slinkyv1beta1.ReasonReferenceNotFound},
+		"refuses a short key": {key: []byte("short"), reason: slinkyv1beta1.ReasonInvalidSpec},
+		"signs the first token": {
+			key: key, ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		},
 		"keeps a fresh token": {
-			key: key, kept: sign(key, "alice", 10*time.Minute, time.Hour), ready: true, requeueAfter: 30 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
-		},
-		"renews a token after two thirds of its lifetime": {
-			key: key, kept: sign(key, "alice", 40*time.Minute, time.Hour), ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
-		},
-		"signs again when the key was rotated": {
-			key: otherKey, kept: sign(key, "alice", 0, time.Hour), ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
-		},
-		"signs again when the user has changed": {
-			key: key, kept: sign(key, "bob", 0, time.Hour), ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
-		},
-		"signs again when the lifetime has changed": {
-			key: key, kept: sign(key, "alice", 0, time.Minute), ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
-		},
-		"signs again when the token is invalid": {
-			key: key, kept: "garbage", ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
-		},
-		"keeps an old token that is not renewed": {
-			key: key, kept: sign(key, "alice", 50*time.Minute, time.Hour), refresh: new(false), ready: true, requeueAfter: 10 * time.Minute,
+			key: key, kept: sign(key, "alice", 10*time.Minute, time.Hour), ready: true, requeueAfter: 30 * time.Minute,
 			reason: slinkyv1beta1.ReasonIssued,
 		},
+		"renews a token after two thirds of its lifetime": {
+			key: key, kept: sign(key, "alice", 40*time.Minute, time.Hour), ready: true, signs: true,
+			requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		},
+		"signs again when the key was rotated": {
+			key: otherKey, kept: sign(key, "alice", 0, time.Hour), ready: true, signs: true,
+			requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		},
+		"signs again when the user has changed": {
+			key: key, kept: sign(key, "bob", 0, time.Hour), ready: true, signs: true, requeueAfter: 40 * time.Minute,
+			reason: slinkyv1beta1.ReasonIssued,
+		},
+		"signs again when the lifetime has changed": {
+			key: key, kept: sign(key, "alice", 0, time.Minute), ready: true, signs: true,
+			requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		},
+		"signs again when the token is invalid": {
+			key: key, kept: "garbage", ready: true, signs: true, requeueAfter: 40 * time.Minute,
+			reason: slinkyv1beta1.ReasonIssued,
+		},
+		"keeps an old token that is not renewed": {
+			key: key, kept: sign(key, "alice", 50*time.Minute, time.Hour), refresh: new(false), ready: true,
+			requeueAfter: 10 * time.Minute,
+			reason:       slinkyv1beta1.ReasonIssued,
+		},
 		"reports an expired token that is not renewed": {
-			key: key, kept: sign(key, "alice", time.Hour, time.Hour), refresh: new(false), reason: slinkyv1beta1.ReasonExpired,
+			key: key, kept: sign(key, "alice", time.Hour, time.Hour), refresh: new(false),
+			reason: slinkyv1beta1.ReasonExpired,
 		},
 		"re-creates the immutable Secret for a rotated key": {
-			key: otherKey, kept: sign(key, "alice", 0, time.Hour), refresh: new(false), ready: true, signs: true, replace: true, requeueAfter: time.Hour,
+			key: otherKey, kept: sign(key, "alice", 0, time.Hour), refresh: new(false), ready: true, signs: true,
+			replace: true, requeueAfter: time.Hour,
 			reason: slinkyv1beta1.ReasonIssued,
 		},
 	}

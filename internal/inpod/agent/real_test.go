@@ -160,12 +160,14 @@ func TestRealAgentAppliesFiles(t *testing.T) {
 
 			// scontrol reads the same file and refuses it, so slurmctld is not reconfigured.
 			live.publish(t, "ccc3", "PartionName=typo Nodes=ALL\n")
-			report, _ = live.waitFor(t, func(report Report) bool { return strings.Contains(report.LastError, "PartionName") })
+			report, _ = live.waitFor(t,
+				func(report Report) bool { return strings.Contains(report.LastError, "PartionName") })
 			t.Logf("a typo: %s", report.LastError)
 
 			// slurmctld acknowledges and then waits for a file that it needs.
 			live.publish(t, "ddd4", "TopologyPlugin=topology/tree\n")
-			report, _ = live.waitFor(t, func(report Report) bool { return strings.Contains(report.LastError, "after reconfigure 1 to ddd4") })
+			report, _ = live.waitFor(t,
+				func(report Report) bool { return strings.Contains(report.LastError, "after reconfigure 1 to ddd4") })
 			t.Logf("a missing file: %s", report.LastError)
 			topology := []byte("SwitchName=s0 Nodes=" + live.Nodes[0].Name + "\n")
 			if err := os.WriteFile(live.Slurmctld.Path("/etc/slurm/topology.conf"), topology, 0o644); err != nil {
@@ -185,9 +187,11 @@ func TestRealIdleAgentUsesNoCPU(t *testing.T) {
 			live.publish(t, "aaa1", "")
 			first, _ := live.waitFor(t, runs("aaa1"))
 			before := live.cpuTime(t)
-			last, took := live.waitFor(t, func(report Report) bool { return report.CheckedAt.After(first.CheckedAt.Add(idleInterval / 2)) })
+			last, took := live.waitFor(t,
+				func(report Report) bool { return report.CheckedAt.After(first.CheckedAt.Add(idleInterval / 2)) })
 			spent := live.cpuTime(t) - before
-			t.Logf("Slurm %s: the agent used %s of CPU in %s in steady state, including its commands", version, spent, took.Round(time.Second))
+			t.Logf("Slurm %s: the agent used %s of CPU in %s in steady state, including its commands", version, spent,
+				took.Round(time.Second))
 			if last.Reconfigures != 1 || spent > took/20 {
 				t.Errorf("report %+v after %s of CPU in %s", last, spent, took)
 			}
@@ -204,7 +208,8 @@ func (l liveAgent) cpuTime(t *testing.T) time.Duration {
 	}
 	_, fields, _ := strings.Cut(stat, ") ")
 	var ticks [4]int // user, system, and both of its children
-	if _, err := fmt.Sscanf(strings.Join(strings.Fields(fields)[11:15], " "), "%d %d %d %d", &ticks[0], &ticks[1], &ticks[2], &ticks[3]); err != nil {
+	if _, err := fmt.Sscanf(strings.Join(strings.Fields(fields)[11:15], " "), "%d %d %d %d", &ticks[0], &ticks[1],
+		&ticks[2], &ticks[3]); err != nil {
 		t.Fatal(err)
 	}
 	return time.Duration(ticks[0]+ticks[1]+ticks[2]+ticks[3]) * 10 * time.Millisecond

@@ -15,7 +15,10 @@ import (
 )
 
 func TestAgentEndpoints(t *testing.T) {
-	report := Report{FilesHash: "aaa", RunningHash: "bbb", SlurmVersion: "26.05.5", Reconfigures: 2, LastError: "no", CheckedAt: start}
+	report := Report{
+		FilesHash: "aaa", RunningHash: "bbb", SlurmVersion: "26.05.5", Reconfigures: 2, LastError: "no",
+		CheckedAt: start,
+	}
 	notReady := errors.New("standby")
 	tests := map[string]struct {
 		path   string
@@ -155,7 +158,8 @@ func TestConfigFileChangesAreDetected(t *testing.T) {
 	// Like the kubelet.
 	publish := func(version, marker string) {
 		must(os.Mkdir(filepath.Join(dir, version), 0o755))
-		must(os.WriteFile(filepath.Join(dir, version, "slurm.conf"), []byte("SlurmctldParameters=config_hash="+marker+"\n"), 0o644))
+		must(os.WriteFile(filepath.Join(dir, version, "slurm.conf"),
+			[]byte("SlurmctldParameters=config_hash="+marker+"\n"), 0o644))
 		must(os.Symlink(version, filepath.Join(dir, "..tmp")))
 		must(os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
 	}

@@ -99,7 +99,8 @@ func (s state) queried(now time.Time, running answer, err error) state {
 	case err != nil:
 		s.lastError = err.Error()
 	case s.attempts > 0 && s.lastError == "":
-		s.lastError = fmt.Sprintf("slurmctld still runs with %q after reconfigure %d to %s", running.Marker, s.attempts, s.seen.Marker)
+		s.lastError = fmt.Sprintf("slurmctld still runs with %q after reconfigure %d to %s", running.Marker, s.attempts,
+			s.seen.Marker)
 	}
 	return s
 }

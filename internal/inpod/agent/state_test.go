@@ -35,20 +35,36 @@ func TestNextAction(t *testing.T) {
 		seen  observation
 		want  action
 	}{
-		"queries at the start":                       {state{}, 0, oldConf, query},
-		"waits if slurmctld runs with the files":     {settled(), 29 * time.Second, oldConf, wait},
-		"queries rarely in steady state":             {settled(), 30 * time.Second, oldConf, query},
-		"queries when the files change":              {settled(), time.Second, newConf, query},
-		"queries when slurmctld restarts":            {settled(), time.Second, observation{Files: "..1", Slurmctld: "pid 2", Marker: "aaa"}, query},
-		"queries when the files lose their marker":   {settled(), time.Second, observation{Files: "..3", Slurmctld: "pid 1"}, query},
-		"queries after a reconfigure":                {afterReconfigure(nil), 0, newConf, query},
-		"queries after a failed reconfigure":         {afterReconfigure(errors.New("no")), 0, newConf, query},
-		"waits if slurmctld is down":                 {afterReconfigure(nil).queried(start, answer{}, errDown), 500 * time.Millisecond, newConf, wait},
-		"queries again if slurmctld is down":         {afterReconfigure(nil).queried(start, answer{}, errDown), time.Second, newConf, query},
-		"does not reconfigure if slurmctld is down":  {afterReconfigure(nil).queried(start.Add(time.Minute), answer{}, errDown), time.Minute, newConf, wait},
-		"reconfigures if the files are not in use":   {state{}.queried(start, answer{}, nil).withSeen(oldConf), 0, oldConf, reconfigure},
-		"does not reconfigure again immediately":     {afterReconfigure(nil).queried(start, answer{Marker: "aaa"}, nil), 500 * time.Millisecond, newConf, wait},
-		"does not reconfigure with incomplete files": {state{}.queried(start, answer{Marker: "aaa"}, nil), 0, observation{}, wait},
+		"queries at the start":                   {state{}, 0, oldConf, query},
+		"waits if slurmctld runs with the files": {settled(), 29 * time.Second, oldConf, wait},
+		"queries rarely in steady state":         {settled(), 30 * time.Second, oldConf, query},
+		"queries when the files change":          {settled(), time.Second, newConf, query},
+		"queries when slurmctld restarts": {
+			settled(), time.Second, observation{Files: "..1", Slurmctld: "pid 2", Marker: "aaa"}, query,
+		},
+		"queries when the files lose their marker": {
+			settled(), time.Second, observation{Files: "..3", Slurmctld: "pid 1"}, query,
+		},
+		"queries after a reconfigure":        {afterReconfigure(nil), 0, newConf, query},
+		"queries after a failed reconfigure": {afterReconfigure(errors.New("no")), 0, newConf, query},
+		"waits if slurmctld is down": {
+			afterReconfigure(nil).queried(start, answer{}, errDown), 500 * time.Millisecond, newConf, wait,
+		},
+		"queries again if slurmctld is down": {
+			afterReconfigure(nil).queried(start, answer{}, errDown), time.Second, newConf, query,
+		},
+		"does not reconfigure if slurmctld is down": {
+			afterReconfigure(nil).queried(start.Add(time.Minute), answer{}, errDown), time.Minute, newConf, wait,
+		},
+		"reconfigures if the files are not in use": {
+			state{}.queried(start, answer{}, nil).withSeen(oldConf), 0, oldConf, reconfigure,
+		},
+		"does not reconfigure again immediately": {
+			afterReconfigure(nil).queried(start, answer{Marker: "aaa"}, nil), 500 * time.Millisecond, newConf, wait,
+		},
+		"does not reconfigure with incomplete files": {
+			state{}.queried(start, answer{Marker: "aaa"}, nil), 0, observation{}, wait,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -73,12 +89,16 @@ func TestLastErrorNamesTheCause(t *testing.T) {
 		want  string
 	}{
 		"nothing when slurmctld runs with the files": {settled(), ""},
-		"slurmctld is down":                          {settled().queried(start, answer{}, down), "slurmctld does not answer: connect failure"},
+		"slurmctld is down": {
+			settled().queried(start, answer{}, down), "slurmctld does not answer: connect failure",
+		},
 		"slurmctld crashed after a reconfigure": {
 			afterReconfigure(nil).queried(start, answer{}, down),
 			"after reconfigure 1 to bbb: slurmctld does not answer: connect failure",
 		},
-		"the files are refused": {afterReconfigure(refusal).queried(start, answer{Marker: "aaa"}, nil), refusal.Error()},
+		"the files are refused": {
+			afterReconfigure(refusal).queried(start, answer{Marker: "aaa"}, nil), refusal.Error(),
+		},
 		"a reconfigure changed nothing": {
 			afterReconfigure(nil).queried(start, answer{Marker: "aaa"}, nil),
 			`slurmctld still runs with "aaa" after reconfigure 1 to bbb`,

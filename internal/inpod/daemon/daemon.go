@@ -21,7 +21,8 @@ import (
 type timing struct {
 	// repeat is the interval at which SIGTERM is repeated. A daemon that is already terminating ignores it.
 	repeat time.Duration
-	// kill is how long after the first SIGTERM a daemon is killed. slurmctld saves the state of 100,000 jobs in seconds.
+	// kill is how long after the first SIGTERM a daemon is killed. slurmctld saves the state of 100,000 jobs in
+	// seconds.
 	kill time.Duration
 }
 

@@ -101,7 +101,8 @@ func TestUnexpectedExitIsAnError(t *testing.T) {
 		"kill -SEGV $$":   "running sh: signal: segmentation fault",
 		"echo gone; true": "sh has ended by itself",
 	} {
-		if err := Run(t.Context(), []string{"sh", "-c", command}, io.Discard); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if err := Run(t.Context(), []string{"sh", "-c", command}, io.Discard); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", command, err)
 		}
 	}

@@ -53,7 +53,8 @@ func TestRealSlurmctldStopsDuringReconfigure(t *testing.T) {
 					_, _ = cluster.Slurmctld.Run(t.Context(), "scontrol", "reconfigure")
 				})
 				<-begun
-				if _, err := cluster.Slurmctld.Run(t.Context(), "sleep", fmt.Sprintf("%.3f", 0.006*float64(moment))); err != nil {
+				if _, err := cluster.Slurmctld.Run(t.Context(), "sleep",
+					fmt.Sprintf("%.3f", 0.006*float64(moment))); err != nil {
 					t.Fatal(err)
 				}
 				cluster.Slurmctld.Stop(t)

@@ -16,8 +16,10 @@ const clusterName = "clustername"
 func HasState(directory string) error {
 	_, err := os.Stat(filepath.Join(directory, clusterName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s does not hold the state that slurmctld had, and a slurmctld that starts without it ends every job that runs: "+
-			"put back the volume that has it, or restore a backup as docs/backup.md says", directory)
+		return fmt.Errorf(
+			"%s does not hold the state that slurmctld had, and a slurmctld that starts without it ends every job "+
+				"that runs: "+
+				"put back the volume that has it, or restore a backup as docs/backup.md says", directory)
 	}
 	if err != nil {
 		return fmt.Errorf("looking for the state that slurmctld had: %w", err)

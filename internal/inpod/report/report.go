@@ -1,5 +1,5 @@
-// Package report carries reports from the operator's helpers in Slurm's pods to the operator, by HTTP and as JSON. Package agent and
-// package slurmdbd define what is reported.
+// Package report carries reports from the operator's helpers in Slurm's pods to the operator, by HTTP and as JSON.
+// Package agent and package slurmdbd define what is reported.
 package report
 
 import (

@@ -13,9 +13,12 @@ import (
 )
 
 const (
-	unreachable = "[2026-11-15T05:21:06.022] error: mysql_real_connect failed: 2002 Can't connect to server on 'mariadb' (115)\n" +
-		"[2026-11-15T05:21:06.022] error: The database must be up when starting the MYSQL plugin.  Trying again in 5 seconds.\n"
-	denied  = "slurmdbd: error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'slurmdbd' (using password: YES)\n"
+	unreachable = "[2026-11-15T05:21:06.022] error: mysql_real_connect failed: 2002 Can't connect to server on " +
+		"'mariadb' (115)\n" +
+		"[2026-11-15T05:21:06.022] error: The database must be up when starting the MYSQL plugin.  Trying again in " +
+		"5 seconds.\n"
+	denied = "slurmdbd: error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'slurmdbd' (using " +
+		"password: YES)\n"
 	running = "slurmdbd: slurmdbd version 24.11.5 started\n"
 )
 
@@ -25,16 +28,30 @@ func TestWatch(t *testing.T) {
 		after time.Duration
 		want  Report
 	}{
-		"reports nothing at first":              {},
-		"reports an unreachable server":         {log: unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
-		"reports a wrong password":              {log: denied, want: Report{1045, "Access denied for user 'slurm'@'slurmdbd' (using password: YES)"}},
-		"reports the last error":                {log: unreachable + denied, want: Report{1045, "Access denied for user 'slurm'@'slurmdbd' (using password: YES)"}},
+		"reports nothing at first": {},
+		"reports an unreachable server": {
+			log: unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"},
+		},
+		"reports a wrong password": {
+			log: denied, want: Report{1045, "Access denied for user 'slurm'@'slurmdbd' (using password: YES)"},
+		},
+		"reports the last error": {
+			log:  unreachable + denied,
+			want: Report{1045, "Access denied for user 'slurm'@'slurmdbd' (using password: YES)"},
+		},
 		"clears the error when slurmdbd starts": {log: denied + running},
-		"reports a later error":                 {log: denied + running + unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
-		"reports the error for a while":         {log: unreachable, after: errorTTL, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
-		"drops an old error":                    {log: unreachable, after: errorTTL + 1},
-		"handles long lines":                    {log: strings.Repeat("x", 1<<20) + "\n" + unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"}},
-		"waits for the end of the line":         {log: strings.TrimSpace(denied)},
+		"reports a later error": {
+			log: denied + running + unreachable, want: Report{2002, "Can't connect to server on 'mariadb' (115)"},
+		},
+		"reports the error for a while": {
+			log: unreachable, after: errorTTL, want: Report{2002, "Can't connect to server on 'mariadb' (115)"},
+		},
+		"drops an old error": {log: unreachable, after: errorTTL + 1},
+		"handles long lines": {
+			log:  strings.Repeat("x", 1<<20) + "\n" + unreachable,
+			want: Report{2002, "Can't connect to server on 'mariadb' (115)"},
+		},
+		"waits for the end of the line": {log: strings.TrimSpace(denied)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

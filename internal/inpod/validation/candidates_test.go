@@ -21,8 +21,10 @@ type candidate struct {
 }
 
 var candidates = map[string]candidate{
-	"good":                    {accepted: versions},
-	"unknown-parameter-token": {old: "enable_configless", new: "enable_configless,nobody_knows=this", accepted: versions},
+	"good": {accepted: versions},
+	"unknown-parameter-token": {
+		old: "enable_configless", new: "enable_configless,nobody_knows=this", accepted: versions,
+	},
 	"typo-in-key":             {old: "PartitionName=blue", new: "PartionName=blue"},
 	"typo-in-case":            {old: "MaxNodeCount", new: "maxnodecnt"},
 	"no-such-plugin":          {new: "PriorityType=priority/nope"},
@@ -56,11 +58,15 @@ var candidates = map[string]candidate{
 	},
 	// 24.11 does not read the file.
 	"topology-yaml-broken": {
-		files:    map[string]string{"topology.yaml": "- topology: a\n  cluster_default: true\n  tree:\n    switches: [{switch: s0\n"},
+		files: map[string]string{
+			"topology.yaml": "- topology: a\n  cluster_default: true\n  tree:\n    switches: [{switch: s0\n",
+		},
 		accepted: []string{"24.11"},
 	},
 	"topology-yaml-bad-key": {
-		files:    map[string]string{"topology.yaml": "- topology: a\n  cluster_default: true\n  tree:\n    switchez: []\n"},
+		files: map[string]string{
+			"topology.yaml": "- topology: a\n  cluster_default: true\n  tree:\n    switchez: []\n",
+		},
 		accepted: []string{"24.11"},
 	},
 	"gres-bad-key": {

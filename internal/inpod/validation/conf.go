@@ -45,5 +45,6 @@ func checkCgroup(conf string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s\nthere is no such plugin: use one of %s",
-		locate([]string{"CgroupPlugin " + plugin}, map[string]string{"cgroup.conf": conf}), strings.Join(cgroupPlugins, ", "))
+		locate([]string{"CgroupPlugin " + plugin}, map[string]string{"cgroup.conf": conf}), strings.Join(cgroupPlugins,
+			", "))
 }

@@ -68,7 +68,8 @@ func complaints(log string) []string {
 	var errors, fatal []string
 	for line := range strings.Lines(log) {
 		match := complaint.FindStringSubmatch(prefix.ReplaceAllString(strings.TrimSpace(line), ""))
-		if match == nil || slices.ContainsFunc(noise, func(part string) bool { return strings.Contains(match[2], part) }) {
+		if match == nil ||
+			slices.ContainsFunc(noise, func(part string) bool { return strings.Contains(match[2], part) }) {
 			continue
 		}
 		text := strings.TrimSuffix(match[2], waiting)
@@ -125,7 +126,8 @@ func searchOrder(complaints []string, files map[string]string) []string {
 			return 2
 		}
 	}
-	order := slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(file string) bool { return !strings.HasSuffix(file, ".conf") })
+	order := slices.DeleteFunc(slices.Collect(maps.Keys(files)),
+		func(file string) bool { return !strings.HasSuffix(file, ".conf") })
 	slices.SortFunc(order, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 	})
@@ -147,7 +149,8 @@ func wordsOf(complaint string) []word {
 		words = append(words, word{
 			text:     text,
 			previous: previous,
-			marked:   at[0] > 0 && strings.ContainsRune("\"'`(", rune(complaint[at[0]-1])) || !plainWord.MatchString(text),
+			marked: at[0] > 0 && strings.ContainsRune("\"'`(", rune(complaint[at[0]-1])) ||
+				!plainWord.MatchString(text),
 		})
 		previous = text
 	}

@@ -59,7 +59,8 @@ func TestExplainSlurmctldLog(t *testing.T) {
 }
 
 func TestExplainTruncatesLongOutput(t *testing.T) {
-	log := strings.Repeat("slurmctld: error: "+strings.Repeat("ä", 900)+"\n", 3) + "slurmctld: error: " + strings.Repeat("ö", 900) + "\n"
+	log := strings.Repeat("slurmctld: error: "+strings.Repeat("ä", 900)+"\n", 3) + "slurmctld: error: " +
+		strings.Repeat("ö", 900) + "\n"
 	if got := explain(log, "/trial/etc", nil); len(got) > maxDetail || !strings.HasSuffix(got, "…") {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}
@@ -75,7 +76,8 @@ func TestExplainIgnoresErrorsCausedByPolling(t *testing.T) {
 }
 
 func TestExplainWithoutAReason(t *testing.T) {
-	if got, want := explain("slurmctld: error: Configured MailProg is invalid\n", "/trial/etc", nil), "slurmctld gave no reason"; got != want {
+	if got, want := explain("slurmctld: error: Configured MailProg is invalid\n", "/trial/etc",
+		nil), "slurmctld gave no reason"; got != want {
 		t.Errorf("explain = %q, want %q", got, want)
 	}
 }

@@ -30,7 +30,9 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	report := Run(context.Background(), Options{Config: "/candidate", Scratch: "/trial", Timeout: timeout, Log: os.Stdout})
+	report := Run(context.Background(), Options{
+		Config: "/candidate", Scratch: "/trial", Timeout: timeout, Log: os.Stdout,
+	})
 	if err := report.WriteFile("/trial/report"); err != nil {
 		panic(err)
 	}
@@ -67,7 +69,8 @@ func validateOn(t *testing.T, host *slurmnet.Daemon, files map[string]string, ti
 			t.Fatal(err)
 		}
 	}
-	output, err := host.Run(t.Context(), asCommand+"="+timeout, "unshare", "--mount", "sh", "-euc", asPod, "sh", "/trial-command")
+	output, err := host.Run(t.Context(), asCommand+"="+timeout, "unshare", "--mount", "sh", "-euc", asPod, "sh",
+		"/trial-command")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
@@ -140,7 +143,9 @@ func TestRealValidationRunThatCannotStartFails(t *testing.T) {
 			if report, _ := validateOn(t, host, occupied, "20s"); report.Outcome != Failed {
 				t.Errorf("with an occupied port: %+v", report)
 			}
-			elsewhere := map[string]string{"slurm.conf": strings.Replace(good["slurm.conf"], "/trial/state", "/var/spool/nowhere", 1)}
+			elsewhere := map[string]string{
+				"slurm.conf": strings.Replace(good["slurm.conf"], "/trial/state", "/var/spool/nowhere", 1),
+			}
 			if report, _ := validateOn(t, host, elsewhere, "20s"); report.Outcome != Failed {
 				t.Errorf("with state that is not writable: %+v", report)
 			}
@@ -163,11 +168,14 @@ func TestRealSlurmctldNamesNodeSetsToLeaveOut(t *testing.T) {
 		{Name: "share", GresTypes: []string{"shard"}}, // needs gpu, which no other set has
 		{Name: "typo", Partition: new("MaxTimes=60")},
 	}
-	inForce := []slurmconf.NodeSet{{Name: "cpu", Partition: new("MaxTime=60")}, {Name: "late", Partition: new("MaxTime=30")}}
+	inForce := []slurmconf.NodeSet{
+		{Name: "cpu", Partition: new("MaxTime=60")}, {Name: "late", Partition: new("MaxTime=30")},
+	}
 	build := func(t *testing.T, sets []slurmconf.NodeSet, extra string) slurmconf.Document {
 		t.Helper()
 		document, err := slurmconf.Build(slurmconf.Cluster{
-			Name: "slurm", Hosts: []slurmconf.Host{{Name: "slurm-0"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 64, NodeSets: sets, ExtraConf: extra,
+			Name: "slurm", Hosts: []slurmconf.Host{{Name: "slurm-0"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 64,
+			NodeSets: sets, ExtraConf: extra,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -181,8 +189,13 @@ func TestRealSlurmctldNamesNodeSetsToLeaveOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conf := slurmconf.ForValidation(document, slurmconf.ValidationOptions{Host: host, Port: 6917, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/slurmctld.pid"})
-		return map[string]string{"slurm.conf": conf.Render(), "cgroup.conf": "CgroupPlugin=disabled\n", slurmconf.ChangesFile: string(changes)}
+		conf := slurmconf.ForValidation(document, slurmconf.ValidationOptions{
+			Host: host, Port: 6917, Directory: "/trial/etc", State: "/trial/state", PidFile: "/trial/slurmctld.pid",
+		})
+		return map[string]string{
+			"slurm.conf": conf.Render(), "cgroup.conf": "CgroupPlugin=disabled\n",
+			slurmconf.ChangesFile: string(changes),
+		}
 	}
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
@@ -199,16 +212,19 @@ func TestRealSlurmctldNamesNodeSetsToLeaveOut(t *testing.T) {
 			for _, each := range report.LeftOut {
 				names = append(names, each.NodeSet)
 			}
-			if slices.Sort(names); report.Outcome != Accepted || !slices.Equal(names, []string{"late", "share", "typo"}) || report.AllLeftOut {
+			if slices.Sort(names); report.Outcome != Accepted ||
+				!slices.Equal(names, []string{"late", "share", "typo"}) || report.AllLeftOut {
 				t.Errorf("%+v\n%s", report, log)
 			}
 			for _, each := range report.LeftOut {
-				if want := map[string]string{"late": "soon", "share": "shard", "typo": "MaxTimes"}[each.NodeSet]; !strings.Contains(each.Detail, want) {
+				if want := map[string]string{"late": "soon", "share": "shard",
+					"typo": "MaxTimes"}[each.NodeSet]; !strings.Contains(each.Detail, want) {
 					t.Errorf("NodeSet %s is left out for %q", each.NodeSet, each.Detail)
 				}
 			}
 			// An error that no NodeSet causes refuses the whole candidate.
-			if report, log := validateOn(t, host, contents(t, strings.TrimSpace(name), "PriorityType=priority/nope"), "60s"); report.Outcome != Refused || len(report.LeftOut) > 0 {
+			if report, log := validateOn(t, host, contents(t, strings.TrimSpace(name), "PriorityType=priority/nope"),
+				"60s"); report.Outcome != Refused || len(report.LeftOut) > 0 {
 				t.Errorf("%+v\n%s", report, log)
 			}
 		})

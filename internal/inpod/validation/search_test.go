@@ -57,7 +57,8 @@ func TestSearchLeavesOutFaultyChangesOnly(t *testing.T) {
 		case m.baseFaulty:
 			continue
 		case report.Outcome != Accepted || report.AllLeftOut || len(report.LeftOut) != len(m.faulty):
-			t.Fatalf("%v of %d changes are faulty, but the report is %+v after %d runs", m.faulty, len(m.changes), report, m.runs)
+			t.Fatalf("%v of %d changes are faulty, but the report is %+v after %d runs", m.faulty, len(m.changes),
+				report, m.runs)
 		case len(m.faulty) == 0 && m.runs != 1:
 			t.Fatalf("%d runs without a fault", m.runs)
 		}
@@ -75,7 +76,8 @@ func TestSearchLeavesOutFaultyChangesOnly(t *testing.T) {
 
 func TestSearchFailsWhenARunFails(t *testing.T) {
 	m := &model{changes: []string{"a", "b", "c", "d"}, clash: [2]string{"b", "d"}}
-	if report := search(m.changes, m.run); len(report.LeftOut) != 1 || report.LeftOut[0].NodeSet != "d" || !slices.Equal(m.last, []string{"d"}) {
+	if report := search(m.changes, m.run); len(report.LeftOut) != 1 || report.LeftOut[0].NodeSet != "d" ||
+		!slices.Equal(m.last, []string{"d"}) {
 		t.Errorf("with a conflict: %+v", report)
 	}
 	for count := range 3 {
@@ -99,7 +101,8 @@ func TestSearchIsBounded(t *testing.T) {
 		m.changes, m.faulty[name] = append(m.changes, name), true
 	}
 	report := search(m.changes, m.run)
-	if m.runs > maxRuns || report.Outcome != Accepted || !report.AllLeftOut || len(report.LeftOut) == 0 || len(m.last) != 1000 {
+	if m.runs > maxRuns || report.Outcome != Accepted || !report.AllLeftOut || len(report.LeftOut) == 0 ||
+		len(m.last) != 1000 {
 		t.Errorf("%d runs, without %d: %+v", m.runs, len(m.last), report)
 	}
 	for i := range report.LeftOut {

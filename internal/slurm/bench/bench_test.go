@@ -69,7 +69,8 @@ func (c *traffic) times() string {
 	defer c.mu.Unlock()
 	var all []string
 	for _, call := range slices.Sorted(maps.Keys(c.calls)) {
-		all = append(all, fmt.Sprintf("%s %s", call, (c.spent[call]/time.Duration(c.calls[call])).Round(time.Millisecond)))
+		all = append(all,
+			fmt.Sprintf("%s %s", call, (c.spent[call]/time.Duration(c.calls[call])).Round(time.Millisecond)))
 	}
 	return strings.Join(all, ", ")
 }
@@ -78,7 +79,8 @@ func (c *traffic) times() string {
 func dial(tb testing.TB, cluster *slurmnet.Cluster, observer slurm.Observer) *rest.Client {
 	tb.Helper()
 	client, err := rest.New(rest.Options{
-		URL: cluster.URL, Observer: observer, Token: func(context.Context) (string, error) { return cluster.Token("slurm"), nil },
+		URL: cluster.URL, Observer: observer,
+		Token: func(context.Context) (string, error) { return cluster.Token("slurm"), nil },
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -102,7 +104,9 @@ func benchmark(b *testing.B, size int) {
 	b.Helper()
 	// Two nodes have a slurmd and are pinged every ten seconds instead of every 100, so that there is noise to
 	// suppress.
-	cluster := slurmnet.Start(b, slurmnet.Options{Version: *version, Nodes: 2, CloudNodes: size, ExtraConf: "SlurmdTimeout=30"})
+	cluster := slurmnet.Start(b, slurmnet.Options{
+		Version: *version, Nodes: 2, CloudNodes: size, ExtraConf: "SlurmdTimeout=30",
+	})
 	b.ResetTimer()
 	list := measureList(b, cluster)
 	measureDrain(b, cluster, size)
@@ -144,7 +148,8 @@ func measureDrain(b *testing.B, cluster *slurmnet.Cluster, size int) {
 		names[i] = fmt.Sprintf("cloud-%d", i)
 	}
 	start := time.Now()
-	if err := client.UpdateNodes(b.Context(), names, slurm.NodeUpdate{State: slurm.Drain, Reason: slurm.OurReason("bench")}); err != nil {
+	if err := client.UpdateNodes(b.Context(), names,
+		slurm.NodeUpdate{State: slurm.Drain, Reason: slurm.OurReason("bench")}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(time.Since(start).Milliseconds()), "drain-all-ms")

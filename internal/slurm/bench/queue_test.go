@@ -28,9 +28,12 @@ import (
 var (
 	pendingJobs = flag.Int("pending", 100_000, "number of pending jobs")
 	runningJobs = flag.Int("running", 20_000, "number of running jobs")
-	suspended   = flag.Int("suspended", 0, "number of running jobs to suspend; job states can only be read for up to some 20,000 jobs")
-	arrays      = flag.Bool("arrays", false, "submit the pending jobs as tasks of an array; only for BenchmarkJobStates")
-	listed      = flag.Bool("listed", false, "also measure a decision with the list of all jobs; slurmrestd needs 250 kB of memory per job")
+	suspended   = flag.Int("suspended", 0,
+		"number of running jobs to suspend; job states can only be read for up to some 20,000 jobs")
+	arrays = flag.Bool("arrays", false,
+		"submit the pending jobs as tasks of an array; only for BenchmarkJobStates")
+	listed = flag.Bool("listed", false,
+		"also measure a decision with the list of all jobs; slurmrestd needs 250 kB of memory per job")
 )
 
 const (
@@ -45,8 +48,10 @@ func BenchmarkQueue(b *testing.B) {
 	perNode := *runningJobs/queueNodes + 1
 	cluster := slurmnet.Start(b, slurmnet.Options{
 		Version: *version, Nodes: queueNodes, CloudNodes: cloudNodes, NodeConf: fmt.Sprintf("CPUs=%d", perNode),
-		ExtraConf: fmt.Sprintf("MaxJobCount=%d\nSlurmdParameters=config_overrides\nSelectTypeParameters=CR_CPU\nMinJobAge=300\n"+
-			"SchedulerParameters=default_queue_depth=1,bf_max_job_test=1,sched_interval=600\nSlurmctldTimeout=300", *pendingJobs+*runningJobs+1000),
+		ExtraConf: fmt.Sprintf(
+			"MaxJobCount=%d\nSlurmdParameters=config_overrides\nSelectTypeParameters=CR_CPU\nMinJobAge=300\n"+
+				"SchedulerParameters=default_queue_depth=1,bf_max_job_test=1,sched_interval=600\nSlurmctldTimeout=300",
+			*pendingJobs+*runningJobs+1000),
 	})
 	began := time.Now()
 	fillQueue(b, cluster, "job/allocate", *runningJobs, false)
@@ -68,7 +73,8 @@ func BenchmarkQueue(b *testing.B) {
 func fillQueue(b *testing.B, cluster *slurmnet.Cluster, path string, count int, hold bool) {
 	b.Helper()
 	description := map[string]any{
-		"name": "bench", "tasks": 1, "cpus_per_task": 1, "time_limit": map[string]any{"set": true, "number": 600}, "hold": hold,
+		"name": "bench", "tasks": 1, "cpus_per_task": 1, "time_limit": map[string]any{"set": true, "number": 600},
+		"hold":                      hold,
 		"current_working_directory": "/tmp", "environment": []string{"PATH=/bin"},
 	}
 	request := map[string]any{"job": description}
@@ -139,16 +145,19 @@ func suspendSome(b *testing.B, cluster *slurmnet.Cluster) {
 // of other load on the host. With -arrays the jobs are tasks of an array, which are created quickly.
 func BenchmarkJobStates(b *testing.B) {
 	cluster := slurmnet.Start(b, slurmnet.Options{
-		Version: *version, Nodes: 1, ExtraConf: fmt.Sprintf("MaxJobCount=%d\nMaxArraySize=%d", *pendingJobs+1000, *pendingJobs+1),
+		Version: *version, Nodes: 1,
+		ExtraConf: fmt.Sprintf("MaxJobCount=%d\nMaxArraySize=%d", *pendingJobs+1000, *pendingJobs+1),
 	})
 	if !*arrays {
 		fillQueue(b, cluster, "job/submit", *pendingJobs, true)
-	} else if _, err := cluster.Run(b.Context(), "sbatch", "--hold", fmt.Sprintf("--array=1-%d", *pendingJobs), "--wrap=true"); err != nil {
+	} else if _, err := cluster.Run(b.Context(), "sbatch", "--hold", fmt.Sprintf("--array=1-%d",
+		*pendingJobs), "--wrap=true"); err != nil {
 		b.Fatal(err)
 	}
 	client := dial(b, cluster, nil)
 	slow, err := rest.New(rest.Options{
-		URL: cluster.URL, Timeout: 10 * time.Minute, Token: func(context.Context) (string, error) { return cluster.Token("slurm"), nil },
+		URL: cluster.URL, Timeout: 10 * time.Minute,
+		Token: func(context.Context) (string, error) { return cluster.Token("slurm"), nil },
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -207,7 +216,8 @@ func measureDecision(b *testing.B, cluster *slurmnet.Cluster, prefix string, opt
 		snapshot, err := mirror.Refresh(b.Context())
 		took, times := time.Since(began), requests.times()
 		received, calls := requests.reset()
-		b.Logf("%sdecision %d: %s, %.1f MB: %s (on average %s): %v", prefix, i+1, took.Round(time.Millisecond), float64(received)/1e6, calls, times, err)
+		b.Logf("%sdecision %d: %s, %.1f MB: %s (on average %s): %v", prefix, i+1, took.Round(time.Millisecond),
+			float64(received)/1e6, calls, times, err)
 		if i == 0 {
 			b.ReportMetric(took.Seconds()*1e3, prefix+"first-ms")
 		}
@@ -218,7 +228,8 @@ func measureDecision(b *testing.B, cluster *slurmnet.Cluster, prefix string, opt
 		if i == decisions-1 {
 			b.ReportMetric(took.Seconds()*1e3, prefix+"decision-ms")
 			b.ReportMetric(float64(received)/1e6, prefix+"decision-MB")
-			b.Logf("%d pending, %d running, %d loads, partial %t", snapshot.Pending, snapshot.Running, len(snapshot.Loads), snapshot.Partial)
+			b.Logf("%d pending, %d running, %d loads, partial %t", snapshot.Pending, snapshot.Running,
+				len(snapshot.Loads), snapshot.Partial)
 		}
 		time.Sleep(10 * time.Second)
 	}
@@ -276,7 +287,8 @@ func resetPeaks(b *testing.B, cluster *slurmnet.Cluster) {
 func slurmrestdPeak(b *testing.B, cluster *slurmnet.Cluster) float64 {
 	b.Helper()
 	most := 0.0
-	for pid := range strings.FieldsSeq(cluster.Slurmrestd.MustRun(b, "sh", "-c", "grep -l slurmrestd /proc/[0-9]*/comm | cut -d/ -f3")) {
+	for pid := range strings.FieldsSeq(cluster.Slurmrestd.MustRun(b, "sh", "-c",
+		"grep -l slurmrestd /proc/[0-9]*/comm | cut -d/ -f3")) {
 		most = max(most, highWater(b, cluster.Slurmrestd.MustRun(b, "cat", "/proc/"+pid+"/status")))
 	}
 	return most

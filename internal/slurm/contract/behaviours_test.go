@@ -56,7 +56,8 @@ func testListsNodes(t *testing.T, c cluster) {
 func complete(t *testing.T, c cluster, node *slurm.Node) {
 	t.Helper()
 	if node.Hostname != node.Name || node.Address == "" || node.CPUs < 1 || node.Memory < 1 || node.BootedAt.IsZero() ||
-		node.SlurmdStartedAt.IsZero() || node.Version != c.Info().Version.String() || !slices.Contains(node.Partitions, "all") {
+		node.SlurmdStartedAt.IsZero() || node.Version != c.Info().Version.String() ||
+		!slices.Contains(node.Partitions, "all") {
 		t.Errorf("something is missing in %+v", node)
 	}
 }
@@ -137,7 +138,9 @@ func testChangeMissingNode(t *testing.T, c cluster) {
 // Slurm processes the names in order and stops at the first unknown one.
 func testBulkWithMissingNode(t *testing.T, c cluster) {
 	for missing, changed := range map[string]bool{"a-missing": false, "z-missing": true} {
-		err := c.UpdateNodes(t.Context(), []string{"node-0", missing}, slurm.NodeUpdate{State: slurm.Drain, Reason: "partial"})
+		err := c.UpdateNodes(t.Context(), []string{"node-0", missing}, slurm.NodeUpdate{
+			State: slurm.Drain, Reason: "partial",
+		})
 		if !errors.Is(err, slurm.PartialEffect) || !slurm.MayHaveTakenEffect(err) {
 			t.Errorf("with %s: error is %v", missing, err)
 		}
@@ -156,7 +159,8 @@ func testBulkDrain(t *testing.T, c cluster) {
 	for _, name := range both {
 		node := c.node(t, name)
 		if !node.Drained() || node.Busy() || !node.DrainedByUs() || node.ReasonBy != "root" || node.ReasonAt.IsZero() {
-			t.Errorf("%s is %v, reason %q by %q at %s", name, node.StateNames(), node.Reason, node.ReasonBy, node.ReasonAt)
+			t.Errorf("%s is %v, reason %q by %q at %s", name, node.StateNames(), node.Reason, node.ReasonBy,
+				node.ReasonAt)
 		}
 		if got, err := slurm.ParseOwner(node.Comment); err != nil || got != owner {
 			t.Errorf("comment of %s is %q: %v", name, node.Comment, err)
@@ -175,7 +179,8 @@ func testImpossibleState(t *testing.T, c cluster) {
 	if !errors.Is(err, slurm.Rejected) || !slurm.ErrorNumber(err, number) {
 		t.Errorf("resuming an idle node: %v", err)
 	}
-	if err := c.UpdateNodes(t.Context(), []string{"node-0"}, slurm.NodeUpdate{State: "NONSENSE"}); !errors.Is(err, slurm.Rejected) {
+	if err := c.UpdateNodes(t.Context(), []string{"node-0"}, slurm.NodeUpdate{State: "NONSENSE"}); !errors.Is(err,
+		slurm.Rejected) {
 		t.Errorf("nonsense: %v", err)
 	}
 }
@@ -204,10 +209,12 @@ func testDrainBusyNode(t *testing.T, c cluster) {
 	}
 	job, err := c.job(t, id)
 	must(t, err)
-	if !job.Holds() || job.Nodes != "node-0" || job.Start.IsZero() || job.End.Sub(job.Start) != 10*time.Minute || job.User == "" {
+	if !job.Holds() || job.Nodes != "node-0" || job.Start.IsZero() || job.End.Sub(job.Start) != 10*time.Minute ||
+		job.User == "" {
 		t.Errorf("job is %+v", job)
 	}
-	if err := c.DeleteNodes(t.Context(), []string{"node-0"}); !errors.Is(err, slurm.Rejected) || !slurm.ErrorNumber(err, slurm.NumberNodesBusy) {
+	if err := c.DeleteNodes(t.Context(), []string{"node-0"}); !errors.Is(err, slurm.Rejected) ||
+		!slurm.ErrorNumber(err, slurm.NumberNodesBusy) {
 		t.Errorf("deleting a busy node: %v", err)
 	}
 	// The node must not look drained while the job holds it. The node is read first, so that the job may end in
@@ -236,7 +243,8 @@ func testSuspendedJob(t *testing.T, c cluster) {
 	c.suspend(t, id)
 	c.drain(t, slurm.OurReason("scale-in"), "node-0")
 	if node := c.node(t, "node-0"); !node.Drained() {
-		t.Errorf("node is %v: it no longer looks drained, so Snapshot.Vacancy could rely on the record", node.StateNames())
+		t.Errorf("node is %v: it no longer looks drained, so Snapshot.Vacancy could rely on the record",
+			node.StateNames())
 	}
 	if job, err := c.job(t, id); err != nil || !job.Holds() || job.Running() {
 		t.Errorf("job is %v: %v", job.States, err)
@@ -270,7 +278,8 @@ func testReservations(t *testing.T, c cluster) {
 	list, err := c.Reservations(t.Context())
 	must(t, err)
 	if len(list) != 1 || list[0].Name != want.Name || !list[0].Start.Equal(start) || !list[0].End.Equal(want.End) ||
-		list[0].Nodes != want.Nodes || !slices.Contains(list[0].Flags, "MAINT") || !cmp.Equal(list[0].Users, want.Users) {
+		list[0].Nodes != want.Nodes || !slices.Contains(list[0].Flags, "MAINT") ||
+		!cmp.Equal(list[0].Users, want.Users) {
 		t.Errorf("reservations are %+v", list)
 	}
 	must(t, c.DeleteReservation(t.Context(), want.Name))
@@ -332,7 +341,8 @@ func testDiag(t *testing.T, c cluster) {
 	if after.RPCs[update] != before.RPCs[update]+1 {
 		t.Errorf("%d updates were counted before and %d after one", before.RPCs[update], after.RPCs[update])
 	}
-	if after.CountersSince.IsZero() || after.CountersSince.After(after.Now) || !after.CountersSince.Equal(before.CountersSince) {
+	if after.CountersSince.IsZero() || after.CountersSince.After(after.Now) ||
+		!after.CountersSince.Equal(before.CountersSince) {
 		t.Errorf("counters are since %s and %s, now is %s", before.CountersSince, after.CountersSince, after.Now)
 	}
 }

@@ -53,7 +53,8 @@ func testSkew(t *testing.T, started *slurmnet.Cluster, key []byte, skew string) 
 	mirror := newMirror(t, c)
 	snapshot, err := mirror.Refresh(t.Context())
 	must(t, err)
-	if since := snapshot.ControllerSince; since.Before(began.Add(-2*time.Second)) || since.After(answered.Add(2*time.Second)) {
+	if since := snapshot.ControllerSince; since.Before(began.Add(-2*time.Second)) ||
+		since.After(answered.Add(2*time.Second)) {
 		t.Errorf("slurmctld's start is %s, want between %s and %s", since, began, answered)
 	}
 }
@@ -68,6 +69,7 @@ func startSkewed(t *testing.T, daemon *slurmnet.Daemon, skew string) {
 	library, err := os.ReadFile(libraries[0])
 	must(t, err)
 	daemon.Write(t, "/usr/lib/libfaketimeMT.so.1", string(library))
-	daemon.StartWith(t, "env", "LD_PRELOAD=/usr/lib/libfaketimeMT.so.1", "FAKETIME="+skew, "FAKETIME_DONT_FAKE_MONOTONIC=1",
+	daemon.StartWith(t, "env", "LD_PRELOAD=/usr/lib/libfaketimeMT.so.1", "FAKETIME="+skew,
+		"FAKETIME_DONT_FAKE_MONOTONIC=1",
 		"/usr/sbin/slurmctld", "-D")
 }

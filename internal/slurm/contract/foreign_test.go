@@ -20,7 +20,8 @@ func testForeignFail(t *testing.T, c cluster) {
 	}
 	node = set(slurm.NodeUpdate{State: slurm.Drain, Reason: slurm.OurReason("update")})
 	if node.Flags.Has(slurm.FlagFail) || !node.DrainedByUs() {
-		t.Errorf("a failing node that is drained is %v, %q: a drain of ours may be set on top", node.StateNames(), node.Reason)
+		t.Errorf("a failing node that is drained is %v, %q: a drain of ours may be set on top", node.StateNames(),
+			node.Reason)
 	}
 	node = set(slurm.NodeUpdate{State: slurm.Fail, Reason: "XID 79"})
 	if node.Draining() || !node.HeldByOthers() {
@@ -34,7 +35,9 @@ func testForeignFail(t *testing.T, c cluster) {
 func testOurReasonIsCleared(t *testing.T, c cluster) {
 	ours := slurm.OurReason("update")
 	c.drain(t, ours, "node-1")
-	must(t, c.UpdateNodes(t.Context(), []string{"node-1"}, slurm.NodeUpdate{State: slurm.Undrain, Reason: slurm.NoReason}))
+	must(t, c.UpdateNodes(t.Context(), []string{"node-1"}, slurm.NodeUpdate{
+		State: slurm.Undrain, Reason: slurm.NoReason,
+	}))
 	c.waitIdle(t)
 	if node := c.node(t, "node-1"); slurm.IsOurReason(node.Reason) || node.Closed() {
 		t.Errorf("after the drain the node is %v, %q", node.StateNames(), node.Reason)

@@ -55,7 +55,8 @@ func testJobs(t *testing.T, c cluster) {
 func testJobStates(t *testing.T, c cluster) {
 	c.waitIdle(t)
 	array, err := c.submitter().Submit(t.Context(), slurmtest.JobRequest{
-		Name: "array", Script: "#!/bin/sh\nsleep 1000", Nodes: 1, RequiredNodes: []string{"node-0"}, TimeLimit: 10 * time.Minute, Array: "0-9",
+		Name: "array", Script: "#!/bin/sh\nsleep 1000", Nodes: 1, RequiredNodes: []string{"node-0"},
+		TimeLimit: 10 * time.Minute, Array: "0-9",
 	})
 	must(t, err)
 	running := c.runningTasks(t, array, 10)
@@ -63,7 +64,8 @@ func testJobStates(t *testing.T, c cluster) {
 		id, _ := state.Number()
 		job, err := c.Job(t.Context(), id)
 		must(t, err)
-		if id == array || !strings.Contains(state.ID, "_") || job.ID != id || !job.Running() || job.Nodes != "node-0" || job.End.IsZero() {
+		if id == array || !strings.Contains(state.ID, "_") || job.ID != id || !job.Running() || job.Nodes != "node-0" ||
+			job.End.IsZero() {
 			t.Errorf("task %s is %+v", state.ID, job)
 		}
 	}
@@ -73,7 +75,8 @@ func testJobStates(t *testing.T, c cluster) {
 	suspended, _ := running[0].Number()
 	c.suspend(t, suspended)
 	running[0].States = []string{"SUSPENDED"}
-	if states := c.states(t); !slices.ContainsFunc(states, func(s slurm.JobState) bool { return cmp.Equal(s, running[0]) }) {
+	if states := c.states(t); !slices.ContainsFunc(states,
+		func(s slurm.JobState) bool { return cmp.Equal(s, running[0]) }) {
 		t.Errorf("%+v is not among the states %+v", running[0], states)
 	}
 	if job, err := c.Job(t.Context(), suspended); err != nil || !job.Holds() || job.Running() || job.Nodes != "node-0" {
@@ -81,7 +84,8 @@ func testJobStates(t *testing.T, c cluster) {
 	}
 	c.resume(t, suspended)
 	must(t, c.submitter().Cancel(t.Context(), array))
-	if _, err := c.Job(t.Context(), 999999); !slurm.ErrorNumber(err, slurm.NumberInvalidJob) || errors.Is(err, slurm.NotFound) {
+	if _, err := c.Job(t.Context(), 999999); !slurm.ErrorNumber(err, slurm.NumberInvalidJob) ||
+		errors.Is(err, slurm.NotFound) {
 		t.Errorf("a job that does not exist: %v", err)
 	}
 	c.waitIdle(t)

@@ -21,7 +21,9 @@ func (c cluster) session(t *testing.T, options slurm.MirrorOptions) *slurm.Sessi
 	pool := slurm.NewPool(options)
 	t.Cleanup(pool.Close)
 	key := slurm.Key{Namespace: "contract", Name: t.Name()}
-	must(t, pool.Set(key, slurm.Settings{Dial: func() (slurm.Client, error) { return connect(t, c.target, always(c.token("root"))), nil }}))
+	must(t, pool.Set(key, slurm.Settings{
+		Dial: func() (slurm.Client, error) { return connect(t, c.target, always(c.token("root"))), nil },
+	}))
 	session, _ := pool.Get(key)
 	eventually(t, "first snapshot", func() error {
 		if session.Mirror.Snapshot() == nil {
@@ -97,7 +99,9 @@ func testVacancy(options slurm.MirrorOptions) func(*testing.T, cluster) {
 
 func proveVacancy(t *testing.T, c cluster, session *slurm.Session) {
 	id := c.submit(t, "node-0", "sleep 1000")
-	acknowledged, err := session.UpdateNodes(t.Context(), both, slurm.NodeUpdate{State: slurm.Drain, Reason: slurm.OurReason("scale-in")})
+	acknowledged, err := session.UpdateNodes(t.Context(), both, slurm.NodeUpdate{
+		State: slurm.Drain, Reason: slurm.OurReason("scale-in"),
+	})
 	must(t, err)
 	vacancy := func(name string) slurm.Vacancy {
 		snapshot, err := session.Mirror.Refresh(t.Context())

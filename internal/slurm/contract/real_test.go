@@ -63,7 +63,8 @@ func (r realSlurm) startController(t *testing.T) { t.Helper(); r.Slurmctld.Start
 // topology is for dynamic nodes. 24.11 ignores it.
 const topology = `
 - {topology: topo-flat, cluster_default: true, flat: true}
-- {topology: topo-switch, cluster_default: false, tree: {switches: [{switch: root, children: "s[1-2]"}, {switch: s1}, {switch: s2}]}}
+- {topology: topo-switch, cluster_default: false, tree: {
+    switches: [{switch: root, children: "s[1-2]"}, {switch: s1}, {switch: s2}]}}
 `
 
 func TestRealSlurm(t *testing.T) {
@@ -72,7 +73,9 @@ func TestRealSlurm(t *testing.T) {
 			t.Parallel()
 			// Without memory as a resource, a suspended job does not show in its node's record.
 			cluster := slurmnet.Start(t, slurmnet.Options{
-				Version: version, Nodes: 2, ExtraConf: "SelectTypeParameters=CR_CPU", Files: map[string]string{"topology.yaml": topology},
+				Version: version, Nodes: 2, ExtraConf: "SelectTypeParameters=CR_CPU", Files: map[string]string{
+					"topology.yaml": topology,
+				},
 			})
 			run(t, realSlurm{cluster, version})
 		})
@@ -155,7 +158,8 @@ func TestSlurmUserSeesAllJobsAndNodes(t *testing.T) {
 			t.Parallel()
 			started := slurmnet.Start(t, slurmnet.Options{
 				Version: version, Nodes: 2,
-				ExtraConf: "PartitionName=secret Nodes=ALL Hidden=YES AllowGroups=root\nPrivateData=jobs,nodes,reservations",
+				ExtraConf: "PartitionName=secret Nodes=ALL Hidden=YES " +
+					"AllowGroups=root\nPrivateData=jobs,nodes,reservations",
 			})
 			target := realSlurm{started, version}
 			c := cluster{target, connect(t, target, always(target.token("slurm")))}
@@ -182,7 +186,8 @@ func connectMetrics(t *testing.T, cluster *slurmnet.Cluster) *rest.Client {
 	address, err := cluster.Run(t.Context(), "getent", "hosts", "slurmctld")
 	must(t, err)
 	client, err := rest.New(rest.Options{
-		URL: cluster.URL, Metrics: "http://" + strings.Fields(address)[0] + ":6817", Token: always(cluster.Token("root")),
+		URL: cluster.URL, Metrics: "http://" + strings.Fields(address)[0] + ":6817",
+		Token: always(cluster.Token("root")),
 	})
 	must(t, err)
 	t.Cleanup(client.Close)

@@ -17,10 +17,15 @@ func TestDrainSetBySlurmIsNotTreatedAsOurs(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			target := realSlurm{slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1, ExtraConf: "Prolog=/bin/false"}), version}
+			target := realSlurm{
+				slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1, ExtraConf: "Prolog=/bin/false"}),
+				version,
+			}
 			c := cluster{target, connect(t, target, always(target.token("root")))}
 			c.drain(t, slurm.OurReason("update"), "node-0")
-			must(t, c.UpdateNodes(t.Context(), []string{"node-0"}, slurm.NodeUpdate{State: slurm.Undrain, Reason: slurm.NoReason}))
+			must(t, c.UpdateNodes(t.Context(), []string{"node-0"}, slurm.NodeUpdate{
+				State: slurm.Undrain, Reason: slurm.NoReason,
+			}))
 			c.waitIdle(t)
 			target.command(t, "sbatch", "--wrap=true")
 			eventually(t, "Slurm to drain the node", func() error {

@@ -87,7 +87,10 @@ func run(t *testing.T, target target) {
 		{"counts requests", testDiag},
 		{"is mirrored without missing a change", testMirror},
 		{"proves vacancy through a mirror", testVacancy(slurm.MirrorOptions{})},
-		{"proves vacancy through a mirror that does not list jobs", testVacancy(slurm.MirrorOptions{MaxListedJobs: -1})},
+		{
+			"proves vacancy through a mirror that does not list jobs",
+			testVacancy(slurm.MirrorOptions{MaxListedJobs: -1}),
+		},
 		{"deletes nodes", testDeleteNodes},
 		{"reports that slurmctld is down", testControllerDown},
 	} {
@@ -151,7 +154,8 @@ func (c cluster) submit(t *testing.T, node, script string) int64 {
 	t.Helper()
 	c.waitIdle(t)
 	id, err := c.submitter().Submit(t.Context(), slurmtest.JobRequest{
-		Name: "contract", Script: "#!/bin/sh\n" + script, Nodes: 1, RequiredNodes: []string{node}, TimeLimit: 10 * time.Minute,
+		Name: "contract", Script: "#!/bin/sh\n" + script, Nodes: 1, RequiredNodes: []string{node},
+		TimeLimit: 10 * time.Minute,
 	})
 	must(t, err)
 	eventually(t, "job to run", func() error {
@@ -183,7 +187,8 @@ func (c cluster) waitIdle(t *testing.T) {
 	eventually(t, "nodes to be idle", func() error {
 		list, err := c.Nodes(t.Context(), 0)
 		for _, node := range list.Nodes {
-			if node.State != slurm.StateIdle || node.Flags.HasAny(slurm.FlagDrain|slurm.FlagNotResponding|slurm.FlagCompleting) {
+			if node.State != slurm.StateIdle ||
+				node.Flags.HasAny(slurm.FlagDrain|slurm.FlagNotResponding|slurm.FlagCompleting) {
 				return fmt.Errorf("%s is %v", node.Name, node.StateNames())
 			}
 		}

@@ -26,7 +26,8 @@ func testTopology(t *testing.T, c cluster) {
 		}
 	}
 	for _, missing := range []string{"topo-switch:s9", "elsewhere:s1"} {
-		if err := assign(both[:1], missing); !slurm.ErrorNumber(err, slurm.NumberTopology) || !errors.Is(err, slurm.Rejected) {
+		if err := assign(both[:1], missing); !slurm.ErrorNumber(err, slurm.NumberTopology) ||
+			!errors.Is(err, slurm.Rejected) {
 			t.Errorf("missing topology unit %s: %v", missing, err)
 		}
 		if node := c.node(t, "node-0"); node.Topology != "topo-switch:s2" || node.Draining() {

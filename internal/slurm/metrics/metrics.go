@@ -44,7 +44,8 @@ func NewRequests(registerer prometheus.Registerer) (*Requests, error) {
 func (r *Requests) For(cluster slurm.Key) slurm.Observer {
 	labels := prometheus.Labels{"controller_namespace": cluster.Namespace, "controller": cluster.Name}
 	return &observer{
-		total: r.total.MustCurryWith(labels), duration: r.duration.MustCurryWith(labels), received: r.received.MustCurryWith(labels),
+		total: r.total.MustCurryWith(labels), duration: r.duration.MustCurryWith(labels),
+		received: r.received.MustCurryWith(labels),
 	}
 }
 

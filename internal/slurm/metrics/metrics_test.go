@@ -18,7 +18,9 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	one, other := slurm.Key{Namespace: "a", Name: "one"}, slurm.Key{Namespace: "a", Name: "other"}
-	requests.For(one).ObserveRequest(slurm.Observation{Call: "nodes", Result: "ok", Duration: time.Second, Received: 1000})
+	requests.For(one).ObserveRequest(slurm.Observation{
+		Call: "nodes", Result: "ok", Duration: time.Second, Received: 1000,
+	})
 	requests.For(other).ObserveRequest(slurm.Observation{Call: "nodes", Result: "timeout", Duration: time.Second})
 	if count, err := testutil.GatherAndCount(registry); err != nil || count != 6 {
 		t.Errorf("there are %d series: %v", count, err)

@@ -88,7 +88,9 @@ func (c *Client) observe(call string, start time.Time, result outcome, err error
 	if c.options.Observer == nil {
 		return
 	}
-	observation := slurm.Observation{Call: call, Result: slurm.Result(err), Duration: time.Since(start), Received: result.bytes}
+	observation := slurm.Observation{
+		Call: call, Result: slurm.Result(err), Duration: time.Since(start), Received: result.bytes,
+	}
 	if result.unchanged {
 		observation.Result = "unchanged"
 	}
@@ -193,7 +195,8 @@ func classify(failure *slurm.Error, targets int) slurm.Kind {
 	}
 	missing := failure.HasNumber(slurm.NumberInvalidNodeName, slurm.NumberInvalidReservation, slurm.NumberInvalidJob)
 	switch status := failure.Status; {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNetworkAuthenticationRequired:
+	case status == http.StatusUnauthorized, status == http.StatusForbidden,
+		status == http.StatusNetworkAuthenticationRequired:
 		return slurm.Unauthorized
 	case hasNumber && targets > 1:
 		return slurm.PartialEffect

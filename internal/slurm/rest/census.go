@@ -48,24 +48,31 @@ func (c *Client) JobCensus(ctx context.Context) (slurm.JobCensus, error) {
 		hidden += counts["slurm_jobs"+state]
 	}
 	return slurm.JobCensus{
-		Jobs: int(counts["slurm_jobs"]), Pending: int(counts["slurm_jobs_pending"]), Running: int(counts["slurm_jobs_running"]),
+		Jobs: int(counts["slurm_jobs"]), Pending: int(counts["slurm_jobs_pending"]),
+		Running:    int(counts["slurm_jobs_running"]),
 		Completing: int(counts["slurm_jobs_completing"]), Hidden: int(hidden),
 	}, nil
 }
 
 // baseStates are the metrics of the base states: each job is in exactly one of them.
 var baseStates = []string{
-	"_pending", "_running", "_suspended", "_completed", "_cancelled", "_failed", "_timeout", "_node_failed", "_preempted", "_bootfail",
+	"_pending", "_running", "_suspended", "_completed", "_cancelled", "_failed", "_timeout", "_node_failed",
+	"_preempted", "_bootfail",
 	"_deadline", "_outofmemory",
 }
 
 // hiddenStates are the metrics of jobs that may hold nodes without showing in their records.
-var hiddenStates = []string{"_suspended", "_stageout", "_configuring", "_powerup_node", "_resizing", "_signaling", "_expediting"}
+var hiddenStates = []string{
+	"_suspended", "_stageout", "_configuring", "_powerup_node", "_resizing", "_signaling", "_expediting",
+}
 
 // measure reads the wanted metrics of slurmctld.
-func (c *Client) measure(ctx context.Context, call, path string, wanted func(name string) bool) (map[string]int64, error) {
+func (c *Client) measure(ctx context.Context, call, path string, wanted func(name string) bool) (map[string]int64,
+	error) {
 	if c.options.Metrics == "" {
-		return nil, &slurm.Error{Kind: slurm.Unsupported, Op: call, Err: errors.New("no URL of slurmctld's metrics is known")}
+		return nil, &slurm.Error{
+			Kind: slurm.Unsupported, Op: call, Err: errors.New("no URL of slurmctld's metrics is known"),
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
@@ -79,7 +86,8 @@ func (c *Client) metrics(
 	ctx context.Context, call, path string, wanted func(name string) bool,
 ) (counts map[string]int64, received int64, err error) {
 	failure := &slurm.Error{Op: call}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.options.Metrics, "/")+"/metrics/"+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		strings.TrimSuffix(c.options.Metrics, "/")+"/metrics/"+path, nil)
 	if err != nil {
 		failure.Kind, failure.Err = slurm.Rejected, err
 		return nil, 0, failure

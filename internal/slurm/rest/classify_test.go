@@ -48,21 +48,44 @@ var oddAnswers = map[string]struct {
 	respond slurmtest.Responder
 	want    slurm.Kind
 }{
-	"200 with errors and nodes":       {slurmtest.Answer(200, strings.Replace(oneNode, `[]}`, `[{"error_number":0,"error":"No error"}]}`, 1)), slurm.Rejected},
-	"200 with errors only":            {slurmtest.Answer(200, `{"errors":[{"error_number":0,"error":"No error","description":"Failure to query node"}]}`), slurm.Rejected},
-	"200 with a numbered error":       {slurmtest.Answer(200, `{"errors":[{"error_number":2018,"error":"Invalid node name specified"}]}`), slurm.Rejected},
-	"200 without a body":              {slurmtest.Answer(200, ""), slurm.Malformed},
-	"200 with null":                   {slurmtest.Answer(200, "null"), slurm.Malformed},
-	"200 with an empty object":        {slurmtest.Answer(200, "{}"), slurm.Malformed},
-	"200 without a list":              {slurmtest.Answer(200, `{"errors":[],"last_update":{"set":true,"number":1}}`), slurm.Malformed},
-	"200 with null for the list":      {slurmtest.Answer(200, `{"nodes":null,"jobs":null,"errors":[],"last_update":{"set":true,"number":1}}`), slurm.Malformed},
-	"200 without a time":              {slurmtest.Answer(200, `{"nodes":[],"jobs":[],"errors":[]}`), slurm.Malformed},
-	"200 that is cut off":             {slurmtest.Answer(200, oneNode[:len(oneNode)-1]), slurm.Malformed},
-	"200 with something after it":     {slurmtest.Answer(200, oneNode+"{}"), slurm.Malformed},
-	"200 with two lists":              {slurmtest.Answer(200, `{"nodes":[],"jobs":[],`+oneNode[1:len(oneNode)-1]+`,"jobs":[]}`), slurm.Malformed},
-	"200 with garbage":                {slurmtest.Answer(200, "\x00\xff<html>"), slurm.Malformed},
-	"200 with wrong types":            {slurmtest.Answer(200, `{"nodes":[{"name":1}],"jobs":[{"job_id":"x"}],"errors":[]}`), slurm.Malformed},
-	"200 with an incomplete record":   {slurmtest.Answer(200, `{"nodes":[{"name":"node-0","state":["IDLE","DRAIN"]}],"jobs":[{"job_id":1}],"errors":[],"last_update":1}`), slurm.Malformed},
+	"200 with errors and nodes": {
+		slurmtest.Answer(200, strings.Replace(oneNode, `[]}`, `[{"error_number":0,"error":"No error"}]}`, 1)),
+		slurm.Rejected,
+	},
+	"200 with errors only": {
+		slurmtest.Answer(200,
+			`{"errors":[{"error_number":0,"error":"No error","description":"Failure to query node"}]}`),
+		slurm.Rejected,
+	},
+	"200 with a numbered error": {
+		slurmtest.Answer(200, `{"errors":[{"error_number":2018,"error":"Invalid node name specified"}]}`),
+		slurm.Rejected,
+	},
+	"200 without a body":       {slurmtest.Answer(200, ""), slurm.Malformed},
+	"200 with null":            {slurmtest.Answer(200, "null"), slurm.Malformed},
+	"200 with an empty object": {slurmtest.Answer(200, "{}"), slurm.Malformed},
+	"200 without a list": {
+		slurmtest.Answer(200, `{"errors":[],"last_update":{"set":true,"number":1}}`), slurm.Malformed,
+	},
+	"200 with null for the list": {
+		slurmtest.Answer(200, `{"nodes":null,"jobs":null,"errors":[],"last_update":{"set":true,"number":1}}`),
+		slurm.Malformed,
+	},
+	"200 without a time":          {slurmtest.Answer(200, `{"nodes":[],"jobs":[],"errors":[]}`), slurm.Malformed},
+	"200 that is cut off":         {slurmtest.Answer(200, oneNode[:len(oneNode)-1]), slurm.Malformed},
+	"200 with something after it": {slurmtest.Answer(200, oneNode+"{}"), slurm.Malformed},
+	"200 with two lists": {
+		slurmtest.Answer(200, `{"nodes":[],"jobs":[],`+oneNode[1:len(oneNode)-1]+`,"jobs":[]}`), slurm.Malformed,
+	},
+	"200 with garbage": {slurmtest.Answer(200, "\x00\xff<html>"), slurm.Malformed},
+	"200 with wrong types": {
+		slurmtest.Answer(200, `{"nodes":[{"name":1}],"jobs":[{"job_id":"x"}],"errors":[]}`), slurm.Malformed,
+	},
+	"200 with an incomplete record": {
+		slurmtest.Answer(200,
+			`{"nodes":[{"name":"node-0","state":["IDLE","DRAIN"]}],"jobs":[{"job_id":1}],"errors":[],"last_update":1}`),
+		slurm.Malformed,
+	},
 	"204":                             {slurmtest.Answer(204, ""), slurm.Malformed},
 	"304 to an unconditional request": {slurmtest.Answer(304, ""), slurm.Malformed},
 	"a redirect":                      {slurmtest.Answer(302, ""), slurm.Malformed},
@@ -75,15 +98,20 @@ var oddAnswers = map[string]struct {
 	"429":                             {slurmtest.Answer(429, ""), slurm.Failed},
 	"500 without a reason":            {slurmtest.Answer(500, ""), slurm.Failed},
 	"500 with nodes":                  {slurmtest.Answer(500, oneNode), slurm.Failed},
-	"502 from slurmrestd":             {slurmtest.Answer(502, `{"jobs":[],"last_update":{"set":true,"number":0},"errors":[{"error_number":1800}]}`), slurm.ControllerDown},
-	"502 from a proxy":                {slurmtest.Answer(502, "<html>bad gateway</html>"), slurm.Failed},
-	"503":                             {slurmtest.Answer(503, ""), slurm.Failed},
-	"511":                             {slurmtest.Answer(511, `{"errors":[{"error_number":1007}]}`), slurm.Unauthorized},
-	"a broken connection":             {slurmtest.Reset, slurm.Unreachable},
-	"a connection broken half-way":    {slurmtest.Truncated(oneNode[:100]), slurm.Malformed},
-	"an endless list":                 {slurmtest.Endless, slurm.TooLarge},
-	"no answer":                       {slurmtest.Hang, slurm.Timeout},
-	"a slow drip":                     {slurmtest.Drip, slurm.Timeout},
+	"502 from slurmrestd": {
+		slurmtest.Answer(502, `{"jobs":[],"last_update":{"set":true,"number":0},"errors":[{"error_number":1800}]}`),
+		slurm.ControllerDown,
+	},
+	"502 from a proxy": {slurmtest.Answer(502, "<html>bad gateway</html>"), slurm.Failed},
+	"503":              {slurmtest.Answer(503, ""), slurm.Failed},
+	"511": {
+		slurmtest.Answer(511, `{"errors":[{"error_number":1007}]}`), slurm.Unauthorized,
+	},
+	"a broken connection":          {slurmtest.Reset, slurm.Unreachable},
+	"a connection broken half-way": {slurmtest.Truncated(oneNode[:100]), slurm.Malformed},
+	"an endless list":              {slurmtest.Endless, slurm.TooLarge},
+	"no answer":                    {slurmtest.Hang, slurm.Timeout},
+	"a slow drip":                  {slurmtest.Drip, slurm.Timeout},
 }
 
 // I9: each odd answer has a kind, and none of them means drained or gone.
@@ -217,7 +245,8 @@ func TestAPIVersionIsRenegotiatedWhenSlurmrestdIsUpgraded(t *testing.T) {
 	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.42" {
 		t.Errorf("the old version, which the new slurmrestd still serves, is not used: %+v: %v", client.Info(), err)
 	}
-	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.45" || client.Info().Version.String() != slurmtest.Release2605 {
+	if _, err := client.Nodes(t.Context(), 0); err != nil || client.Info().API != "v0.0.45" ||
+		client.Info().Version.String() != slurmtest.Release2605 {
 		t.Errorf("negotiated %+v: %v", client.Info(), err)
 	}
 }
@@ -240,7 +269,8 @@ func TestErrorsDoNotContainTheToken(t *testing.T) {
 	})
 	echo := func(_ *slurmtest.Server, w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
-		fmt.Fprintf(w, `{"errors":[{"error_number":5,"error":%q,"description":%[1]q}]}`, r.Header.Get("X-SLURM-USER-TOKEN"))
+		fmt.Fprintf(w, `{"errors":[{"error_number":5,"error":%q,"description":%[1]q}]}`,
+			r.Header.Get("X-SLURM-USER-TOKEN"))
 	}
 	for name, respond := range map[string]slurmtest.Responder{
 		"echoed in JSON": echo,
@@ -260,9 +290,11 @@ func TestErrorsDoNotContainTheToken(t *testing.T) {
 func TestInvalidURLsAreRejected(t *testing.T) {
 	token := func(context.Context) (string, error) { return "", nil }
 	for name, url := range map[string]string{
-		"none": "", "no scheme": "slurm:6820", "another scheme": "ftp://x", "no host": "http://", "a user": "http://u:p@x", "a query": "http://x?a=b",
+		"none": "", "no scheme": "slurm:6820", "another scheme": "ftp://x", "no host": "http://",
+		"a user": "http://u:p@x", "a query": "http://x?a=b",
 	} {
-		if _, err := rest.New(rest.Options{URL: url, Token: token}); err == nil || strings.Contains(err.Error(), "u:p") {
+		if _, err := rest.New(rest.Options{URL: url, Token: token}); err == nil ||
+			strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

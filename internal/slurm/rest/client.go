@@ -77,7 +77,8 @@ func New(options Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing the URL of slurmrestd: %w", err)
 	}
-	if (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" {
+	if (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.User != nil ||
+		parsed.RawQuery != "" {
 		return nil, errors.New("the URL of slurmrestd must be http or https with a host, and without user and query")
 	}
 	if options.Token == nil {

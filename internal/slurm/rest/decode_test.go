@@ -31,7 +31,8 @@ func recorded(tb testing.TB, request string) map[string][]byte {
 }
 
 func decodeNodes(body []byte) (nodes []slurm.Node, cursor number, reasons []slurm.Reason, err error) {
-	reasons, err = decodeAnswer(bytes.NewReader(body), fields{"nodes": eachNode(&nodes), "last_update": into(&cursor)}, "nodes")
+	reasons, err = decodeAnswer(bytes.NewReader(body), fields{"nodes": eachNode(&nodes), "last_update": into(&cursor)},
+		"nodes")
 	return nodes, cursor, reasons, err
 }
 
@@ -128,7 +129,8 @@ func FuzzNodes(f *testing.F) {
 			return
 		}
 		for _, node := range nodes {
-			if node.Name == "" || (node.Drained() && (node.Busy() || !node.Flags.Has(slurm.FlagDrain) || node.AllocatedCPUs != 0)) {
+			if node.Name == "" ||
+				(node.Drained() && (node.Busy() || !node.Flags.Has(slurm.FlagDrain) || node.AllocatedCPUs != 0)) {
 				t.Errorf("accepted %+v", node)
 			}
 		}

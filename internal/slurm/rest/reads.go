@@ -15,7 +15,8 @@ import (
 func (c *Client) release(ctx context.Context, api string) (slurm.Version, error) {
 	var meta wireMeta
 	_, err := c.doIn(ctx, api, call{
-		name: "ping", op: "ping", method: http.MethodGet, path: "ping/", required: "pings", fields: fields{"meta": into(&meta)},
+		name: "ping", op: "ping", method: http.MethodGet, path: "ping/", required: "pings",
+		fields: fields{"meta": into(&meta)},
 	})
 	return meta.version(), err
 }
@@ -53,8 +54,9 @@ func (c *Client) nodes(ctx context.Context, since slurm.Cursor) (slurm.NodeList,
 	var list slurm.NodeList
 	var lastUpdate number
 	result, err := c.do(ctx, call{
-		name: "nodes", op: "list nodes", method: http.MethodGet, path: "nodes/", query: changesSince(since), required: "nodes",
-		fields: fields{"nodes": eachNode(&list.Nodes), "last_update": into(&lastUpdate)},
+		name: "nodes", op: "list nodes", method: http.MethodGet, path: "nodes/", query: changesSince(since),
+		required: "nodes",
+		fields:   fields{"nodes": eachNode(&list.Nodes), "last_update": into(&lastUpdate)},
 	})
 	switch {
 	case err != nil:
@@ -90,8 +92,9 @@ func (c *Client) Jobs(ctx context.Context, since slurm.Cursor) (slurm.JobList, e
 	var list slurm.JobList
 	var lastUpdate number
 	result, err := c.do(ctx, call{
-		name: "jobs", op: "list jobs", method: http.MethodGet, path: "jobs/", query: changesSince(since), required: "jobs",
-		fields: fields{"jobs": eachJob(&list.Jobs), "last_update": into(&lastUpdate)},
+		name: "jobs", op: "list jobs", method: http.MethodGet, path: "jobs/", query: changesSince(since),
+		required: "jobs",
+		fields:   fields{"jobs": eachJob(&list.Jobs), "last_update": into(&lastUpdate)},
 	})
 	switch {
 	case err != nil:
@@ -164,8 +167,9 @@ func (c *Client) Reservations(ctx context.Context) ([]slurm.Reservation, error) 
 		return nil
 	}
 	_, err := c.do(ctx, call{
-		name: "reservations", op: "list reservations", method: http.MethodGet, path: "reservations/", required: "reservations",
-		fields: fields{"reservations": eachOf(keep)},
+		name: "reservations", op: "list reservations", method: http.MethodGet, path: "reservations/",
+		required: "reservations",
+		fields:   fields{"reservations": eachOf(keep)},
 	})
 	if err != nil {
 		return nil, err

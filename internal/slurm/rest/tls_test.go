@@ -27,7 +27,8 @@ func TestTLS(t *testing.T) {
 	proxy.StartTLS()
 	t.Cleanup(proxy.Close)
 	ping := func(settings *tls.Config) error {
-		_, err := connect(t, cluster, func(options *rest.Options) { options.URL, options.TLS = proxy.URL, settings }).Diag(t.Context())
+		_, err := connect(t, cluster, func(options *rest.Options) { options.URL, options.TLS = proxy.URL, settings }).
+			Diag(t.Context())
 		return err
 	}
 	trusted := x509.NewCertPool()
@@ -35,7 +36,8 @@ func TestTLS(t *testing.T) {
 	if err := ping(&tls.Config{RootCAs: trusted}); err != nil {
 		t.Errorf("with its CA: %v", err)
 	}
-	for name, settings := range map[string]*tls.Config{"Go's defaults": nil, "another CA": {RootCAs: x509.NewCertPool()}} {
+	for name, settings := range map[string]*tls.Config{"Go's defaults": nil,
+		"another CA": {RootCAs: x509.NewCertPool()}} {
 		if err := ping(settings); !errors.Is(err, slurm.Unreachable) {
 			t.Errorf("with %s: %v", name, err)
 		}

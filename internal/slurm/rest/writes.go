@@ -31,7 +31,8 @@ func (c *Client) UpdateNodes(ctx context.Context, names []string, update slurm.N
 		Comment  *string             `json:"comment,omitempty"`
 		Features *[]string           `json:"features,omitempty"`
 		Topology *string             `json:"topology_str,omitempty"`
-	}{Name: []string{expression}, Reason: update.Reason, Comment: update.Comment, Features: update.Features, Topology: update.Topology}
+	}{Name: []string{
+		expression}, Reason: update.Reason, Comment: update.Comment, Features: update.Features, Topology: update.Topology}
 	if update.State != "" {
 		body.State = []slurm.TargetState{update.State}
 	}
@@ -84,11 +85,13 @@ func (c *Client) CreateReservation(ctx context.Context, reservation slurm.Reserv
 		Users     []string `json:"users,omitempty"`
 		Flags     []string `json:"flags,omitempty"`
 	}{
-		Name: reservation.Name, NodeList: []string{reservation.Nodes}, Users: reservation.Users, Flags: reservation.Flags,
+		Name: reservation.Name, NodeList: []string{reservation.Nodes}, Users: reservation.Users,
+		Flags:     reservation.Flags,
 		StartTime: number{true, reservation.Start.Unix()}, EndTime: number{true, reservation.End.Unix()},
 	}
 	return c.doNewer(ctx, call{
-		name: "create-reservation", op: "create reservation " + reservation.Name, method: http.MethodPost, path: "reservation",
+		name: "create-reservation", op: "create reservation " + reservation.Name, method: http.MethodPost,
+		path: "reservation",
 		body: body,
 	}, changeReservations)
 }

@@ -88,7 +88,9 @@ func (s *Server) send(w http.ResponseWriter, status int, members object, warning
 	}
 	errors := []object{}
 	for _, p := range problems {
-		errors = append(errors, object{"description": p.description, "error_number": p.number, "error": p.text, "source": "slurmtest"})
+		errors = append(errors, object{
+			"description": p.description, "error_number": p.number, "error": p.text, "source": "slurmtest",
+		})
 	}
 	body["errors"] = errors
 	if warnings != nil {
@@ -161,8 +163,10 @@ func (s *Server) diag(w http.ResponseWriter) {
 	s.rpcs["REQUEST_STATS_INFO"]++
 	s.send(w, http.StatusOK, object{"statistics": object{
 		"req_time": set(s.clock().Unix()), "req_time_start": set(s.booted.Unix()), "rpcs_by_message_type": rpcs,
-		"jobs_submitted": len(s.jobs), "jobs_started": len(s.jobs) - counts["PENDING"], "jobs_completed": counts["COMPLETED"],
-		"jobs_canceled": counts["CANCELLED"], "jobs_failed": 0, "jobs_pending": counts["PENDING"], "jobs_running": counts["RUNNING"],
+		"jobs_submitted": len(s.jobs), "jobs_started": len(s.jobs) - counts["PENDING"],
+		"jobs_completed": counts["COMPLETED"],
+		"jobs_canceled":  counts["CANCELLED"], "jobs_failed": 0, "jobs_pending": counts["PENDING"],
+		"jobs_running": counts["RUNNING"],
 	}}, nil)
 }
 
@@ -203,11 +207,13 @@ func (s *Server) nodeObject(n *node, use usage) object {
 	features := slices.Concat([]string{}, n.features)
 	shown := object{
 		"name": n.name, "hostname": n.name, "address": n.name, "architecture": "x86_64", "state": n.states(use),
-		"reason": n.reason, "reason_set_by_user": n.reasonBy, "reason_changed_at": set(n.reasonAt), "comment": n.comment,
+		"reason": n.reason, "reason_set_by_user": n.reasonBy, "reason_changed_at": set(n.reasonAt),
+		"comment":  n.comment,
 		"features": features, "active_features": features, "partitions": []string{"all"}, "reservation": "",
 		"cpus": nodeCPUs, "alloc_cpus": use.cpus, "alloc_idle_cpus": nodeCPUs - use.cpus, "real_memory": 24104,
 		"alloc_memory": 0, "free_mem": set(5000), "cpu_load": 100, "gres": "", "gres_used": "",
-		"boot_time": set(n.registered), "slurmd_start_time": set(n.registered), "last_busy": set(n.lastBusy), "version": s.release,
+		"boot_time": set(n.registered), "slurmd_start_time": set(n.registered), "last_busy": set(n.lastBusy),
+		"version": s.release,
 	}
 	if !s.old() {
 		shown["topology"] = n.topology
@@ -283,7 +289,8 @@ func (s *Server) jobMetrics(w http.ResponseWriter) {
 	counts := map[string]int{"": 0}
 	for _, state := range []string{
 		"completing", "stageout", "configuring", "powerup_node", "resizing", "signaling", "expediting",
-		"pending", "running", "suspended", "completed", "cancelled", "failed", "timeout", "node_failed", "preempted", "bootfail", "deadline", "outofmemory",
+		"pending", "running", "suspended", "completed", "cancelled", "failed", "timeout", "node_failed", "preempted",
+		"bootfail", "deadline", "outofmemory",
 	} {
 		counts["_"+state] = 0
 	}
@@ -308,8 +315,9 @@ func (s *Server) jobMetrics(w http.ResponseWriter) {
 func (s *Server) metrics(w http.ResponseWriter) {
 	counts := map[string]int{"idle": 0, "alloc": 0, "mixed": 0, "down": 0, "drain": 0, "no_resp": 0, "cg": 0}
 	names := map[string]string{
-		"IDLE": "idle", "ALLOCATED": "alloc", "MIXED": "mixed", "DOWN": "down", "DRAIN": "drain", "NOT_RESPONDING": "no_resp",
-		"COMPLETING": "cg",
+		"IDLE": "idle", "ALLOCATED": "alloc", "MIXED": "mixed", "DOWN": "down", "DRAIN": "drain",
+		"NOT_RESPONDING": "no_resp",
+		"COMPLETING":     "cg",
 	}
 	uses := s.usages()
 	for _, node := range s.nodes {

@@ -55,7 +55,8 @@ func (s *Server) updateNodes(w http.ResponseWriter, r *http.Request, user, expre
 	failure := "Failure to update node " + expression
 	for _, state := range update.State {
 		if !slices.Contains([]string{"DRAIN", "UNDRAIN", "RESUME", "DOWN", "FAIL"}, state) {
-			s.refuse(w, http.StatusInternalServerError, unknownFlag.about("Unknown flag"), s.badTransition().about(failure))
+			s.refuse(w, http.StatusInternalServerError, unknownFlag.about("Unknown flag"),
+				s.badTransition().about(failure))
 			return
 		}
 	}
@@ -194,7 +195,8 @@ func (s *Server) submitJob(w http.ResponseWriter, r *http.Request, user string) 
 	count, _ := strconv.Atoi(request.Job.Nodes) // defaults to one
 	limit := time.Duration(request.Job.Limit.Minutes) * time.Minute
 	id := s.submit(&job{
-		name: request.Job.Name, user: user, count: count, required: request.Job.Required, limit: limit, tasks: tasks(request.Job.Array),
+		name: request.Job.Name, user: user, count: count, required: request.Job.Required, limit: limit,
+		tasks: tasks(request.Job.Array),
 	}, request.Job.Script)
 	s.send(w, http.StatusOK, object{"job_id": id, "step_id": "batch", "job_submit_user_msg": ""}, nil)
 }

@@ -51,7 +51,9 @@ func (s Submitter) Submit(ctx context.Context, job JobRequest) (int64, error) {
 		description["required_nodes"] = job.RequiredNodes
 	}
 	if job.TimeLimit > 0 {
-		description["time_limit"] = map[string]any{"set": true, "number": int64((job.TimeLimit + time.Minute - 1) / time.Minute)}
+		description["time_limit"] = map[string]any{
+			"set": true, "number": int64((job.TimeLimit + time.Minute - 1) / time.Minute),
+		}
 	}
 	if job.Array != "" {
 		description["array"] = job.Array

@@ -219,9 +219,11 @@ func (s *Server) noSuchPath(w http.ResponseWriter) {
 
 // user returns the user of a request's token; empty if the token is not valid.
 func (s *Server) user(r *http.Request) string {
-	parser := jwt.NewParser(jwt.WithTimeFunc(s.clock), jwt.WithValidMethods([]string{"HS256"}), jwt.WithExpirationRequired())
+	parser := jwt.NewParser(jwt.WithTimeFunc(s.clock), jwt.WithValidMethods([]string{"HS256"}),
+		jwt.WithExpirationRequired())
 	var claims jwt.MapClaims
-	_, err := parser.ParseWithClaims(r.Header.Get("X-SLURM-USER-TOKEN"), &claims, func(*jwt.Token) (any, error) { return s.key, nil })
+	_, err := parser.ParseWithClaims(r.Header.Get("X-SLURM-USER-TOKEN"), &claims,
+		func(*jwt.Token) (any, error) { return s.key, nil })
 	if err != nil {
 		return ""
 	}

@@ -29,19 +29,43 @@ func TestSchedule(t *testing.T) {
 		current, next, previous string
 		changed                 bool
 	}{
-		"generates the first certificate":                     {set{}, start, "new", "none", "none", true},
-		"keeps a fresh certificate":                           {set{current: good}, start.Add(239 * day), "good", "none", "none", false},
-		"generates a successor when a third is left":          {set{current: good}, start.Add(241 * day), "good", "new", "none", true},
-		"does not serve the successor yet":                    {set{current: good, next: next}, start.Add(299 * day), "good", "next", "none", false},
-		"serves the successor when a sixth is left":           {set{current: good, next: next}, start.Add(301 * day), "next", "none", "good", true},
-		"trusts the predecessor while it is valid":            {set{current: next, previous: good.certificate}, start.Add(359 * day), "next", "none", "good", false},
-		"drops the predecessor when it has expired":           {set{current: next, previous: good.certificate}, start.Add(361 * day), "next", "none", "none", true},
-		"generates a new one after a missed rotation":         {set{current: good}, start.Add(361 * day), "new", "none", "good", true},
-		"serves the successor after a missed rotation":        {set{current: good, next: next}, start.Add(361 * day), "next", "none", "good", true},
-		"generates a new one for another name":                {set{current: makePair(t, "other", start)}, start, "new", "none", "other", true},
-		"generates a new one when the certificate is damaged": {set{current: pair{[]byte("x"), good.key}}, start, "new", "none", "other", true},
-		"generates a new one when the key does not match":     {set{current: pair{good.certificate, next.key}}, start, "new", "none", "good", true},
-		"generates another successor when it is damaged":      {set{current: good, next: pair{[]byte("x"), nil}}, start.Add(241 * day), "good", "new", "none", true},
+		"generates the first certificate": {set{}, start, "new", "none", "none", true},
+		"keeps a fresh certificate": {
+			set{current: good}, start.Add(239 * day), "good", "none", "none", false,
+		},
+		"generates a successor when a third is left": {
+			set{current: good}, start.Add(241 * day), "good", "new", "none", true,
+		},
+		"does not serve the successor yet": {
+			set{current: good, next: next}, start.Add(299 * day), "good", "next", "none", false,
+		},
+		"serves the successor when a sixth is left": {
+			set{current: good, next: next}, start.Add(301 * day), "next", "none", "good", true,
+		},
+		"trusts the predecessor while it is valid": {
+			set{current: next, previous: good.certificate}, start.Add(359 * day), "next", "none", "good", false,
+		},
+		"drops the predecessor when it has expired": {
+			set{current: next, previous: good.certificate}, start.Add(361 * day), "next", "none", "none", true,
+		},
+		"generates a new one after a missed rotation": {
+			set{current: good}, start.Add(361 * day), "new", "none", "good", true,
+		},
+		"serves the successor after a missed rotation": {
+			set{current: good, next: next}, start.Add(361 * day), "next", "none", "good", true,
+		},
+		"generates a new one for another name": {
+			set{current: makePair(t, "other", start)}, start, "new", "none", "other", true,
+		},
+		"generates a new one when the certificate is damaged": {
+			set{current: pair{[]byte("x"), good.key}}, start, "new", "none", "other", true,
+		},
+		"generates a new one when the key does not match": {
+			set{current: pair{good.certificate, next.key}}, start, "new", "none", "good", true,
+		},
+		"generates another successor when it is damaged": {
+			set{current: good, next: pair{[]byte("x"), nil}}, start.Add(241 * day), "good", "new", "none", true,
+		},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
@@ -62,7 +86,8 @@ func TestSchedule(t *testing.T) {
 				}
 				return "new"
 			}
-			current, next, previous := called(got.current.certificate), called(got.next.certificate), called(got.previous)
+			current, next, previous := called(got.current.certificate), called(got.next.certificate), called(
+				got.previous)
 			if current != test.current || next != test.next || previous != test.previous || changed != test.changed {
 				t.Errorf("current is %s, next %s, previous %s, changed %t, want %s, %s, %s, %t",
 					current, next, previous, changed, test.current, test.next, test.previous, test.changed)

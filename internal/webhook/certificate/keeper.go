@@ -123,7 +123,8 @@ func (k *Keeper) reconcile(ctx context.Context) error {
 // rotate reads the Secret and takes the rotation step that is due, if any.
 func (k *Keeper) rotate(ctx context.Context, now time.Time) (set, error) {
 	secret := &corev1.Secret{}
-	if err := k.client.Get(ctx, client.ObjectKey{Namespace: k.options.Namespace, Name: k.options.Secret}, secret); err != nil {
+	if err := k.client.Get(ctx, client.ObjectKey{Namespace: k.options.Namespace, Name: k.options.Secret},
+		secret); err != nil {
 		return set{}, fmt.Errorf("reading Secret %s, which has to exist, if only empty: %w", k.options.Secret, err)
 	}
 	next, changed, err := k.schedule.advance(readSet(secret.Data), now)
@@ -141,7 +142,9 @@ func (k *Keeper) rotate(ctx context.Context, now time.Time) (set, error) {
 // versions are kept.
 func (k *Keeper) trust(ctx context.Context, kind, bundle string) error {
 	configuration := &unstructured.Unstructured{}
-	configuration.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
+	configuration.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind,
+	})
 	if err := k.client.Get(ctx, client.ObjectKey{Name: k.options.Configuration}, configuration); err != nil {
 		return fmt.Errorf("reading %s %s: %w", kind, k.options.Configuration, err)
 	}

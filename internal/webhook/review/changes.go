@@ -37,12 +37,14 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 	findings := clusterChanges(before, after, found)
 	if is.External && !was.External {
 		return append(findings, find("spec.external", "true",
-			"slurmctld of StatefulSet %s keeps running, but the operator no longer manages it; delete the StatefulSet when the other slurmctld has taken over",
+			"slurmctld of StatefulSet %s keeps running, but the operator no longer manages it; delete the "+
+				"StatefulSet when the other slurmctld has taken over",
 			naming.Controller(after.Name)))
 	}
 	if was.External && !is.External {
 		return append(findings, find("spec.external", "false",
-			"a new slurmctld starts here, which knows no job of the external one; drain all nodes first, or their jobs are lost"))
+			"a new slurmctld starts here, which knows no job of the external one; drain all nodes first, or their "+
+				"jobs are lost"))
 	}
 	if is.External {
 		return findings
@@ -50,20 +52,29 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 	switch from, to := naming.StateClaim(before), naming.StateClaim(after); {
 	case from != "" && to != "" && from != to:
 		findings = append(findings, find("spec.persistence", "",
-			"slurmctld is replaced, and does not start from PVC %s unless that holds the state that PVC %s has; copy it there first, or put the old value back", to, from))
+			"slurmctld is replaced, and does not start from PVC %s unless that holds the state that PVC %s has; "+
+				"copy it there first, or put the old value back", to, from))
 	case from != to:
 		findings = append(findings, find("spec.persistence", "",
-			"slurmctld starts from another volume when no job runs, and knows nothing of jobs that wait; put the old value back to keep them"))
-	case differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) && found.Objects[Target{ClaimKind, to}].Object != nil:
+			"slurmctld starts from another volume when no job runs, and knows nothing of jobs that wait; put the "+
+				"old value back to keep them"))
+	case differ(was.Persistence.PersistentVolumeClaimSpec, is.Persistence.PersistentVolumeClaimSpec) &&
+		found.Objects[Target{ClaimKind, to}].Object != nil:
 		findings = append(findings, find("spec.persistence", "",
-			"PVC %s is created once and not changed after that, so this has no effect; change the PVC itself, as far as its storage class allows", to))
+			"PVC %s is created once and not changed after that, so this has no effect; change the PVC itself, as "+
+				"far as its storage class allows", to))
 	}
-	if fields := strings.Join(podshape.Changed(podshape.OfController(was), podshape.OfController(is)), ", "); fields != "" {
-		findings = append(findings, find(fields, "", "slurmctld's pod is replaced; commands wait for some seconds, and running jobs go on"))
+	if fields := strings.Join(podshape.Changed(podshape.OfController(was), podshape.OfController(is)),
+		", "); fields != "" {
+		findings = append(findings,
+			find(fields, "", "slurmctld's pod is replaced; commands wait for some seconds, and running jobs go on"))
 	}
 	if was.AccountingRef != nil && differ(was.AccountingRef, is.AccountingRef) {
-		findings = append(findings, find("spec.accountingRef", "", "the history of jobs, users and limits stays in the database of Accounting %s; put the old value back if that is not meant",
-			was.AccountingRef.Name))
+		findings = append(findings,
+			find("spec.accountingRef", "",
+				"the history of jobs, users and limits stays in the database of Accounting %s; put the old value back "+
+					"if that is not meant",
+				was.AccountingRef.Name))
 	}
 	return findings
 }
@@ -79,7 +90,8 @@ func clusterChanges(before, after *slinkyv1beta1.Controller, found Found) []Find
 			difference{"spec.accountingRef", before.Spec.AccountingRef, after.Spec.AccountingRef},
 		)
 		findings = append(findings, find(fields, is.Name,
-			"daemons with different keys refuse each other: unless this Secret holds the key that the cluster runs with, no configuration is applied any more; docs/keys.md tells how to change a key"))
+			"daemons with different keys refuse each other: unless this Secret holds the key that the cluster runs "+
+				"with, no configuration is applied any more; docs/keys.md tells how to change a key"))
 	} else if slices.Equal(naming.ControllerEndpoints(before), naming.ControllerEndpoints(after)) {
 		return nil
 	}
@@ -96,7 +108,8 @@ func clusterChanges(before, after *slinkyv1beta1.Controller, found Found) []Find
 			difference{"spec.accountingRef", before.Spec.AccountingRef, after.Spec.AccountingRef},
 		)
 		findings = append(findings, find(fields, "",
-			"slurmd pods are created with the key and the hosts of the cluster: all %d are replaced, each when its jobs have ended, and so are login pods, with the sessions in them", pods))
+			"slurmd pods are created with the key and the hosts of the cluster: all %d are replaced, each when its "+
+				"jobs have ended, and so are login pods, with the sessions in them", pods))
 	}
 	return findings
 }
@@ -121,10 +134,13 @@ func nodeSetChanges(before, after *slinkyv1beta1.NodeSet, found Found) []Finding
 		difference{"spec.ordinalPadding", was.OrdinalPadding, is.OrdinalPadding},
 	); fields != "" && pods > 0 {
 		findings = append(findings, find(fields, "",
-			"pods and their Slurm nodes get other names when they are re-created, and do not find the PVCs of the old ones; existing pods keep their names until then; create another NodeSet to avoid a mix"))
+			"pods and their Slurm nodes get other names when they are re-created, and do not find the PVCs of the "+
+				"old ones; existing pods keep their names until then; create another NodeSet to avoid a mix"))
 	}
-	if fields := strings.Join(podshape.Changed(podshape.OfNodeSet(was), podshape.OfNodeSet(is)), ", "); fields != "" && pods > 0 {
-		findings = append(findings, find(fields, "", "%d pods are of an older revision: %s", pods, rollout(is, found.Now)))
+	if fields := strings.Join(podshape.Changed(podshape.OfNodeSet(was), podshape.OfNodeSet(is)), ", "); fields != "" &&
+		pods > 0 {
+		findings = append(findings,
+			find(fields, "", "%d pods are of an older revision: %s", pods, rollout(is, found.Now)))
 	}
 	if len(is.VolumeClaimTemplates) == 0 {
 		return findings
@@ -149,8 +165,10 @@ func rollout(spec *slinkyv1beta1.NodeSetSpec, now time.Time) string {
 	case slinkyv1beta1.OnDelete:
 		return "each stays until it is deleted by hand"
 	case slinkyv1beta1.ScheduledUpdate:
-		if window := strategy.ScheduledUpdate; window != nil && window.StartTime != nil && now.Before(window.StartTime.Time) {
-			return fmt.Sprintf("they are replaced from %s on, each when its jobs have ended", window.StartTime.UTC().Format(time.RFC3339))
+		if window := strategy.ScheduledUpdate; window != nil && window.StartTime != nil &&
+			now.Before(window.StartTime.Time) {
+			return fmt.Sprintf("they are replaced from %s on, each when its jobs have ended",
+				window.StartTime.UTC().Format(time.RFC3339))
 		}
 		return "they are replaced in the window of spec.updateStrategy.scheduledUpdate, each when its jobs have ended"
 	case slinkyv1beta1.RollingUpdate:
@@ -167,7 +185,9 @@ func loginSetChanges(before, after *slinkyv1beta1.LoginSet, _ Found) []Finding {
 	if fields == "" || after.Status.Replicas == 0 {
 		return nil
 	}
-	return []Finding{find(fields, "", "all %d login pods are replaced, and sessions in them end; jobs go on", after.Status.Replicas)}
+	return []Finding{
+		find(fields, "", "all %d login pods are replaced, and sessions in them end; jobs go on", after.Status.Replicas),
+	}
 }
 
 func accountingChanges(before, after *slinkyv1beta1.Accounting, _ Found) []Finding {
@@ -183,13 +203,17 @@ func accountingChanges(before, after *slinkyv1beta1.Accounting, _ Found) []Findi
 			difference{"spec.storageConfig.port", was.StorageConfig.Port, is.StorageConfig.Port},
 			difference{"spec.storageConfig.database", was.StorageConfig.Database, is.StorageConfig.Database},
 		); fields != "" {
-			findings = append(findings, find(fields, "", "slurmdbd restarts on another database: the history of jobs, users and limits stays in %s on %s; copy it first",
-				was.StorageConfig.Database, was.StorageConfig.Host))
+			findings = append(findings,
+				find(fields, "",
+					"slurmdbd restarts on another database: the history of jobs, users and limits stays in %s on %s; "+
+						"copy it first",
+					was.StorageConfig.Database, was.StorageConfig.Host))
 		}
 	}
 	if naming.AccountingKeys(before).Slurm != naming.AccountingKeys(after).Slurm {
 		findings = append(findings, find("spec.slurmKeyRef", naming.AccountingKeys(after).Slurm.Name,
-			"daemons with different keys refuse each other: unless this Secret holds the key that the clusters run with, slurmdbd loses them; docs/keys.md tells how to change a key"))
+			"daemons with different keys refuse each other: unless this Secret holds the key that the clusters run "+
+				"with, slurmdbd loses them; docs/keys.md tells how to change a key"))
 	}
 	return findings
 }
@@ -203,6 +227,7 @@ func tokenChanges(before, after *slinkyv1beta1.Token, _ Found) []Finding {
 		difference{"spec.username", before.Spec.Username, after.Spec.Username},
 		difference{"spec.secretRef", before.Spec.SecretRef, after.Spec.SecretRef},
 	)
-	return []Finding{find(fields, "", "the token moves to Secret %s; Secret %s stays, with a token of %s that is good until %s; delete it",
+	return []Finding{find(fields, "",
+		"the token moves to Secret %s; Secret %s stays, with a token of %s that is good until %s; delete it",
 		is.Name, was.Name, before.Spec.Username, before.Status.ExpiresAt.UTC().Format(time.RFC3339))}
 }

@@ -96,7 +96,8 @@ func fileCautions(controller *slinkyv1beta1.Controller, found Found) []Finding {
 					findings = append(findings, find(field, reference.Name, "no configuration is applied: %v", err))
 				}
 			}
-			findings = append(findings, cgroupCautions(field, reference.Name, configMap.Data[clusterconf.CgroupFile])...)
+			findings = append(findings,
+				cgroupCautions(field, reference.Name, configMap.Data[clusterconf.CgroupFile])...)
 		}
 	}
 	return findings
@@ -107,7 +108,9 @@ func cgroupCautions(field, name, text string) []Finding {
 	_, err := slurmconf.BuildCgroup(text)
 	var findings []Finding
 	for _, fault := range slurmconf.Errors(err) {
-		findings = append(findings, find(field, name, "%s, line %d: %s: %s; %s", clusterconf.CgroupFile, fault.Line, fault.Text, fault.Reason, fault.Remedy))
+		findings = append(findings,
+			find(field, name, "%s, line %d: %s: %s; %s", clusterconf.CgroupFile, fault.Line, fault.Text, fault.Reason,
+				fault.Remedy))
 	}
 	return findings
 }

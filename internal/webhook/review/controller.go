@@ -30,20 +30,23 @@ func controllerReferences(controller *slinkyv1beta1.Controller) []Reference {
 	spec := &controller.Spec
 	var references []Reference
 	if spec.AccountingRef != nil {
-		references = append(references, named("spec.accountingRef.name", AccountingKind, spec.AccountingRef.Name, noConfiguration))
+		references = append(references,
+			named("spec.accountingRef.name", AccountingKind, spec.AccountingRef.Name, noConfiguration))
 	}
 	references = append(references, secretKey("spec.slurmKeyRef", spec.SlurmKeyRef, noConfiguration)...)
 	references = append(references, secretKey("spec.jwtKeyRef", spec.JWTKey(), noConfiguration)...)
 	references = append(references, configMapKey("spec.jwksKeyRef", spec.JWKSKeyRef, noConfiguration)...)
 	for _, group := range clusterconf.Groups(controller) {
 		for i, file := range group.References {
-			references = append(references, named(fmt.Sprintf("%s[%d].name", group.Field, i), ConfigMapKind, file.Name, noConfiguration))
+			references = append(references,
+				named(fmt.Sprintf("%s[%d].name", group.Field, i), ConfigMapKind, file.Name, noConfiguration))
 		}
 	}
 	switch claim := spec.Persistence.ExistingClaim; {
 	case naming.StateClaim(controller) == "":
 	case claim != "":
-		references = append(references, named("spec.persistence.existingClaim", ClaimKind, claim, "slurmctld does not start"))
+		references = append(references,
+			named("spec.persistence.existingClaim", ClaimKind, claim, "slurmctld does not start"))
 	default:
 		references = append(references, lookUp(ClaimKind, naming.StateClaim(controller)))
 	}
@@ -56,9 +59,11 @@ func controllerFaults(controller *slinkyv1beta1.Controller, found Found) []Findi
 	if err := clusterconf.CheckName(controller); err != nil {
 		findings = append(findings, find("spec.clusterName", "", "%v", err))
 	}
-	if modes := spec.Persistence.AccessModes; spec.HA.Enabled && spec.Persistence.ExistingClaim == "" && len(modes) > 0 && !shared(modes) {
+	if modes := spec.Persistence.AccessModes; spec.HA.Enabled && spec.Persistence.ExistingClaim == "" &&
+		len(modes) > 0 && !shared(modes) {
 		findings = append(findings, find("spec.persistence.accessModes", fmt.Sprint(modes),
-			"with spec.ha.enabled slurmctlds on several machines share the saved state; use ReadWriteMany, and a storage class that has it"))
+			"with spec.ha.enabled slurmctlds on several machines share the saved state; use ReadWriteMany, and a "+
+				"storage class that has it"))
 	}
 	return append(findings, extraConfFaults(controller, found)...)
 }
@@ -75,24 +80,28 @@ func controllerCautions(controller *slinkyv1beta1.Controller, found Found) []Fin
 	claim := as[*corev1.PersistentVolumeClaim](found, ClaimKind, naming.StateClaim(controller))
 	if controller.Spec.HA.Enabled && claim != nil && !shared(claim.Spec.AccessModes) {
 		findings = append(findings, find("spec.ha.enabled", "true",
-			"PVC %s of the saved state has access modes %v, so a backup on another Kubernetes node cannot start; copy the state to a ReadWriteMany PVC and name it in spec.persistence.existingClaim",
+			"PVC %s of the saved state has access modes %v, so a backup on another Kubernetes node cannot start; "+
+				"copy the state to a ReadWriteMany PVC and name it in spec.persistence.existingClaim",
 			claim.Name, claim.Spec.AccessModes))
 	}
 	if hostNetwork(controller.Spec.Template) {
 		findings = append(findings, find("spec.template.spec.hostNetwork", "true",
-			"the pod then has the host name of its Kubernetes node, which is not that of a SlurmctldHost, and slurmctld does not start; remove it"))
+			"the pod then has the host name of its Kubernetes node, which is not that of a SlurmctldHost, and "+
+				"slurmctld does not start; remove it"))
 	}
 	limit, nodes := controller.Spec.MaxNodeCount, controller.Status.Nodes
 	if limit != nil && nodes != nil && nodes.Total > *limit {
 		findings = append(findings, find("spec.maxNodeCount", strconv.Itoa(int(*limit)),
-			"%d nodes are registered, and slurmctld would drop those beyond the limit, so it stays at their number; remove nodes first", nodes.Total))
+			"%d nodes are registered, and slurmctld would drop those beyond the limit, so it stays at their number; "+
+				"remove nodes first", nodes.Total))
 	}
 	return findings
 }
 
 // externalCautions returns warnings about fields that have no effect.
 func externalCautions(controller *slinkyv1beta1.Controller) []Finding {
-	const message = "it has no effect while spec.external is true, because slurmctld has a configuration of its own; put it there, and remove it here"
+	const message = "it has no effect while spec.external is true, because slurmctld has a configuration of its " +
+		"own; put it there, and remove it here"
 	var findings []Finding
 	if controller.Spec.ExtraConf != "" {
 		findings = append(findings, find("spec.extraConf", "", message))

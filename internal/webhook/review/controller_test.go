@@ -15,10 +15,13 @@ var controllerTests = map[string]test{
 	"whose references exist": {
 		is: "spec: {accountingRef: {name: db}, slurmKeyRef: {name: keys, key: slurm.key}}", silent: true,
 		found: existing(map[review.Target]metav1.Object{
-			{Kind: review.AccountingKind, Name: "db"}: &slinkyv1beta1.Accounting{}, {Kind: review.SecretKind, Name: "keys"}: &metav1.PartialObjectMetadata{},
+			{Kind: review.AccountingKind, Name: "db"}: &slinkyv1beta1.Accounting{},
+			{Kind: review.SecretKind, Name: "keys"}:   &metav1.PartialObjectMetadata{},
 		}),
 	},
-	"whose references could not be looked up": {is: "spec: {accountingRef: {name: db}, slurmKeyRef: {name: keys, key: slurm.key}}", silent: true},
+	"whose references could not be looked up": {
+		is: "spec: {accountingRef: {name: db}, slurmKeyRef: {name: keys, key: slurm.key}}", silent: true,
+	},
 	"whose references lead nowhere": {
 		is: `spec:
   accountingRef: {name: db}
@@ -29,9 +32,15 @@ var controllerTests = map[string]test{
   epilogScriptRefs: [{name: epilog}]
   persistence: {existingClaim: state}`,
 		found: missing(
-			review.Target{Kind: review.AccountingKind, Name: "db"}, review.Target{Kind: review.SecretKind, Name: "keys"},
-			review.Target{Kind: review.ConfigMapKind, Name: "jwks"}, review.Target{Kind: review.ConfigMapKind, Name: "more"},
-			review.Target{Kind: review.ConfigMapKind, Name: "epilog"}, review.Target{Kind: review.ClaimKind, Name: "state"},
+			review.Target{Kind: review.AccountingKind, Name: "db"}, review.Target{
+				Kind: review.SecretKind, Name: "keys",
+			},
+			review.Target{Kind: review.ConfigMapKind, Name: "jwks"}, review.Target{
+				Kind: review.ConfigMapKind, Name: "more",
+			},
+			review.Target{Kind: review.ConfigMapKind, Name: "epilog"}, review.Target{
+				Kind: review.ClaimKind, Name: "state",
+			},
 		),
 	},
 	"that takes a Secret for a ConfigMap": {
@@ -46,7 +55,9 @@ var controllerTests = map[string]test{
 			{Kind: review.AccountingKind, Name: "db"}: {InOtherNamespace: true},
 		}},
 	},
-	"whose name is too long with its namespace": {is: "metadata: {name: " + strings.Repeat("x", 37) + "}", refused: true},
+	"whose name is too long with its namespace": {
+		is: "metadata: {name: " + strings.Repeat("x", 37) + "}", refused: true,
+	},
 	"with mistakes in extraConf": {
 		is: `spec:
   extraConf: |
@@ -105,15 +116,21 @@ var controllerTests = map[string]test{
 	"with files that it cannot have": {
 		is: "spec: {configFileRefs: [{name: files}, {name: more}]}",
 		found: existing(map[review.Target]metav1.Object{
-			{Kind: review.ConfigMapKind, Name: "files"}: configMap(map[string]string{"slurm.conf": "", "gres.conf": "Name=gpu File=/dev/nvidia0"}),
-			{Kind: review.ConfigMapKind, Name: "more"}:  configMap(map[string]string{"gres.conf": "", "cgroup.conf": "CgroupPlugin=autodetect\nConstrainCores yes\n"}),
+			{Kind: review.ConfigMapKind, Name: "files"}: configMap(map[string]string{
+				"slurm.conf": "", "gres.conf": "Name=gpu File=/dev/nvidia0",
+			}),
+			{Kind: review.ConfigMapKind, Name: "more"}: configMap(map[string]string{
+				"gres.conf": "", "cgroup.conf": "CgroupPlugin=autodetect\nConstrainCores yes\n",
+			}),
 		}),
 	},
 	"with a mistake that it had before": {
-		was: "spec: {extraConf: ClusterName=other}", is: "spec: {extraConf: ClusterName=other, metrics: {enabled: true}}",
+		was: "spec: {extraConf: ClusterName=other}",
+		is:  "spec: {extraConf: ClusterName=other, metrics: {enabled: true}}",
 	},
 	"with another mistake than before": {
-		was: "spec: {extraConf: ClusterName=other}", is: "spec: {extraConf: \"ClusterName=other\\nSlurmUser=root\"}", refused: true,
+		was: "spec: {extraConf: ClusterName=other}", is: "spec: {extraConf: \"ClusterName=other\\nSlurmUser=root\"}",
+		refused: true,
 	},
 	"with backups and no shared volume": {
 		is: "spec: {ha: {enabled: true, backups: 1}, persistence: {accessModes: [ReadWriteOnce]}}", refused: true,
@@ -125,41 +142,72 @@ var controllerTests = map[string]test{
 		was: "spec: {}", is: "spec: {ha: {enabled: true, backups: 1}}",
 		found: review.Found{
 			Objects: map[review.Target]review.Result{
-				{Kind: review.ClaimKind, Name: "x-controller-state"}: {Object: claim("x-controller-state", corev1.ReadWriteOnce)},
+				{Kind: review.ClaimKind, Name: "x-controller-state"}: {
+					Object: claim("x-controller-state", corev1.ReadWriteOnce),
+				},
 			},
 			NodeSets: []slinkyv1beta1.NodeSet{nodeSet("gpu", 16), nodeSet("cpu", 4)},
 		},
 	},
-	"on the host's network":                         {is: "spec: {template: {spec: {hostNetwork: true}}}"},
-	"with a limit below the nodes that there are":   {is: "spec: {maxNodeCount: 10}", status: "status: {nodes: {total: 12}}"},
-	"that is external and has a configuration here": {is: "spec: {external: true, externalConfig: {host: ctl}, extraConf: ClusterName=x, configFileRefs: [{name: files}]}"},
+	"on the host's network": {is: "spec: {template: {spec: {hostNetwork: true}}}"},
+	"with a limit below the nodes that there are": {
+		is: "spec: {maxNodeCount: 10}", status: "status: {nodes: {total: 12}}",
+	},
+	"that is external and has a configuration here": {
+		is: "spec: {external: true, externalConfig: {host: ctl}, extraConf: ClusterName=x, configFileRefs: [{name: " +
+			"files}]}",
+	},
 	"that becomes external": {
 		was: "spec: {}", is: "spec: {external: true, externalConfig: {host: ctl}}", found: nodeSets(nodeSet("gpu", 16)),
 	},
 	"that is no longer external": {was: "spec: {external: true, externalConfig: {host: ctl}}", is: "spec: {}"},
 	"that moves elsewhere while external": {
-		was: "spec: {external: true, externalConfig: {host: ctl}}", is: "spec: {external: true, externalConfig: {host: other}}", found: nodeSets(nodeSet("gpu", 16)),
+		was: "spec: {external: true, externalConfig: {host: ctl}}",
+		is:  "spec: {external: true, externalConfig: {host: other}}", found: nodeSets(nodeSet("gpu", 16)),
 	},
 	"that gets another volume":    {was: "spec: {}", is: "spec: {persistence: {existingClaim: other}}"},
 	"that no longer has a volume": {was: "spec: {}", is: "spec: {persistence: {enabled: false}}"},
 	"that wants a larger volume than it has": {
 		was: "spec: {}", is: "spec: {persistence: {resources: {requests: {storage: 8Gi}}}}",
-		found: existing(map[review.Target]metav1.Object{{Kind: review.ClaimKind, Name: "x-controller-state"}: claim("x-controller-state")}),
+		found: existing(map[review.Target]metav1.Object{
+			{Kind: review.ClaimKind, Name: "x-controller-state"}: claim("x-controller-state"),
+		}),
 	},
-	"that wants a larger volume in time": {was: "spec: {}", is: "spec: {persistence: {resources: {requests: {storage: 8Gi}}}}", silent: true},
-	"that gets another image":            {was: "spec: {}", is: "spec: {slurmctld: {image: other}, template: {metadata: {labels: {a: b}}}}"},
-	"that gets another key":              {was: "spec: {}", is: "spec: {slurmKeyRef: {name: mine, key: slurm.key}}", found: nodeSets(nodeSet("gpu", 16))},
-	"that gets another JWT key":          {was: "spec: {}", is: "spec: {jwtKeyRef: {name: mine, key: jwt.key}}"},
+	"that wants a larger volume in time": {
+		was: "spec: {}", is: "spec: {persistence: {resources: {requests: {storage: 8Gi}}}}", silent: true,
+	},
+	"that gets another image": {
+		was: "spec: {}", is: "spec: {slurmctld: {image: other}, template: {metadata: {labels: {a: b}}}}",
+	},
+	"that gets another key": {
+		was: "spec: {}", is: "spec: {slurmKeyRef: {name: mine, key: slurm.key}}", found: nodeSets(nodeSet("gpu", 16)),
+	},
+	"that gets another JWT key": {was: "spec: {}", is: "spec: {jwtKeyRef: {name: mine, key: jwt.key}}"},
 	"that leaves its Accounting and the key of it": {
 		was: "spec: {accountingRef: {name: db}}", is: "spec: {}",
-		found: existing(map[review.Target]metav1.Object{{Kind: review.AccountingKind, Name: "db"}: &slinkyv1beta1.Accounting{ObjectMeta: metav1.ObjectMeta{Name: "db"}}}),
+		found: existing(map[review.Target]metav1.Object{
+			{Kind: review.AccountingKind, Name: "db"}: &slinkyv1beta1.Accounting{
+				ObjectMeta: metav1.ObjectMeta{Name: "db"},
+			},
+		}),
 	},
 	"that joins an Accounting which is not there": {
-		was: "spec: {}", is: "spec: {accountingRef: {name: db}}", found: missing(review.Target{Kind: review.AccountingKind, Name: "db"}),
+		was: "spec: {}", is: "spec: {accountingRef: {name: db}}", found: missing(review.Target{
+			Kind: review.AccountingKind, Name: "db",
+		}),
 	},
-	"that leaves its Accounting":    {was: "spec: {accountingRef: {name: db}, slurmKeyRef: {name: k, key: k}}", is: "spec: {slurmKeyRef: {name: k, key: k}}"},
-	"that is only configured anew":  {was: "spec: {extraConf: SlurmdTimeout=60}", is: "spec: {extraConf: SlurmdTimeout=90}", silent: true},
-	"that gets more metrics":        {was: "spec: {}", is: "spec: {metrics: {enabled: true}}", silent: true},
-	"that names its key as before":  {was: "spec: {}", is: "spec: {slurmKeyRef: {name: x-auth-slurm, key: slurm.key}}", silent: true},
-	"that renames the field of JWT": {was: "spec: {jwtHs256KeyRef: {name: k, key: k}}", is: "spec: {jwtKeyRef: {name: k, key: k}}", silent: true},
+	"that leaves its Accounting": {
+		was: "spec: {accountingRef: {name: db}, slurmKeyRef: {name: k, key: k}}",
+		is:  "spec: {slurmKeyRef: {name: k, key: k}}",
+	},
+	"that is only configured anew": {
+		was: "spec: {extraConf: SlurmdTimeout=60}", is: "spec: {extraConf: SlurmdTimeout=90}", silent: true,
+	},
+	"that gets more metrics": {was: "spec: {}", is: "spec: {metrics: {enabled: true}}", silent: true},
+	"that names its key as before": {
+		was: "spec: {}", is: "spec: {slurmKeyRef: {name: x-auth-slurm, key: slurm.key}}", silent: true,
+	},
+	"that renames the field of JWT": {
+		was: "spec: {jwtHs256KeyRef: {name: k, key: k}}", is: "spec: {jwtKeyRef: {name: k, key: k}}", silent: true,
+	},
 }

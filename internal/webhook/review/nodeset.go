@@ -15,7 +15,9 @@ import (
 var NodeSets = Reviewer[*slinkyv1beta1.NodeSet]{
 	Spec: func(set *slinkyv1beta1.NodeSet) any { return set.Spec },
 	References: func(set *slinkyv1beta1.NodeSet) []Reference {
-		return []Reference{named("spec.controllerRef.name", ControllerKind, set.Spec.ControllerRef.Name, "no pod is created")}
+		return []Reference{
+			named("spec.controllerRef.name", ControllerKind, set.Spec.ControllerRef.Name, "no pod is created"),
+		}
 	},
 	Cluster:  func(set *slinkyv1beta1.NodeSet) string { return set.Spec.ControllerRef.Name },
 	Faults:   nodeSetFaults,
@@ -40,18 +42,23 @@ func nodeSetFaults(set *slinkyv1beta1.NodeSet, _ Found) []Finding {
 func nodeSetCautions(set *slinkyv1beta1.NodeSet, found Found) []Finding {
 	var findings []Finding
 	if end, ended := windowEnded(set, found.Now); ended {
-		findings = append(findings, find("spec.updateStrategy.scheduledUpdate.startTime", set.Spec.UpdateStrategy.ScheduledUpdate.StartTime.UTC().Format(time.RFC3339),
-			"this window was over at %s, so that no pod is updated; set the time of the next one", end.UTC().Format(time.RFC3339)))
+		findings = append(findings,
+			find("spec.updateStrategy.scheduledUpdate.startTime",
+				set.Spec.UpdateStrategy.ScheduledUpdate.StartTime.UTC().Format(time.RFC3339),
+				"this window was over at %s, so that no pod is updated; set the time of the next one", end.UTC().
+					Format(time.RFC3339)))
 	}
 	controller := as[*slinkyv1beta1.Controller](found, ControllerKind, set.Spec.ControllerRef.Name)
 	if controller != nil && set.Spec.Partition.Enabled && hasPartition(controller.Spec.ExtraConf, set.Name) {
 		findings = append(findings, find("spec.partition.enabled", "true",
-			"extraConf of Controller %s has a partition %s already, and slurmctld does not start with two of one name, so no configuration is applied; remove one of them", controller.Name, set.Name))
+			"extraConf of Controller %s has a partition %s already, and slurmctld does not start with two of one "+
+				"name, so no configuration is applied; remove one of them", controller.Name, set.Name))
 	}
 	for i := range found.NodeSets {
 		if other := &found.NodeSets[i]; other.Name != set.Name && sameHosts(set, other) {
-			findings = append(findings, find("spec.template.spec.hostname", strings.TrimSuffix(naming.WorkerHost(set, 0), "0"),
-				"host names of NodeSet %s begin so too, and two pods cannot be one Slurm node; choose another prefix", other.Name))
+			findings = append(findings,
+				find("spec.template.spec.hostname", strings.TrimSuffix(naming.WorkerHost(set, 0), "0"),
+					"host names of NodeSet %s begin so too, and two pods cannot be one Slurm node; choose another prefix", other.Name))
 		}
 	}
 	return findings
@@ -60,7 +67,8 @@ func nodeSetCautions(set *slinkyv1beta1.NodeSet, found Found) []Finding {
 // windowEnded reports whether, and since when, the window of a scheduled update has ended.
 func windowEnded(set *slinkyv1beta1.NodeSet, now time.Time) (end time.Time, ended bool) {
 	strategy := set.Spec.UpdateStrategy
-	if strategy.Type != slinkyv1beta1.ScheduledUpdate || strategy.ScheduledUpdate == nil || strategy.ScheduledUpdate.StartTime == nil {
+	if strategy.Type != slinkyv1beta1.ScheduledUpdate || strategy.ScheduledUpdate == nil ||
+		strategy.ScheduledUpdate.StartTime == nil {
 		return time.Time{}, false
 	}
 	end = strategy.ScheduledUpdate.StartTime.Add(strategy.ScheduledUpdate.Duration.Duration)

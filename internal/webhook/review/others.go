@@ -34,7 +34,8 @@ func loginSetCautions(set *slinkyv1beta1.LoginSet, _ Found) []Finding {
 		}
 		if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err != nil {
 			findings = append(findings, find("spec.rootSshAuthorizedKeys", "",
-				"line %d is no public key, and sshd ignores it; write a line as it is in authorized_keys, such as ssh-ed25519 AAAA… admin@example.com", number))
+				"line %d is no public key, and sshd ignores it; write a line as it is in authorized_keys, such as "+
+					"ssh-ed25519 AAAA… admin@example.com", number))
 		}
 	}
 	return findings
@@ -44,14 +45,17 @@ func loginSetCautions(set *slinkyv1beta1.LoginSet, _ Found) []Finding {
 var RestAPIs = Reviewer[*slinkyv1beta1.RestApi]{
 	Spec: func(api *slinkyv1beta1.RestApi) any { return api.Spec },
 	References: func(api *slinkyv1beta1.RestApi) []Reference {
-		return []Reference{named("spec.controllerRef.name", ControllerKind, api.Spec.ControllerRef.Name, "no pod is created")}
+		return []Reference{
+			named("spec.controllerRef.name", ControllerKind, api.Spec.ControllerRef.Name, "no pod is created"),
+		}
 	},
 	Cautions: func(api *slinkyv1beta1.RestApi, _ Found) []Finding {
 		if api.Spec.Replicas == nil || *api.Spec.Replicas > 0 {
 			return nil
 		}
 		return []Finding{find("spec.replicas", "0",
-			"the operator reaches Slurm through slurmrestd: without any, no node is drained, so none is updated or scaled in; use 1 or more")}
+			"the operator reaches Slurm through slurmrestd: without any, no node is drained, so none is updated or "+
+				"scaled in; use 1 or more")}
 	},
 }
 
@@ -70,7 +74,8 @@ func accountingReferences(accounting *slinkyv1beta1.Accounting) []Reference {
 	references = append(references, secretKey("spec.jwtKeyRef", spec.JWTKey(), until)...)
 	references = append(references, configMapKey("spec.jwksKeyRef", spec.JWKSKeyRef, until)...)
 	if spec.StorageConfig != nil && !spec.External {
-		references = append(references, secretKey("spec.storageConfig.passwordKeyRef", spec.StorageConfig.PasswordKeyRef, until)...)
+		references = append(references,
+			secretKey("spec.storageConfig.passwordKeyRef", spec.StorageConfig.PasswordKeyRef, until)...)
 	}
 	return references
 }
@@ -89,7 +94,8 @@ func accountingFaults(accounting *slinkyv1beta1.Accounting, _ Found) []Finding {
 var Tokens = Reviewer[*slinkyv1beta1.Token]{
 	Spec: func(token *slinkyv1beta1.Token) any { return token.Spec },
 	References: func(token *slinkyv1beta1.Token) []Reference {
-		return append(secretKey("spec.jwtKeyRef", token.Spec.JWTKey(), "no token is signed"), lookUp(SecretKind, naming.TokenSecret(token).Name))
+		return append(secretKey("spec.jwtKeyRef", token.Spec.JWTKey(), "no token is signed"),
+			lookUp(SecretKind, naming.TokenSecret(token).Name))
 	},
 	Faults:   tokenFaults,
 	Cautions: tokenCautions,
@@ -102,7 +108,8 @@ func tokenFaults(token *slinkyv1beta1.Token, _ Found) []Finding {
 		return nil
 	}
 	return []Finding{find("spec.secretRef.name", secret,
-		"this is the Secret of the key that signs the token, and anyone who may read the token could sign others; choose another name")}
+		"this is the Secret of the key that signs the token, and anyone who may read the token could sign others; "+
+			"choose another name")}
 }
 
 func tokenCautions(token *slinkyv1beta1.Token, found Found) []Finding {
@@ -112,5 +119,6 @@ func tokenCautions(token *slinkyv1beta1.Token, found Found) []Finding {
 		return nil
 	}
 	return []Finding{find("spec.secretRef.name", secret,
-		"a Secret of this name exists and does not belong to this Token, so no token is written; delete it, or choose another name")}
+		"a Secret of this name exists and does not belong to this Token, so no token is written; delete it, or "+
+			"choose another name")}
 }

@@ -13,22 +13,29 @@ var noController = missing(review.Target{Kind: review.ControllerKind, Name: "c"}
 var nodeSetTests = map[string]test{
 	"that is plain":          {is: "spec: {controllerRef: {name: c}}", silent: true},
 	"without its Controller": {is: "spec: {controllerRef: {name: c}}", found: noController},
-	"that names an Accounting": {is: "spec: {controllerRef: {name: c}}", found: review.Found{Objects: map[review.Target]review.Result{
-		{Kind: review.ControllerKind, Name: "c"}: {Kind: review.AccountingKind},
-	}}},
-	"of another namespace's Controller": {is: "spec: {controllerRef: {name: c}}", found: review.Found{Objects: map[review.Target]review.Result{
-		{Kind: review.ControllerKind, Name: "c"}: {InOtherNamespace: true},
-	}}},
-	"with a mistake in extraConf":     {is: "spec: {extraConf: \"Weight=10 Gres\"}", refused: true},
-	"with a node name in extraConf":   {is: "spec: {extraConf: \"NodeName=a Weight=10\"}", refused: true},
-	"with a mistake in its partition": {is: "spec: {partition: {enabled: true, config: \"Default=YES MaxTime\"}}", refused: true},
-	"with nodes in its partition":     {is: "spec: {partition: {enabled: true, config: \"Nodes=ALL\"}}", refused: true},
-	"with a mistake in no partition":  {is: "spec: {partition: {config: \"Default\"}}", silent: true},
+	"that names an Accounting": {is: "spec: {controllerRef: {name: c}}",
+		found: review.Found{Objects: map[review.Target]review.Result{
+			{Kind: review.ControllerKind, Name: "c"}: {Kind: review.AccountingKind},
+		}}},
+	"of another namespace's Controller": {is: "spec: {controllerRef: {name: c}}",
+		found: review.Found{Objects: map[review.Target]review.Result{
+			{Kind: review.ControllerKind, Name: "c"}: {InOtherNamespace: true},
+		}}},
+	"with a mistake in extraConf":   {is: "spec: {extraConf: \"Weight=10 Gres\"}", refused: true},
+	"with a node name in extraConf": {is: "spec: {extraConf: \"NodeName=a Weight=10\"}", refused: true},
+	"with a mistake in its partition": {
+		is: "spec: {partition: {enabled: true, config: \"Default=YES MaxTime\"}}", refused: true,
+	},
+	"with nodes in its partition":    {is: "spec: {partition: {enabled: true, config: \"Nodes=ALL\"}}", refused: true},
+	"with a mistake in no partition": {is: "spec: {partition: {config: \"Default\"}}", silent: true},
 	"with a partition of the Controller's": {
 		is: "spec: {controllerRef: {name: c}, partition: {enabled: true}}",
-		found: existing(map[review.Target]metav1.Object{{Kind: review.ControllerKind, Name: "c"}: &slinkyv1beta1.Controller{
-			ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: slinkyv1beta1.ControllerSpec{ExtraConf: "partitionname=x Nodes=ALL"},
-		}}),
+		found: existing(
+			map[review.Target]metav1.Object{{Kind: review.ControllerKind, Name: "c"}: &slinkyv1beta1.Controller{
+				ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: slinkyv1beta1.ControllerSpec{
+					ExtraConf: "partitionname=x Nodes=ALL",
+				},
+			}}),
 	},
 	"with host names of another": {
 		is:    "spec: {controllerRef: {name: c}, template: {spec: {hostname: gpu-}}}",
@@ -36,42 +43,57 @@ var nodeSetTests = map[string]test{
 	},
 	"with sshd": {is: "spec: {ssh: {enabled: true}}", silent: true},
 	"whose update is over": {
-		is: "spec: {updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: \"2030-01-31T11:00:00Z\", duration: 1h}}}",
+		is: "spec: {updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: \"2030-01-31T11:00:00Z\", " +
+			"duration: 1h}}}",
 	},
 	"whose update is to come": {
-		is: "spec: {updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: \"2030-01-31T11:00:00Z\", duration: 2h}}}", silent: true,
+		is: "spec: {updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: \"2030-01-31T11:00:00Z\", " +
+			"duration: 2h}}}", silent: true,
 	},
 	"that gets another image": {
 		status: "status: {replicas: 16}",
 		was:    "spec: {updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 2}}}",
-		is:     "spec: {slurmd: {image: other}, extraConf: Weight=1, updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 2}}}",
+		is: "spec: {slurmd: {image: other}, extraConf: Weight=1, updateStrategy: {type: RollingUpdate, " +
+			"rollingUpdate: {maxUnavailable: 2}}}",
 	},
 	"that gets another image on deletion": {
-		status: "status: {replicas: 16}", was: "spec: {updateStrategy: {type: OnDelete}}", is: "spec: {slurmd: {image: other}, updateStrategy: {type: OnDelete}}",
+		status: "status: {replicas: 16}", was: "spec: {updateStrategy: {type: OnDelete}}",
+		is: "spec: {slurmd: {image: other}, updateStrategy: {type: OnDelete}}",
 	},
 	"that gets another image later": {
 		status: "status: {replicas: 16}", was: "spec: {}",
-		is: "spec: {slurmd: {image: other}, updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: \"2030-01-31T22:00:00Z\", duration: 1h}}}",
+		is: "spec: {slurmd: {image: other}, updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: " +
+			"\"2030-01-31T22:00:00Z\", duration: 1h}}}",
 	},
 	"that gets another image now": {
 		status: "status: {replicas: 16}", was: "spec: {}",
-		is: "spec: {slurmd: {image: other}, updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: \"2030-01-31T11:30:00Z\", duration: 1h}}}",
+		is: "spec: {slurmd: {image: other}, updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: " +
+			"\"2030-01-31T11:30:00Z\", duration: 1h}}}",
 	},
 	"that gets another image without pods": {was: "spec: {}", is: "spec: {slurmd: {image: other}}", silent: true},
-	"that is scaled":                       {status: "status: {replicas: 16}", was: "spec: {replicas: 16}", is: "spec: {replicas: 8}", silent: true},
-	"that gets other names":                {status: "status: {replicas: 16}", was: "spec: {}", is: "spec: {scalingMode: DaemonSet, ordinalPadding: 3}"},
+	"that is scaled": {
+		status: "status: {replicas: 16}", was: "spec: {replicas: 16}", is: "spec: {replicas: 8}", silent: true,
+	},
+	"that gets other names": {
+		status: "status: {replicas: 16}", was: "spec: {}", is: "spec: {scalingMode: DaemonSet, ordinalPadding: 3}",
+	},
 	"that no longer keeps claims": {
 		was: "spec: {volumeClaimTemplates: [{metadata: {name: scratch}}]}",
-		is:  "spec: {volumeClaimTemplates: [{metadata: {name: scratch}}], persistentVolumeClaimRetentionPolicy: {whenScaled: Delete, whenDeleted: Delete}}",
+		is: "spec: {volumeClaimTemplates: [{metadata: {name: scratch}}], persistentVolumeClaimRetentionPolicy: " +
+			"{whenScaled: Delete, whenDeleted: Delete}}",
 	},
-	"that has no claims to keep": {was: "spec: {}", is: "spec: {persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}}", silent: true},
+	"that has no claims to keep": {
+		was: "spec: {}", is: "spec: {persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}}", silent: true,
+	},
 }
 
 var loginSetTests = map[string]test{
 	"that is plain":          {is: "spec: {controllerRef: {name: c}}", silent: true},
 	"without its Controller": {is: "spec: {controllerRef: {name: c}}", found: noController},
 	"without its sssd.conf": {
-		is: "spec: {sssdConfRef: {name: sssd, key: sssd.conf}}", found: missing(review.Target{Kind: review.SecretKind, Name: "sssd"}),
+		is: "spec: {sssdConfRef: {name: sssd, key: sssd.conf}}", found: missing(review.Target{
+			Kind: review.SecretKind, Name: "sssd",
+		}),
 	},
 	"with keys that are none": {is: `spec:
   rootSshAuthorizedKeys: |
@@ -79,9 +101,13 @@ var loginSetTests = map[string]test{
     ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ000000000000000000000000000000000000000000 admin@example.com
     ssh-ed25519 AAAA
     admin@example.com`},
-	"that gets another image":              {status: "status: {replicas: 2}", was: "spec: {}", is: "spec: {login: {image: other}}"},
+	"that gets another image": {
+		status: "status: {replicas: 2}", was: "spec: {}", is: "spec: {login: {image: other}}",
+	},
 	"that gets another image without pods": {was: "spec: {}", is: "spec: {login: {image: other}}", silent: true},
-	"that is scaled":                       {status: "status: {replicas: 2}", was: "spec: {replicas: 2}", is: "spec: {replicas: 3}", silent: true},
+	"that is scaled": {
+		status: "status: {replicas: 2}", was: "spec: {replicas: 2}", is: "spec: {replicas: 3}", silent: true,
+	},
 }
 
 var accountingTests = map[string]test{
@@ -92,7 +118,9 @@ var accountingTests = map[string]test{
   jwksKeyRef: {name: jwks, key: jwks.json}
   storageConfig: {host: db, username: slurm, passwordKeyRef: {name: password, key: password}}`,
 		found: missing(
-			review.Target{Kind: review.SecretKind, Name: "keys"}, review.Target{Kind: review.SecretKind, Name: "password"},
+			review.Target{Kind: review.SecretKind, Name: "keys"}, review.Target{
+				Kind: review.SecretKind, Name: "password",
+			},
 			review.Target{Kind: review.ConfigMapKind, Name: "jwks"},
 		),
 	},
@@ -105,12 +133,17 @@ var accountingTests = map[string]test{
     DebugLevel`, refused: true,
 	},
 	"that becomes external": {
-		was: "spec: {storageConfig: {host: db, username: slurm}, slurmKeyRef: {name: k, key: k}}", is: "spec: {external: true, externalConfig: {host: dbd.example.com}, slurmKeyRef: {name: k, key: k}}",
+		was: "spec: {storageConfig: {host: db, username: slurm}, slurmKeyRef: {name: k, key: k}}",
+		is:  "spec: {external: true, externalConfig: {host: dbd.example.com}, slurmKeyRef: {name: k, key: k}}",
 	},
 	"that moves to another database": {
-		was: "spec: {storageConfig: {host: db, port: 3306, database: slurm_acct_db, username: slurm}}", is: "spec: {storageConfig: {host: db2, port: 3306, database: slurm_acct_db, username: slurm}}",
+		was: "spec: {storageConfig: {host: db, port: 3306, database: slurm_acct_db, username: slurm}}",
+		is:  "spec: {storageConfig: {host: db2, port: 3306, database: slurm_acct_db, username: slurm}}",
 	},
-	"that gets another key": {was: "spec: {storageConfig: {host: db}}", is: "spec: {storageConfig: {host: db}, slurmKeyRef: {name: mine, key: slurm.key}}"},
+	"that gets another key": {
+		was: "spec: {storageConfig: {host: db}}",
+		is:  "spec: {storageConfig: {host: db}, slurmKeyRef: {name: mine, key: slurm.key}}",
+	},
 }
 
 var restAPITests = map[string]test{
@@ -120,31 +153,46 @@ var restAPITests = map[string]test{
 }
 
 var tokenTests = map[string]test{
-	"that is plain":   {is: "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}}", silent: true},
-	"without its key": {is: "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}}", found: missing(review.Target{Kind: review.SecretKind, Name: "keys"})},
+	"that is plain": {is: "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}}", silent: true},
+	"without its key": {
+		is:    "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}}",
+		found: missing(review.Target{Kind: review.SecretKind, Name: "keys"}),
+	},
 	"whose key is about to be generated": {
 		is: "spec: {username: alice, jwtKeyRef: {name: c-auth-jwt, key: jwt_hs256.key}}", silent: true,
 		found: review.Found{Objects: map[review.Target]review.Result{
-			{Kind: review.SecretKind, Name: "c-auth-jwt"}: {}, {Kind: review.ControllerKind, Name: "c"}: {Object: &slinkyv1beta1.Controller{}},
+			{Kind: review.SecretKind, Name: "c-auth-jwt"}: {}, {Kind: review.ControllerKind, Name: "c"}: {
+				Object: &slinkyv1beta1.Controller{},
+			},
 		}},
 	},
 	"whose key nobody generates": {
-		is:    "spec: {username: alice, jwtKeyRef: {name: c-auth-jwt, key: jwt_hs256.key}}",
-		found: missing(review.Target{Kind: review.SecretKind, Name: "c-auth-jwt"}, review.Target{Kind: review.ControllerKind, Name: "c"}),
+		is: "spec: {username: alice, jwtKeyRef: {name: c-auth-jwt, key: jwt_hs256.key}}",
+		found: missing(review.Target{Kind: review.SecretKind, Name: "c-auth-jwt"}, review.Target{
+			Kind: review.ControllerKind, Name: "c",
+		}),
 	},
-	"that would lie with its key": {is: "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}, secretRef: {name: keys}}", refused: true},
+	"that would lie with its key": {
+		is: "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}, secretRef: {name: keys}}", refused: true,
+	},
 	"whose Secret is somebody else's": {
-		is:    "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}}",
-		found: existing(map[review.Target]metav1.Object{{Kind: review.SecretKind, Name: "x-jwt-alice"}: &metav1.PartialObjectMetadata{}}),
+		is: "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}}",
+		found: existing(map[review.Target]metav1.Object{
+			{Kind: review.SecretKind, Name: "x-jwt-alice"}: &metav1.PartialObjectMetadata{},
+		}),
 	},
 	"whose Secret is its own": {
-		was: "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}}", is: "spec: {username: alice, lifetime: 1h, jwtKeyRef: {name: keys, key: jwt}}", silent: true,
-		found: existing(map[review.Target]metav1.Object{{Kind: review.SecretKind, Name: "x-jwt-alice"}: &metav1.PartialObjectMetadata{
-			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "x", Controller: new(true)}}},
-		}}),
+		was: "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}}",
+		is:  "spec: {username: alice, lifetime: 1h, jwtKeyRef: {name: keys, key: jwt}}", silent: true,
+		found: existing(
+			map[review.Target]metav1.Object{{Kind: review.SecretKind,
+				Name: "x-jwt-alice"}: &metav1.PartialObjectMetadata{
+				ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "x", Controller: new(true)}}},
+			}}),
 	},
 	"that gets another user": {
 		status: "status: {expiresAt: \"2030-01-31T13:00:00Z\"}",
-		was:    "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}}", is: "spec: {username: bob, jwtKeyRef: {name: keys, key: jwt}}",
+		was:    "spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}}",
+		is:     "spec: {username: bob, jwtKeyRef: {name: keys, key: jwt}}",
 	},
 }

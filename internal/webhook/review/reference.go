@@ -18,7 +18,8 @@ const (
 
 // MistakenFor maps kinds to those that users confuse them with.
 var MistakenFor = map[string]string{
-	ControllerKind: AccountingKind, AccountingKind: ControllerKind, SecretKind: ConfigMapKind, ConfigMapKind: SecretKind,
+	ControllerKind: AccountingKind, AccountingKind: ControllerKind, SecretKind: ConfigMapKind,
+	ConfigMapKind: SecretKind,
 }
 
 // A Target is an object in the namespace of the reviewed object.
@@ -51,7 +52,8 @@ func secretKey(field string, key *slinkyv1beta1.SecretKeyReference, until string
 	}
 	secret := named(field+".name", SecretKind, key.Name, until)
 	references := []Reference{}
-	for _, generated := range []func(string) slinkyv1beta1.SecretKeyReference{naming.GeneratedSlurmKey, naming.GeneratedJWTKey} {
+	generators := []func(string) slinkyv1beta1.SecretKeyReference{naming.GeneratedSlurmKey, naming.GeneratedJWTKey}
+	for _, generated := range generators {
 		owner, found := strings.CutSuffix(key.Name, generated("").Name)
 		if !found || owner == "" {
 			continue
@@ -85,11 +87,17 @@ func (r Reference) check(found Found) []Finding {
 	}
 	switch {
 	case result.Kind != "":
-		return []Finding{find(r.Field, r.Name, "there is no such %s, only an object of kind %s; until there is, %s; create it, or correct the name",
+		return []Finding{find(r.Field, r.Name,
+			"there is no such %s, only an object of kind %s; until there is, %s; create it, or correct the name",
 			r.Kind, result.Kind, r.Until)}
 	case result.InOtherNamespace:
-		return []Finding{find(r.Field, r.Name, "there is no such %s here, only in another namespace, and nothing refers across namespaces; until there is, %s; create it here, or move this object",
+		return []Finding{find(r.Field, r.Name,
+			"there is no such %s here, only in another namespace, and nothing refers across namespaces; until there "+
+				"is, %s; create it here, or move this object",
 			r.Kind, r.Until)}
 	}
-	return []Finding{find(r.Field, r.Name, "there is no such %s yet; until there is, %s; create it, or correct the name", r.Kind, r.Until)}
+	return []Finding{
+		find(r.Field, r.Name, "there is no such %s yet; until there is, %s; create it, or correct the name", r.Kind,
+			r.Until),
+	}
 }

@@ -86,7 +86,8 @@ func (e event) request() Request {
 	}
 	return Request{
 		User: e.User.Username, Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: resource,
-		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code, At: e.RequestReceivedTimestamp,
+		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code,
+		At: e.RequestReceivedTimestamp,
 	}
 }
 
@@ -108,7 +109,8 @@ func Summarize(requests []Request) []Count {
 		summary = append(summary, count)
 	}
 	slices.SortFunc(summary, func(a, b Count) int {
-		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.User, b.User), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.User, b.User), cmp.Compare(a.Verb, b.Verb),
+			cmp.Compare(a.Resource, b.Resource))
 	})
 	return summary
 }

@@ -14,7 +14,8 @@ omitStages: [RequestReceived]
 omitManagedFields: true
 rules:
 - level: None
-  resources: [{group: coordination.k8s.io, resources: [leases]}, {group: "", resources: [events]}, {group: events.k8s.io}]
+  resources: [{group: coordination.k8s.io, resources: [leases]}, {group: "", resources: [events]},
+    {group: events.k8s.io}]
 - level: None
   nonResourceURLs: ["/*"]
 - level: Metadata

@@ -126,13 +126,14 @@ func (p Plane) WaitReady(ctx context.Context) error {
 		return err
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
-		if !p.Processes.Running(APIServer) {
-			return false, fmt.Errorf("%s has exited", APIServer)
-		}
-		_, last = client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
-		return last == nil, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			if !p.Processes.Running(APIServer) {
+				return false, fmt.Errorf("%s has exited", APIServer)
+			}
+			_, last = client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		return fmt.Errorf("waiting for the API server (log: %s): %w: %w", p.Processes.LogFile(APIServer), err, last)
 	}

@@ -30,7 +30,8 @@ func up(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("the cluster is ready after %.1f s: export KUBECONFIG=%s\n", time.Since(started).Seconds(), made.Plane.Kubeconfig())
+	fmt.Printf("the cluster is ready after %.1f s: export KUBECONFIG=%s\n", time.Since(started).Seconds(),
+		made.Plane.Kubeconfig())
 	return nil
 }
 
@@ -71,7 +72,8 @@ func status(ctx context.Context, _ []string) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tSTATE\tLOG")
 	group := found.Plane.Processes
-	for _, name := range []string{controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, cluster.Registry} {
+	for _, name := range []string{controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager,
+		controlplane.Scheduler, cluster.Registry} {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", name, either(group.Running(name), "running", "stopped"), group.LogFile(name))
 	}
 	for _, node := range found.Nodes {

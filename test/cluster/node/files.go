@@ -28,12 +28,13 @@ func (n Node) files(authority *pki.Authority) (map[string]string, error) {
 		return nil, err
 	}
 	return map[string]string{
-		"containerd.toml":             n.containerdConfig(filepath.Dir(plugin)),
-		"certs.d/_default/hosts.toml": fmt.Sprintf("server = %q\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", n.Registry, n.Registry),
-		"cni/10-pods.conflist":        n.cniConfig(),
-		"kubelet.yaml":                n.kubeletConfig(authority),
-		"kube-proxy.yaml":             n.kubeProxyConfig(authority),
-		"resolv.conf":                 "",
+		"containerd.toml": n.containerdConfig(filepath.Dir(plugin)),
+		"certs.d/_default/hosts.toml": fmt.Sprintf("server = %q\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n",
+			n.Registry, n.Registry),
+		"cni/10-pods.conflist": n.cniConfig(),
+		"kubelet.yaml":         n.kubeletConfig(authority),
+		"kube-proxy.yaml":      n.kubeProxyConfig(authority),
+		"resolv.conf":          "",
 	}, nil
 }
 

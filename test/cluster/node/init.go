@@ -109,7 +109,8 @@ func (c initConfig) supervise() error {
 			continue
 		}
 		delete(running, pid)
-		fmt.Printf("%s exited (exit code %d, signal %d), restarting it\n", ended.Name, status.ExitStatus(), status.Signal())
+		fmt.Printf("%s exited (exit code %d, signal %d), restarting it\n", ended.Name, status.ExitStatus(),
+			status.Signal())
 		time.Sleep(restartDelay)
 		if pid, err = ended.start(); err != nil {
 			return err

@@ -49,10 +49,12 @@ type Node struct {
 // Prepare writes the node's configuration and certificates. It is called once for a node.
 func (n Node) Prepare(authority *pki.Authority, apiServer string) error {
 	if err := authority.IssueKubeconfig(n.Name, apiServer,
-		pki.Subject{CommonName: "system:node:" + n.Name, Organization: "system:nodes", Hosts: []string{n.Name, n.Wire.Address()}}); err != nil {
+		pki.Subject{CommonName: "system:node:" + n.Name, Organization: "system:nodes",
+			Hosts: []string{n.Name, n.Wire.Address()}}); err != nil {
 		return err
 	}
-	if err := authority.IssueKubeconfig(n.Name+"-proxy", apiServer, pki.Subject{CommonName: "system:kube-proxy"}); err != nil {
+	if err := authority.IssueKubeconfig(n.Name+"-proxy", apiServer,
+		pki.Subject{CommonName: "system:kube-proxy"}); err != nil {
 		return err
 	}
 	files, err := n.files(authority)
@@ -141,7 +143,8 @@ func (n Node) daemonPid(daemon string) (int, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("no %s runs on %s; its daemons are %s, %s and %s", daemon, n.Name, Containerd, Kubelet, KubeProxy)
+	return 0, fmt.Errorf("no %s runs on %s; its daemons are %s, %s and %s", daemon, n.Name, Containerd, Kubelet,
+		KubeProxy)
 }
 
 func (n Node) path(name string) string { return filepath.Join(n.Processes.Dir, "nodes", n.Name, name) }
@@ -198,7 +201,8 @@ func Leftovers() ([]string, error) {
 	}
 	for line := range strings.Lines(string(table)) {
 		fields := strings.Fields(line)
-		if len(fields) > 1 && slices.ContainsFunc(mountTargets, func(ours string) bool { return strings.HasPrefix(fields[1], ours) }) {
+		if len(fields) > 1 &&
+			slices.ContainsFunc(mountTargets, func(ours string) bool { return strings.HasPrefix(fields[1], ours) }) {
 			left = append(left, "mount at "+fields[1])
 		}
 	}
@@ -220,16 +224,17 @@ func RemoveLeftovers(ctx context.Context) error {
 // removeCgroups removes cgroups. It retries, because the kernel kills the processes of a dead namespace one by one.
 func removeCgroups(ctx context.Context, pattern string) error {
 	var left []string
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {
-		var err error
-		if left, err = cgroupsBelow(pattern); err != nil {
-			return false, err
-		}
-		for _, dir := range left {
-			_ = os.Remove(dir)
-		}
-		return len(left) == 0, nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 5*time.Minute, true,
+		func(context.Context) (bool, error) {
+			var err error
+			if left, err = cgroupsBelow(pattern); err != nil {
+				return false, err
+			}
+			for _, dir := range left {
+				_ = os.Remove(dir)
+			}
+			return len(left) == 0, nil
+		})
 	if err != nil {
 		return fmt.Errorf("removing cgroups %s: %w", strings.Join(left, ", "), err)
 	}

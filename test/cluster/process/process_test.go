@@ -94,10 +94,11 @@ func TestReusedPidIsNotTheDaemon(t *testing.T) {
 
 func waitForLog(t *testing.T, group process.Group, want string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {
-		content, err := os.ReadFile(group.LogFile("daemon"))
-		return strings.Contains(string(content), want), err
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 5*time.Minute, true,
+		func(context.Context) (bool, error) {
+			content, err := os.ReadFile(group.LogFile("daemon"))
+			return strings.Contains(string(content), want), err
+		})
 	if err != nil {
 		t.Fatalf("waiting for %q in the log: %v", want, err)
 	}

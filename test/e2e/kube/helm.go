@@ -23,7 +23,8 @@ func (n Namespace) Helm(ctx context.Context, arguments ...string) (string, error
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("helm %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(problems.String()))
+		return out.String(), fmt.Errorf("helm %s: %w: %s", strings.Join(arguments, " "), err,
+			strings.TrimSpace(problems.String()))
 	}
 	return out.String(), nil
 }

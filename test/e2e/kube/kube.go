@@ -35,7 +35,8 @@ func NewNamespace(t *testing.T, name string) Namespace {
 			namespace.Describe(t)
 			return
 		}
-		if out, err := namespace.Run(ctx, "delete", "namespace", name, "--ignore-not-found", "--timeout=10m"); err != nil {
+		if out, err := namespace.Run(ctx, "delete", "namespace", name, "--ignore-not-found",
+			"--timeout=10m"); err != nil {
 			t.Errorf("deleting namespace %s: %v\n%s", name, err, out)
 			namespace.Describe(t)
 		}
@@ -54,7 +55,8 @@ func (n Namespace) runWith(ctx context.Context, input []byte, arguments ...strin
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(problems.String()))
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments, " "), err,
+			strings.TrimSpace(problems.String()))
 	}
 	return out.String(), nil
 }
@@ -77,7 +79,8 @@ func (n Namespace) Exec(ctx context.Context, target string, command ...string) (
 // Apply applies manifests, and fails the test if the API server warns about one of them.
 func (n Namespace) Apply(t *testing.T, manifests []byte) {
 	t.Helper()
-	if _, err := n.runWith(t.Context(), manifests, "apply", "--server-side", "--warnings-as-errors", "-f", "-"); err != nil {
+	if _, err := n.runWith(t.Context(), manifests, "apply", "--server-side", "--warnings-as-errors", "-f",
+		"-"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -122,7 +125,8 @@ func (n Namespace) DeletePod(t *testing.T, name string) {
 // Evict evicts a pod through the eviction API, as kubectl drain does. With dryRun, it only reports whether that would
 // succeed.
 func (n Namespace) Evict(ctx context.Context, pod string, dryRun bool) (string, error) {
-	eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, n.Name)
+	eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod,
+		n.Name)
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", n.Name, pod)
 	if dryRun {
 		path += "?dryRun=All"
@@ -143,12 +147,13 @@ const (
 func (n Namespace) Eventually(t *testing.T, timeout time.Duration, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, slack*timeout, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
-		defer cancel()
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, slack*timeout, true,
+		func(ctx context.Context) (bool, error) {
+			ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+			defer cancel()
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("waiting for %s in namespace %s: %v; last: %v", what, n.Name, err, last)
 	}

@@ -54,7 +54,8 @@ func TestKubectlGetShowsReadinessAndReason(t *testing.T) {
 				Host: "mariadb", Username: "slurm", PasswordKeyRef: key,
 			}},
 			Status: slinkyv1beta1.AccountingStatus{
-				Conditions: ready(metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable, "mariadb:3306 refuses connections."),
+				Conditions: ready(metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable,
+					"mariadb:3306 refuses connections."),
 			},
 		},
 		&slinkyv1beta1.RestApi{
@@ -70,10 +71,13 @@ func TestKubectlGetShowsReadinessAndReason(t *testing.T) {
 			Spec:       slinkyv1beta1.TokenSpec{Username: "alice", JWTKeyRef: key},
 			Status: slinkyv1beta1.TokenStatus{
 				IssuedAt: &issued, ExpiresAt: &expires,
-				Conditions: ready(metav1.ConditionTrue, slinkyv1beta1.ReasonIssued, "The Secret alice-jwt-alice holds the token."),
+				Conditions: ready(metav1.ConditionTrue, slinkyv1beta1.ReasonIssued,
+					"The Secret alice-jwt-alice holds the token."),
 			},
 		},
-		&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: slinkyv1beta1.NodeSetSpec{ControllerRef: ref}},
+		&slinkyv1beta1.NodeSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: slinkyv1beta1.NodeSetSpec{ControllerRef: ref},
+		},
 	} {
 		createWithStatus(t, ns, object)
 	}

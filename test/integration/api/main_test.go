@@ -75,7 +75,8 @@ func object(kind, namespace, name string, spec map[string]any) *unstructured.Uns
 // kubectl runs kubectl and returns its stdout and stderr.
 func kubectl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	args = append([]string{"--kubeconfig", server.Kubeconfig, "--cache-dir", filepath.Join(filepath.Dir(server.Kubeconfig), "cache")}, args...)
+	args = append([]string{"--kubeconfig", server.Kubeconfig, "--cache-dir",
+		filepath.Join(filepath.Dir(server.Kubeconfig), "cache")}, args...)
 	out, err := exec.CommandContext(t.Context(), server.Kubectl, args...).CombinedOutput()
 	return string(out), err
 }

@@ -39,7 +39,9 @@ func TestKubectlReportsUnknownFields(t *testing.T) {
 	}{
 		"client-side apply refuses": {
 			refused: true,
-			says:    []string{`unknown field "spec.slurmd.resources.limit"`, `unknown field "spec.template.spec.nodeSelectors"`},
+			says: []string{
+				`unknown field "spec.slurmd.resources.limit"`, `unknown field "spec.template.spec.nodeSelectors"`,
+			},
 		},
 		"server-side apply refuses": {
 			args:    []string{"--server-side"},
@@ -51,7 +53,9 @@ func TestKubectlReportsUnknownFields(t *testing.T) {
 		},
 		"apply without strict validation warns": {
 			args: []string{"--validate=warn"},
-			says: []string{`unknown field "spec.slurmd.resources.limit"`, `unknown field "spec.template.spec.nodeSelectors"`},
+			says: []string{
+				`unknown field "spec.slurmd.resources.limit"`, `unknown field "spec.template.spec.nodeSelectors"`,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,18 +48,22 @@ func TestAccountingBecomesReadyWithItsDatabase(t *testing.T) {
 		generated := &corev1.Secret{}
 		world.get(t, name, generated)
 		if len(generated.Data[key]) != size || len(generated.OwnerReferences) > 0 {
-			t.Errorf("Secret %s has a key of %d bytes and the owners %v", name, len(generated.Data[key]), generated.OwnerReferences)
+			t.Errorf("Secret %s has a key of %d bytes and the owners %v", name, len(generated.Data[key]),
+				generated.OwnerReferences)
 		}
 	}
 
-	password := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": canary}}
+	password := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": canary},
+	}
 	world.create(t, password)
 	ready(metav1.ConditionFalse, slinkyv1beta1.ReasonReconciling)
 	set := &appsv1.StatefulSet{}
 	for _, child := range []client.Object{set, &corev1.Service{}, &corev1.Secret{}} {
 		world.get(t, "slurm-accounting", child)
 		if !metav1.IsControlledBy(child, accounting) {
-			t.Errorf("%T is owned by %v, so it would survive deletion of the Accounting", child, child.GetOwnerReferences())
+			t.Errorf("%T is owned by %v, so it would survive deletion of the Accounting", child,
+				child.GetOwnerReferences())
 		}
 	}
 
@@ -68,9 +72,11 @@ func TestAccountingBecomesReadyWithItsDatabase(t *testing.T) {
 	address := "127.68.16.1"
 	log := startHelper(t, address)
 	pod := world.runSlurmdbd(t, address, "1")
-	appendLog(t, log, "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'pod' (using password: YES)")
+	appendLog(t, log,
+		"error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'pod' (using password: YES)")
 	database(metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseAccessDenied)
-	world.accountingIs(t, accounting, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonDatabaseAccessDenied)
+	world.accountingIs(t, accounting, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue,
+		slinkyv1beta1.ReasonDatabaseAccessDenied)
 	appendLog(t, log, "error: mysql_real_connect failed: 2002 Can't connect to server on 'mariadb' (115)")
 	database(metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable)
 	world.setReady(t, pod)
@@ -108,7 +114,8 @@ func TestAccountingBecomesReadyWithItsDatabase(t *testing.T) {
 	})
 	t.Run("the password is in Secrets only", func(t *testing.T) { world.scan(t) })
 	t.Run("switching to an external slurmdbd deletes the children", func(t *testing.T) {
-		world.patch(t, accounting, `{"spec": {"external": true, "externalConfig": {"host": "dbd.example"}, "slurmKeyRef": {"name": "slurm-auth-slurm", "key": "slurm.key"}}}`)
+		world.patch(t, accounting,
+			`{"spec": {"external": true, "externalConfig": {"host": "dbd.example"}, "slurmKeyRef": {"name": "slurm-auth-slurm", "key": "slurm.key"}}}`)
 		ready(metav1.ConditionTrue, slinkyv1beta1.ReasonExternal)
 		for _, child := range []client.Object{set, &corev1.Service{}, &corev1.Secret{}} {
 			world.gone(t, "slurm-accounting", child)
@@ -120,7 +127,9 @@ func TestAccountingBecomesReadyWithItsDatabase(t *testing.T) {
 func TestAccountingChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
 	world := newWorld(t)
 	accounting := newAccounting()
-	world.create(t, accounting, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": canary}})
+	world.create(t, accounting, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": canary},
+	})
 	set, files := &appsv1.StatefulSet{}, &corev1.Secret{}
 	world.eventually(t, "slurm-accounting", set, func() error { return nil })
 	world.get(t, "slurm-accounting", files)
@@ -149,12 +158,15 @@ func TestAccountingChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
 func newAccounting() *slinkyv1beta1.Accounting {
 	return &slinkyv1beta1.Accounting{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.AccountingSpec{
 		StorageConfig: &slinkyv1beta1.StorageConfig{
-			Host: "mariadb", Username: "slurm", PasswordKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "database", Key: "password"},
+			Host: "mariadb", Username: "slurm", PasswordKeyRef: &slinkyv1beta1.SecretKeyReference{
+				Name: "database", Key: "password",
+			},
 		},
 	}}
 }
 
-func (w *world) accountingIs(t *testing.T, accounting *slinkyv1beta1.Accounting, kind string, is metav1.ConditionStatus, reason string) {
+func (w *world) accountingIs(t *testing.T, accounting *slinkyv1beta1.Accounting, kind string, is metav1.ConditionStatus,
+	reason string) {
 	t.Helper()
 	w.eventually(t, accounting.Name, accounting, func() error {
 		return condition(accounting, accounting.Status.Conditions, kind, is, reason)
@@ -182,7 +194,8 @@ func startHelper(t *testing.T, address string) (log string) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- slurmdbd.Run(ctx, slurmdbd.Options{
-			Command: []string{"tail", "-f", log}, Listen: net.JoinHostPort(address, strconv.Itoa(naming.PortAgent)), Log: io.Discard,
+			Command: []string{"tail", "-f", log}, Listen: net.JoinHostPort(address, strconv.Itoa(naming.PortAgent)),
+			Log: io.Discard,
 		})
 	}()
 	t.Cleanup(func() {
@@ -234,7 +247,8 @@ func (w *world) setReady(t *testing.T, pod *corev1.Pod) {
 func (w *world) scan(t *testing.T) {
 	t.Helper()
 	for _, list := range []client.ObjectList{
-		&slinkyv1beta1.AccountingList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{}, &eventsv1.EventList{},
+		&slinkyv1beta1.AccountingList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{},
+		&corev1.PodList{}, &eventsv1.EventList{},
 	} {
 		if err := w.List(t.Context(), list); err != nil {
 			t.Fatal(err)

@@ -21,7 +21,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/process"
 )
 
-var foreign = flag.Int("foreign", 50, "foreign Secrets and ConfigMaps, and a quarter of the foreign Pods, that TestForeignObjectsAreNotCached creates")
+var foreign = flag.Int("foreign", 50,
+	"foreign Secrets and ConfigMaps, and a quarter of the foreign Pods, that TestForeignObjectsAreNotCached creates")
 
 // Foreign objects cost the operator almost no memory, however many there are.
 func TestForeignObjectsAreNotCached(t *testing.T) {
@@ -33,7 +34,8 @@ func TestForeignObjectsAreNotCached(t *testing.T) {
 	settings := process.Settings{Namespaces: []string{world.namespace}}
 	all, heapAll := world.cached(t, settings.Cache())
 	kept, heap := world.cached(t, operator.CacheOptions(settings))
-	t.Logf("%d foreign Pods, %d Secrets and %d ConfigMaps of 10 kB: the cache takes %.1f MiB, and %.1f MiB with all their contents",
+	t.Logf("%d foreign Pods, %d Secrets and %d ConfigMaps of 10 kB: the cache takes %.1f MiB, and %.1f MiB with all "+
+		"their contents",
 		4**foreign, *foreign, *foreign, float64(heap)/(1<<20), float64(heapAll)/(1<<20))
 	for kind, count := range map[string]int{"Pod": 4 * *foreign, "Secret": *foreign, "ConfigMap": *foreign} {
 		if all[kind] < count {
@@ -64,12 +66,22 @@ func (w *world) createForeign(t *testing.T, count int) {
 		})
 	}
 	for i := range 4 * count {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web-", i), Labels: map[string]string{"app.kubernetes.io/name": "web"}}}
-		pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "web", Env: []corev1.EnvVar{{Name: "TEXT", Value: strings.Repeat("x", 1<<10)}}}}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprint("web-", i), Labels: map[string]string{"app.kubernetes.io/name": "web"},
+			},
+		}
+		pod.Spec.Containers = []corev1.Container{
+			{Name: "web", Image: "web", Env: []corev1.EnvVar{{Name: "TEXT", Value: strings.Repeat("x", 1<<10)}}},
+		}
 		objects <- pod
 		if i%4 == 0 {
-			objects <- &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web-", i)}, Data: map[string][]byte{"a": large}}
-			objects <- &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web-", i)}, Data: map[string]string{"a": string(large)}}
+			objects <- &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web-", i)}, Data: map[string][]byte{"a": large},
+			}
+			objects <- &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web-", i)}, Data: map[string]string{"a": string(large)},
+			}
 		}
 	}
 	close(objects)

@@ -47,7 +47,8 @@ func (w *world) waitUntilLeftOut(t *testing.T, texts ...string) {
 	t.Helper()
 	controller := &slinkyv1beta1.Controller{}
 	w.eventually(t, "slurm", controller, func() error {
-		if err := condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonNodeSetLeftOut); err != nil {
+		if err := condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonNodeSetLeftOut); err != nil {
 			return err
 		}
 		for _, found := range controller.Status.Conditions {
@@ -80,7 +81,9 @@ func TestInvalidPartitionBlocksOnlyItsNodeSet(t *testing.T) {
 	// A new NodeSet with a typo gets no partition.
 	world.create(t, withPartition("fpga", "Default=YES oops"))
 	world.create(t, withPartition("late", ""))
-	world.inForce(t, []string{"PartitionName=gpu Nodes=gpu MaxTime=60", "PartitionName=cpu Nodes=cpu", "PartitionName=late Nodes=late"}, "PartitionName=fpga")
+	world.inForce(t,
+		[]string{"PartitionName=gpu Nodes=gpu MaxTime=60", "PartitionName=cpu Nodes=cpu",
+			"PartitionName=late Nodes=late"}, "PartitionName=fpga")
 	world.waitUntilLeftOut(t, "NodeSet gpu", "NodeSet fpga")
 
 	world.patch(t, gpu, `{"spec":{"partition":{"config":"MaxTime=90"}}}`)
@@ -90,7 +93,8 @@ func TestInvalidPartitionBlocksOnlyItsNodeSet(t *testing.T) {
 	world.inForce(t, []string{"PartitionName=fpga Nodes=fpga Default=YES"})
 	controller := &slinkyv1beta1.Controller{}
 	world.eventually(t, "slurm", controller, func() error {
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonAsExpected)
 	})
 }
 
@@ -105,7 +109,10 @@ func TestRefusedPartitionBlocksOnlyItsNodeSet(t *testing.T) {
 
 	gpu := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
 	world.patch(t, gpu, `{"spec":{"partition":{"config":"MaxTime=soon"}}}`)
-	refusal := validation.Report{Outcome: validation.Accepted, SlurmVersion: "26.05.5", LeftOut: []validation.LeftOut{{NodeSet: "gpu", Detail: "slurm.conf line 30: Bad value soon for MaxTime"}}}
+	refusal := validation.Report{
+		Outcome: validation.Accepted, SlurmVersion: "26.05.5",
+		LeftOut: []validation.LeftOut{{NodeSet: "gpu", Detail: "slurm.conf line 30: Bad value soon for MaxTime"}},
+	}
 	world.finishValidation(t, refusal)
 	world.waitUntilLeftOut(t, "NodeSet gpu", "spec.partition.config", "Bad value soon for MaxTime")
 	world.warns(t, slinkyv1beta1.ReasonNodeSetLeftOut, "Bad value soon")
@@ -121,9 +128,12 @@ func TestRefusedPartitionBlocksOnlyItsNodeSet(t *testing.T) {
 
 	// A typo in the Controller's own extraConf blocks all changes.
 	world.patch(t, controller, `{"spec":{"extraConf":"SelectType=select/nope"}}`)
-	world.finishValidation(t, validation.Report{Outcome: validation.Refused, SlurmVersion: "26.05.5", Detail: "cannot find select plugin"})
+	world.finishValidation(t, validation.Report{
+		Outcome: validation.Refused, SlurmVersion: "26.05.5", Detail: "cannot find select plugin",
+	})
 	world.eventually(t, "slurm", controller, func() error {
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonRefused)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonRefused)
 	})
 	world.inForce(t, []string{"SchedulerType=sched/builtin", "PartitionName=gpu Nodes=gpu MaxTime=60"})
 
@@ -138,7 +148,8 @@ func TestRefusedPartitionBlocksOnlyItsNodeSet(t *testing.T) {
 		if len(live.Annotations) == 0 || strings.Contains(fmt.Sprint(live.Annotations), "soon") {
 			return errors.New("the promoted configuration still has the annotation about the left-out partition")
 		}
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonAsExpected)
 	})
 }
 

@@ -38,7 +38,8 @@ func TestStandbyThatCannotStartIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	world.patch(t, set, `{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}`)
+	world.patch(t, set,
+		`{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}`)
 	world.observed(t, set, "next")
 	world.waitUntilDeleted(t, standby)
 	world.get(t, "slurm-controller", set)
@@ -51,7 +52,9 @@ func TestStandbyThatCannotStartIsReplaced(t *testing.T) {
 
 	const standbyAddress = "10.0.0.2"
 	world.get(t, "slurm-controller-1", standby)
-	standby.Status.Conditions, standby.Status.PodIP, standby.Status.PodIPs = nil, standbyAddress, []corev1.PodIP{{IP: standbyAddress}}
+	standby.Status.Conditions, standby.Status.PodIP, standby.Status.PodIPs = nil, standbyAddress, []corev1.PodIP{
+		{IP: standbyAddress},
+	}
 	live := &corev1.ConfigMap{}
 	world.get(t, "slurm-config", live)
 	world.setAgentAt(standbyAddress, agentWith(live))

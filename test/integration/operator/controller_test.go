@@ -40,13 +40,15 @@ func TestControllerBecomesReady(t *testing.T) {
 			t.Errorf("conditions are %v", controller.Status.Conditions)
 		}
 	}
-	if controller.Status.SlurmVersion != "26.05.5" || controller.Status.APIVersion != "v0.0.45" || controller.Status.Nodes.Total != 1 {
+	if controller.Status.SlurmVersion != "26.05.5" || controller.Status.APIVersion != "v0.0.45" ||
+		controller.Status.Nodes.Total != 1 {
 		t.Errorf("status is %+v", controller.Status)
 	}
 	live := &corev1.ConfigMap{}
 	world.get(t, "slurm-config", live)
 	if controller.Status.AppliedConfigHash != live.Annotations[hashAnnotation] {
-		t.Errorf("the applied hash is %s, want %s", controller.Status.AppliedConfigHash, live.Annotations[hashAnnotation])
+		t.Errorf("the applied hash is %s, want %s", controller.Status.AppliedConfigHash,
+			live.Annotations[hashAnnotation])
 	}
 }
 
@@ -67,7 +69,8 @@ func TestControllerCreatesItsChildren(t *testing.T) {
 	} {
 		world.get(t, child.object.GetName(), child.object)
 		if owned := metav1.IsControlledBy(child.object, controller); owned != child.owned {
-			t.Errorf("%s %s is owned by %v", child.object.GetKind(), child.object.GetName(), child.object.GetOwnerReferences())
+			t.Errorf("%s %s is owned by %v", child.object.GetKind(), child.object.GetName(),
+				child.object.GetOwnerReferences())
 		}
 		documents = append(documents, world.anonymous(t, child.object))
 	}
@@ -139,17 +142,22 @@ func TestRefusedConfigurationIsNotRolledOut(t *testing.T) {
 	world.get(t, "slurm-controller", started)
 
 	world.patch(t, controller, `{"spec":{"extraConf":"SelectType=select/nope"}}`)
-	world.finishValidation(t, validation.Report{Outcome: validation.Refused, SlurmVersion: "26.05.5", Detail: "slurm.conf line 21: cannot find select plugin"})
+	world.finishValidation(t, validation.Report{
+		Outcome: validation.Refused, SlurmVersion: "26.05.5", Detail: "slurm.conf line 21: cannot find select plugin",
+	})
 	world.eventually(t, "slurm", controller, func() error {
 		return errors.Join(
-			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonRefused),
-			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonRefused))
+			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied,
+				metav1.ConditionFalse, slinkyv1beta1.ReasonRefused),
+			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue,
+				slinkyv1beta1.ReasonRefused))
 	})
 	world.warns(t, slinkyv1beta1.ReasonRefused, "slurm.conf line 21")
 	live, now := &corev1.ConfigMap{}, &appsv1.StatefulSet{}
 	world.get(t, "slurm-config", live)
 	world.get(t, "slurm-controller", now)
-	if live.Annotations[hashAnnotation] != good.Annotations[hashAnnotation] || live.Data["slurm.conf"] != good.Data["slurm.conf"] {
+	if live.Annotations[hashAnnotation] != good.Annotations[hashAnnotation] ||
+		live.Data["slurm.conf"] != good.Data["slurm.conf"] {
 		t.Error("the refused configuration was promoted")
 	}
 	if now.Generation != started.Generation {
@@ -166,7 +174,8 @@ func TestRefusedConfigurationIsNotRolledOut(t *testing.T) {
 	})
 	world.setAgent(agentWith(live))
 	world.eventually(t, "slurm", controller, func() error {
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonAsExpected)
 	})
 }
 
@@ -177,9 +186,12 @@ func TestNodeSetsChangeConfigurationWithoutRestart(t *testing.T) {
 	started := &appsv1.StatefulSet{}
 	world.get(t, "slurm-controller", started)
 	for i := range 3 {
-		world.create(t, &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("workers-%d", i)}, Spec: slinkyv1beta1.NodeSetSpec{
-			ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}, Partition: slinkyv1beta1.NodeSetPartition{Enabled: true},
-		}})
+		world.create(t,
+			&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("workers-%d", i)},
+				Spec: slinkyv1beta1.NodeSetSpec{
+					ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"},
+					Partition:     slinkyv1beta1.NodeSetPartition{Enabled: true},
+				}})
 	}
 	stop := world.acceptEverything(t)
 	defer stop()
@@ -196,14 +208,17 @@ func TestNodeSetsChangeConfigurationWithoutRestart(t *testing.T) {
 		t.Error("the StatefulSet was changed")
 	}
 	world.eventually(t, "slurm", controller, func() error {
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonAsExpected)
 	})
 }
 
 // I6: edits to referenced ConfigMaps are applied.
 func TestEditedConfigFilesAreApplied(t *testing.T) {
 	world := newWorld(t)
-	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files"}, Data: map[string]string{"gres.conf": "AutoDetect=off\n"}}
+	files := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "files"}, Data: map[string]string{"gres.conf": "AutoDetect=off\n"},
+	}
 	world.create(t, files)
 	controller := world.readyController(t)
 	stop := world.acceptEverything(t)
@@ -226,20 +241,26 @@ func TestEditedConfigFilesAreApplied(t *testing.T) {
 
 func TestControllerNamesMissingReferences(t *testing.T) {
 	world := newWorld(t)
-	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.ControllerSpec{
-		AccountingRef: &slinkyv1beta1.ObjectReference{Name: "nowhere"}, ConfigFileRefs: []slinkyv1beta1.ObjectReference{{Name: "lost"}},
-	}}
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"},
+		Spec: slinkyv1beta1.ControllerSpec{
+			AccountingRef:  &slinkyv1beta1.ObjectReference{Name: "nowhere"},
+			ConfigFileRefs: []slinkyv1beta1.ObjectReference{{Name: "lost"}},
+		}}
 	world.create(t, controller)
 	world.eventually(t, "slurm", controller, func() error {
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded,
+			metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
 	})
 	for _, condition := range controller.Status.Conditions {
-		if condition.Type == slinkyv1beta1.ConditionReady && (!strings.Contains(condition.Message, "Accounting nowhere") || !strings.Contains(condition.Message, "ConfigMap lost")) {
+		if condition.Type == slinkyv1beta1.ConditionReady &&
+			(!strings.Contains(condition.Message, "Accounting nowhere") ||
+				!strings.Contains(condition.Message, "ConfigMap lost")) {
 			t.Errorf("the message is %q", condition.Message)
 		}
 	}
 	// The Accounting will provide the keys; with generated ones the cluster could not talk to it.
-	if err := world.Get(t.Context(), client.ObjectKey{Name: "slurm-auth-slurm"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+	if err := world.Get(t.Context(), client.ObjectKey{Name: "slurm-auth-slurm"},
+		&corev1.Secret{}); !apierrors.IsNotFound(err) {
 		t.Errorf("keys were generated: %v", err)
 	}
 }
@@ -252,12 +273,14 @@ func (w *world) readyController(t *testing.T) *slinkyv1beta1.Controller {
 }
 
 // readyControllerWith does the same with a given spec and the name of the Secret with its JWT key.
-func (w *world) readyControllerWith(t *testing.T, spec slinkyv1beta1.ControllerSpec, keyName string) *slinkyv1beta1.Controller {
+func (w *world) readyControllerWith(t *testing.T, spec slinkyv1beta1.ControllerSpec,
+	keyName string) *slinkyv1beta1.Controller {
 	t.Helper()
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: spec}
-	w.create(t, controller, &slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.RestApiSpec{
-		ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"},
-	}})
+	w.create(t, controller,
+		&slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.RestApiSpec{
+			ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"},
+		}})
 	w.slurm.AddNodes("node-0")
 	key := &corev1.Secret{}
 	w.eventually(t, keyName, key, func() error { return nil })
@@ -268,7 +291,8 @@ func (w *world) readyControllerWith(t *testing.T, spec slinkyv1beta1.ControllerS
 	w.eventually(t, "slurm-controller", set, func() error { return nil })
 	w.createPod(t, "slurm-controller-0", slurmctldAddress, set.Spec.Template)
 	w.eventually(t, "slurm", controller, func() error {
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonAsExpected)
 	})
 	return controller
 }
@@ -300,10 +324,11 @@ func (w *world) acceptEverything(t *testing.T) (stop func()) {
 // finishValidation waits for a validation run and finishes it with a report.
 func (w *world) finishValidation(t *testing.T, report validation.Report) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
-		pod := w.pendingValidation(ctx)
-		return pod != nil && w.setReport(ctx, pod, report) == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			pod := w.pendingValidation(ctx)
+			return pod != nil && w.setReport(ctx, pod, report) == nil, nil
+		})
 	if err != nil {
 		t.Fatal("there is no validation run")
 	}
@@ -353,15 +378,16 @@ func (w *world) createPod(t *testing.T, name, address string, template corev1.Po
 // warns waits for a warning event.
 func (w *world) warns(t *testing.T, reason, text string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
-		events := &eventsv1.EventList{}
-		if err := w.List(ctx, events); err != nil {
-			return false, err
-		}
-		return slices.ContainsFunc(events.Items, func(event eventsv1.Event) bool {
-			return event.Type == corev1.EventTypeWarning && event.Reason == reason && strings.Contains(event.Note, text)
-		}), nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, pollTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			events := &eventsv1.EventList{}
+			if err := w.List(ctx, events); err != nil {
+				return false, err
+			}
+			return slices.ContainsFunc(events.Items, func(event eventsv1.Event) bool {
+				return event.Type == corev1.EventTypeWarning && event.Reason == reason && strings.Contains(event.Note, text)
+			}), nil
+		})
 	if err != nil {
 		t.Errorf("there is no warning %s with %q: %v", reason, text, err)
 	}
@@ -388,11 +414,13 @@ func TestLostKeyIsNotRegenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	world.eventually(t, "slurm", controller, func() error {
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded,
+			metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
 	})
 	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: key.Name}, Data: key.Data})
 	world.eventually(t, "slurm", controller, func() error {
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonAsExpected)
 	})
 }
 
@@ -403,7 +431,8 @@ func TestLostStateClaimIsNotRecreated(t *testing.T) {
 	controller := world.readyController(t)
 	conditionIs := func(kind string, is metav1.ConditionStatus, reason string) {
 		t.Helper()
-		world.eventually(t, "slurm", controller, func() error { return condition(controller, controller.Status.Conditions, kind, is, reason) })
+		world.eventually(t, "slurm", controller,
+			func() error { return condition(controller, controller.Status.Conditions, kind, is, reason) })
 	}
 	claim, pod := &corev1.PersistentVolumeClaim{}, &corev1.Pod{}
 	world.get(t, "slurm-controller-state", claim)
@@ -414,7 +443,8 @@ func TestLostStateClaimIsNotRecreated(t *testing.T) {
 	// A changed template would be a reason to replace the pod.
 	set := &appsv1.StatefulSet{}
 	world.get(t, "slurm-controller", set)
-	world.patch(t, set, `{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}`)
+	world.patch(t, set,
+		`{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}`)
 	world.observed(t, set, "next")
 	world.waitUntilIdle(t)
 	if world.get(t, "slurm-controller-0", pod); pod.DeletionTimestamp != nil {
@@ -431,7 +461,9 @@ func TestLostStateClaimIsNotRecreated(t *testing.T) {
 		t.Errorf("the PVC was re-created: %v", err)
 	}
 	// An administrator restores it.
-	world.create(t, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-state"}, Spec: claim.Spec})
+	world.create(t, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-state"}, Spec: claim.Spec,
+	})
 	set.Spec.Template.Labels[appsv1.ControllerRevisionHashLabelKey] = "next"
 	world.createPod(t, "slurm-controller-0", slurmctldAddress, set.Spec.Template)
 	conditionIs(slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
@@ -443,19 +475,22 @@ func TestSessionSurvivesAccountingDeletion(t *testing.T) {
 	books := newAccounting()
 	books.Name = "books"
 	world.create(t, books)
-	controller := world.readyControllerWith(t, slinkyv1beta1.ControllerSpec{AccountingRef: &slinkyv1beta1.ObjectReference{Name: "books"}}, "books-auth-jwt")
+	controller := world.readyControllerWith(t,
+		slinkyv1beta1.ControllerSpec{AccountingRef: &slinkyv1beta1.ObjectReference{Name: "books"}}, "books-auth-jwt")
 	if err := world.Delete(t.Context(), books); err != nil {
 		t.Fatal(err)
 	}
 	world.eventually(t, "slurm", controller, func() error {
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded,
+			metav1.ConditionTrue, slinkyv1beta1.ReasonReferenceNotFound)
 	})
 	world.slurm.AddNodes("node-1") // only a working session sees it
 	world.eventually(t, "slurm", controller, func() error {
 		if controller.Status.Nodes.Total != 2 {
 			return fmt.Errorf("%d nodes", controller.Status.Nodes.Total)
 		}
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable, metav1.ConditionTrue, slinkyv1beta1.ReasonConnected)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable,
+			metav1.ConditionTrue, slinkyv1beta1.ReasonConnected)
 	})
 }
 
@@ -475,6 +510,8 @@ func TestHangingSlurmDoesNotBlockReconciles(t *testing.T) {
 		}
 		return nil
 	})
-	world.create(t, newToken("frank"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": make([]byte, 32)}})
+	world.create(t, newToken("frank"), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": make([]byte, 32)},
+	})
 	world.eventually(t, "frank-jwt-frank", &corev1.Secret{}, func() error { return nil })
 }

@@ -28,23 +28,33 @@ func TestExternalControllerHasNoWorkload(t *testing.T) {
 	world := newWorld(t)
 	key := make([]byte, 32)
 	world.slurm.SetKey(key)
-	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "site"}, Spec: slinkyv1beta1.ControllerSpec{
-		ClusterName: "site", External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "slurmctld.example.com", Port: 7000},
-		SlurmKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "keys", Key: "slurm.key"},
-		JWTKeyRef:   &slinkyv1beta1.SecretKeyReference{Name: "keys", Key: "jwt_hs256.key"},
-	}}
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "site"},
+		Spec: slinkyv1beta1.ControllerSpec{
+			ClusterName: "site", External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{
+				Host: "slurmctld.example.com", Port: 7000,
+			},
+			SlurmKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "keys", Key: "slurm.key"},
+			JWTKeyRef:   &slinkyv1beta1.SecretKeyReference{Name: "keys", Key: "jwt_hs256.key"},
+		}}
 	world.create(t,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys"}, Data: map[string][]byte{"slurm.key": key, "jwt_hs256.key": key}},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "keys"},
+			Data:       map[string][]byte{"slurm.key": key, "jwt_hs256.key": key},
+		},
 		controller,
-		&slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Name: "site"}, Spec: slinkyv1beta1.RestApiSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: "site"}}})
+		&slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Name: "site"},
+			Spec: slinkyv1beta1.RestApiSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: "site"}}})
 	world.eventually(t, "site", controller, func() error {
 		return errors.Join(
-			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected),
-			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionTrue, slinkyv1beta1.ReasonExternal))
+			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+				slinkyv1beta1.ReasonAsExpected),
+			condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied,
+				metav1.ConditionTrue, slinkyv1beta1.ReasonExternal))
 	})
 	configuration := &corev1.ConfigMap{}
 	world.get(t, "site-config", configuration)
-	for _, line := range []string{"ClusterName=site\n", "SlurmctldHost=slurmctld.example.com\n", "SlurmctldPort=7000\n"} {
+	for _, line := range []string{"ClusterName=site\n", "SlurmctldHost=slurmctld.example.com\n",
+		"SlurmctldPort=7000\n"} {
 		if !strings.Contains(configuration.Data["slurm.conf"], line) {
 			t.Errorf("slurm.conf lacks %q:\n%s", line, configuration.Data["slurm.conf"])
 		}
@@ -52,7 +62,8 @@ func TestExternalControllerHasNoWorkload(t *testing.T) {
 	if strings.Contains(configuration.Data["slurm.conf"], "StateSaveLocation") {
 		t.Error("slurm.conf has StateSaveLocation, which only slurmctld needs")
 	}
-	for name, object := range map[string]client.Object{"site-controller": &appsv1.StatefulSet{}, "site-auth-slurm": &corev1.Secret{}} {
+	for name, object := range map[string]client.Object{"site-controller": &appsv1.StatefulSet{},
+		"site-auth-slurm": &corev1.Secret{}} {
 		if err := world.Get(t.Context(), client.ObjectKey{Name: name}, object); !apierrors.IsNotFound(err) {
 			t.Errorf("%T %s: %v", object, name, err)
 		}
@@ -66,8 +77,11 @@ func TestServiceMonitorFollowsTheSetting(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	monitor := &unstructured.Unstructured{}
-	monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"})
-	world.patch(t, controller, `{"spec":{"metrics":{"enabled":true,"serviceMonitor":{"enabled":true,"labels":{"release":"prometheus"},"interval":"30s"}}}}`)
+	monitor.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor",
+	})
+	world.patch(t, controller,
+		`{"spec":{"metrics":{"enabled":true,"serviceMonitor":{"enabled":true,"labels":{"release":"prometheus"},"interval":"30s"}}}}`)
 	world.eventually(t, "slurm-controller", monitor, func() error {
 		endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
 		if err == nil && (len(endpoints) != 4 || monitor.GetLabels()["release"] != "prometheus") {
@@ -94,10 +108,17 @@ func installServiceMonitors(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "servicemonitors.monitoring.coreos.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "monitoring.coreos.com", Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "servicemonitors", Singular: "servicemonitor", Kind: "ServiceMonitor", ListKind: "ServiceMonitorList"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: "servicemonitors", Singular: "servicemonitor", Kind: "ServiceMonitor",
+				ListKind: "ServiceMonitorList",
+			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+						Type: "object", XPreserveUnknownFields: new(true),
+					},
+				},
 			}},
 		},
 	}
@@ -109,17 +130,18 @@ func installServiceMonitors(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := direct.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
-			return false, err
-		}
-		for _, condition := range crd.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-				return true, nil
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, pollTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			if err := direct.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+				return false, err
 			}
-		}
-		return false, nil
-	})
+			for _, condition := range crd.Status.Conditions {
+				if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+					return true, nil
+				}
+			}
+			return false, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

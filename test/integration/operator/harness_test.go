@@ -46,7 +46,9 @@ func TestMain(m *testing.M) {
 }
 
 // testImages are the images of the containers that the manager creates.
-var testImages = naming.Images{Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev"}
+var testImages = naming.Images{
+	Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev",
+}
 
 // A world is a namespace with a manager for this namespace only, and an in-memory Slurm.
 type world struct {
@@ -116,10 +118,13 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 	w.metrics = prometheus.NewRegistry()
 	go func() {
 		ended <- operator.Run(ctx, config, operator.Options{
-			Settings: process.Settings{MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{w.namespace}}, Workers: 2,
+			Settings:   process.Settings{MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{w.namespace}},
+			Workers:    2,
 			Registerer: w.metrics,
 			Mirror:     w.mirror, Dial: w.dial, Agent: w.agent,
-			Images: naming.Images{Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev"},
+			Images: naming.Images{
+				Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev",
+			},
 		})
 	}()
 	return func() {
@@ -185,24 +190,27 @@ const pollTimeout = 5 * time.Minute
 func (w *world) eventually(t *testing.T, name string, object client.Object, check func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
-		err := w.Get(ctx, client.ObjectKey{Name: name}, object)
-		if err == nil {
-			err = check()
-			last = err
-		}
-		last = cmp.Or(last, err) // the last result of check says more than that the deadline was exceeded
-		return err == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			err := w.Get(ctx, client.ObjectKey{Name: name}, object)
+			if err == nil {
+				err = check()
+				last = err
+			}
+			last = cmp.Or(last, err) // the last result of check says more than that the deadline was exceeded
+			return err == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("waiting for %T %s: %v", object, name, last)
 	}
 }
 
 // condition returns an error unless a condition of the latest generation has this status and reason.
-func condition(object client.Object, conditions []metav1.Condition, kind string, is metav1.ConditionStatus, reason string) error {
+func condition(object client.Object, conditions []metav1.Condition, kind string, is metav1.ConditionStatus,
+	reason string) error {
 	found := meta.FindStatusCondition(conditions, kind)
-	if found == nil || found.Status != is || found.Reason != reason || found.ObservedGeneration != object.GetGeneration() {
+	if found == nil || found.Status != is || found.Reason != reason ||
+		found.ObservedGeneration != object.GetGeneration() {
 		return fmt.Errorf("condition %s is %+v instead of %s, %s", kind, found, is, reason)
 	}
 	return nil
@@ -211,7 +219,8 @@ func condition(object client.Object, conditions []metav1.Condition, kind string,
 // patch changes an object by a JSON merge patch.
 func (w *world) patch(t *testing.T, object client.Object, format string, arguments ...any) {
 	t.Helper()
-	if err := w.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, arguments...))); err != nil {
+	if err := w.Patch(t.Context(), object,
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, arguments...))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -219,10 +228,11 @@ func (w *world) patch(t *testing.T, object client.Object, format string, argumen
 // gone waits until an object does not exist.
 func (w *world) gone(t *testing.T, name string, object client.Object) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
-		err := w.Get(ctx, client.ObjectKey{Name: name}, object)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			err := w.Get(ctx, client.ObjectKey{Name: name}, object)
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
 	if err != nil {
 		t.Fatalf("waiting for deletion of %T %s: %v", object, name, err)
 	}
@@ -234,16 +244,17 @@ func (w *world) waitUntilIdle(t *testing.T) {
 	t.Helper()
 	const enough = 40
 	last, quiet := w.writes.Load(), 0
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
-		if err := w.List(ctx, &corev1.PodList{}); err != nil {
-			return false, err
-		}
-		quiet++
-		if now := w.writes.Load(); now != last {
-			last, quiet = now, 0
-		}
-		return quiet > enough, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			if err := w.List(ctx, &corev1.PodList{}); err != nil {
+				return false, err
+			}
+			quiet++
+			if now := w.writes.Load(); now != last {
+				last, quiet = now, 0
+			}
+			return quiet > enough, nil
+		})
 	if err != nil {
 		t.Fatalf("the manager does not become idle: %d writes so far", last)
 	}

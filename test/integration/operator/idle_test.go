@@ -20,13 +20,23 @@ func TestIdleOperatorWritesNothing(t *testing.T) {
 	world.readyController(t)
 	controller := slinkyv1beta1.ObjectReference{Name: "slurm"}
 	world.create(t,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": bytes.Repeat([]byte{1}, 32), "password": []byte("p")}},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "key"},
+			Data:       map[string][]byte{"jwt_hs256.key": bytes.Repeat([]byte{1}, 32), "password": []byte("p")},
+		},
 		newToken("erin"),
-		&slinkyv1beta1.Accounting{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.AccountingSpec{StorageConfig: &slinkyv1beta1.StorageConfig{
-			Host: "mariadb", Username: "slurm", PasswordKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "key", Key: "password"},
-		}}},
-		&slinkyv1beta1.LoginSet{ObjectMeta: metav1.ObjectMeta{Name: "login"}, Spec: slinkyv1beta1.LoginSetSpec{ControllerRef: controller}},
-		&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: slinkyv1beta1.NodeSetSpec{ControllerRef: controller}},
+		&slinkyv1beta1.Accounting{ObjectMeta: metav1.ObjectMeta{Name: "slurm"},
+			Spec: slinkyv1beta1.AccountingSpec{StorageConfig: &slinkyv1beta1.StorageConfig{
+				Host: "mariadb", Username: "slurm", PasswordKeyRef: &slinkyv1beta1.SecretKeyReference{
+					Name: "key", Key: "password",
+				},
+			}}},
+		&slinkyv1beta1.LoginSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "login"}, Spec: slinkyv1beta1.LoginSetSpec{ControllerRef: controller},
+		},
+		&slinkyv1beta1.NodeSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: slinkyv1beta1.NodeSetSpec{ControllerRef: controller},
+		},
 	)
 	stop := world.acceptEverything(t) // the NodeSet changes the configuration once more
 	world.waitUntilIdle(t)
@@ -45,7 +55,8 @@ func TestIdleOperatorWritesNothing(t *testing.T) {
 		t.Errorf("%d writes in %s", writes, window)
 	}
 	if after, _ := world.slurm.Lists(); after != lists {
-		t.Errorf("%d lists of nodes or jobs in %s, the last requests were %q", after-lists, window, last(world.slurm.Requests(), 20))
+		t.Errorf("%d lists of nodes or jobs in %s, the last requests were %q", after-lists, window,
+			last(world.slurm.Requests(), 20))
 	}
 	if len(world.slurm.Requests()) == requests {
 		t.Error("Slurm got no requests at all, so the test proves nothing")

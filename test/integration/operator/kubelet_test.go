@@ -34,7 +34,9 @@ type kubelet struct {
 // startKubelet runs a kubelet with its own Kubernetes node until the test ends.
 func (w *world) startKubelet(t *testing.T) *kubelet {
 	t.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-machine", Labels: map[string]string{"world": w.namespace}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-machine", Labels: map[string]string{"world": w.namespace}},
+	}
 	if err := w.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,8 @@ func (k *kubelet) sync(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	pods := &corev1.PodList{}
-	if err := k.world.List(ctx, pods, client.MatchingLabels{"app.kubernetes.io/name": string(naming.Slurmd)}); err != nil {
+	if err := k.world.List(ctx, pods,
+		client.MatchingLabels{"app.kubernetes.io/name": string(naming.Slurmd)}); err != nil {
 		return err
 	}
 	present := map[string]bool{}
@@ -107,12 +110,16 @@ func (k *kubelet) advance(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	case pod.Spec.NodeName == "":
 		return k.world.SubResource("binding").Create(ctx, pod, &corev1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: k.nodeFor(pod)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{
+				Kind: "Node", Name: k.nodeFor(pod),
+			},
 		})
 	case pod.Status.Phase != corev1.PodPending:
 		return nil
 	case k.good != "" && k.good != pod.Labels[appsv1.ControllerRevisionHashLabelKey]:
-		return k.setStatus(ctx, pod, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}})
+		return k.setStatus(ctx, pod, corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"},
+		})
 	}
 	node := pod.Labels[slinkyv1beta1.LabelPodHostname]
 	k.running[string(pod.UID)] = node
@@ -123,7 +130,8 @@ func (k *kubelet) advance(ctx context.Context, pod *corev1.Pod) error {
 // nodeFor returns the Kubernetes node that a pod's affinity requires, or else the kubelet's own.
 func (k *kubelet) nodeFor(pod *corev1.Pod) string {
 	if affinity := pod.Spec.Affinity; affinity != nil && affinity.NodeAffinity != nil {
-		return affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+		required := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		return required.NodeSelectorTerms[0].MatchFields[0].Values[0]
 	}
 	return k.nodeName
 }

@@ -63,18 +63,23 @@ func TestLoginSetReportsEveryStage(t *testing.T) {
 			t.Errorf("%s %s exists already: %v", child.GetKind(), child.GetName(), err)
 		}
 	}
-	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sssd"}, Data: map[string][]byte{"sssd.conf": []byte("[sssd]")}})
+	world.create(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "sssd"}, Data: map[string][]byte{"sssd.conf": []byte("[sssd]")},
+	})
 	ready(metav1.ConditionFalse, slinkyv1beta1.ReasonReconciling)
 
-	world.setDeployment(t, func(is *appsv1.DeploymentStatus) { is.Replicas, is.UpdatedReplicas, is.ReadyReplicas = 2, 2, 1 })
+	world.setDeployment(t,
+		func(is *appsv1.DeploymentStatus) { is.Replicas, is.UpdatedReplicas, is.ReadyReplicas = 2, 2, 1 })
 	ready(metav1.ConditionFalse, slinkyv1beta1.ReasonPodsNotReady)
-	if set.Status.Replicas != 2 || set.Status.Ready != "1/2" || set.Status.Selector != "app.kubernetes.io/instance=login,app.kubernetes.io/name=login" {
+	if set.Status.Replicas != 2 || set.Status.Ready != "1/2" ||
+		set.Status.Selector != "app.kubernetes.io/instance=login,app.kubernetes.io/name=login" {
 		t.Errorf("the status is %+v", set.Status)
 	}
 
 	pod := world.failingPod(t)
 	ready(metav1.ConditionFalse, slinkyv1beta1.ReasonPodsFailing)
-	if err := condition(set, set.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonPodsFailing); err != nil {
+	if err := condition(set, set.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue,
+		slinkyv1beta1.ReasonPodsFailing); err != nil {
 		t.Error(err)
 	}
 	if err := world.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
@@ -172,7 +177,9 @@ func TestLoginSetAnnotatesPodsWhenAuthorizedKeysChange(t *testing.T) {
 	world.eventually(t, "login", deployment, func() error { return nil })
 	world.createPod(t, "login-1", "10.0.0.1", corev1.PodTemplateSpec{
 		ObjectMeta: deployment.Spec.Template.ObjectMeta,
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "login", Image: "none"}}, AutomountServiceAccountToken: new(false)},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "login", Image: "none"}}, AutomountServiceAccountToken: new(false),
+		},
 	})
 	pod, before := &corev1.Pod{}, ""
 	touched := func() error {
@@ -195,7 +202,8 @@ func TestLoginSetChangesItsStrategy(t *testing.T) {
 	world.create(t, loginController(), loginKeys(), set)
 	deployment := &appsv1.Deployment{}
 	world.eventually(t, "login", deployment, func() error { return nil })
-	for _, strategy := range []appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType} {
+	for _, strategy := range []appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType,
+		appsv1.RollingUpdateDeploymentStrategyType} {
 		world.patch(t, set, `{"spec":{"strategy":{"type":%q}}}`, strategy)
 		world.eventually(t, "login", deployment, func() error {
 			if deployment.Spec.Strategy.Type != strategy {
@@ -221,7 +229,8 @@ func TestLoginSetReportsRefusedPodTemplate(t *testing.T) {
 	set.Spec.Login.Raw = []byte(`{"volumeMounts":[{"name":"none","mountPath":"/home"}]}`)
 	world.create(t, loginController(), loginKeys(), set)
 	world.eventually(t, "login", set, func() error {
-		return condition(set, set.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonInvalidSpec)
+		return condition(set, set.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonInvalidSpec)
 	})
 }
 
@@ -263,13 +272,15 @@ func TestIdleLoginSetWritesNothing(t *testing.T) {
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)
 	world.eventually(t, "login", set, func() error {
-		return condition(set, set.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionFalse, slinkyv1beta1.ReasonReconciling)
+		return condition(set, set.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionFalse,
+			slinkyv1beta1.ReasonReconciling)
 	})
 	world.setDeployment(t, func(is *appsv1.DeploymentStatus) {
 		is.Replicas, is.UpdatedReplicas, is.ReadyReplicas = 2, 2, 2
 	})
 	world.eventually(t, "login", set, func() error {
-		return condition(set, set.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
+		return condition(set, set.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonAsExpected)
 	})
 
 	var writes atomic.Int64
@@ -279,13 +290,15 @@ func TestIdleLoginSetWritesNothing(t *testing.T) {
 	}
 	reconciler := &loginset.Reconciler{
 		Client: direct, Children: child.NewApplier(direct), Clock: clock.RealClock{}, Images: testImages,
-		Status: status.NewWriter(direct, events.NewFakeRecorder(10), client.FieldOwner(naming.ManagedBy+"/"+loginset.Name)),
+		Status: status.NewWriter(direct, events.NewFakeRecorder(10),
+			client.FieldOwner(naming.ManagedBy+"/"+loginset.Name)),
 	}
 	versions := world.versions(t)
 	world.waitUntilIdle(t)
 	for _, want := range []int64{6, 0, 0} { // five children and the status, then nothing
 		writes.Store(0)
-		if _, err := reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(set)}); err != nil {
+		if _, err := reconciler.Reconcile(t.Context(),
+			ctrl.Request{NamespacedName: client.ObjectKeyFromObject(set)}); err != nil {
 			t.Fatal(err)
 		}
 		if writes.Load() != want {
@@ -329,7 +342,9 @@ func (w *world) failingPod(t *testing.T) *corev1.Pod {
 	w.get(t, "login", deployment)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "login-1", Labels: deployment.Spec.Template.Labels},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "login", Image: "none"}}, AutomountServiceAccountToken: new(false)},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "login", Image: "none"}}, AutomountServiceAccountToken: new(false),
+		},
 	}
 	w.create(t, pod)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -343,7 +358,8 @@ func (w *world) failingPod(t *testing.T) *corev1.Pod {
 
 func newLoginSet() *slinkyv1beta1.LoginSet {
 	return &slinkyv1beta1.LoginSet{ObjectMeta: metav1.ObjectMeta{Name: "login"}, Spec: slinkyv1beta1.LoginSetSpec{
-		ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}, Replicas: new(int32(2)), RootSSHAuthorizedKeys: "ssh-ed25519 AAAA admin",
+		ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}, Replicas: new(int32(2)),
+		RootSSHAuthorizedKeys: "ssh-ed25519 AAAA admin",
 	}}
 }
 
@@ -354,5 +370,8 @@ func loginController() *slinkyv1beta1.Controller {
 }
 
 func loginKeys() *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys"}, Data: map[string][]byte{"slurm.key": bytes.Repeat([]byte{1}, 1024)}}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "keys"},
+		Data:       map[string][]byte{"slurm.key": bytes.Repeat([]byte{1}, 1024)},
+	}
 }

@@ -49,7 +49,8 @@ func TestMetricsReportSessionsAndConditions(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- operator.Run(ctx, server.Config, operator.Options{
-			Settings: process.Settings{MetricsAddress: address, MetricsInsecure: true, HealthAddress: "0", Namespaces: []string{world.namespace}}, Workers: 1,
+			Settings: process.Settings{MetricsAddress: address, MetricsInsecure: true, HealthAddress: "0",
+				Namespaces: []string{world.namespace}}, Workers: 1,
 			Images: testImages, Dial: world.dial, Agent: world.agent,
 		})
 	}()
@@ -62,8 +63,10 @@ func TestMetricsReportSessionsAndConditions(t *testing.T) {
 	for _, line := range []string{
 		`slurm_operator_slurm_reachable{controller="slurm",controller_namespace="` + world.namespace + `"} 1`,
 		`slurm_operator_slurm_nodes{controller="slurm",controller_namespace="` + world.namespace + `"} 1`,
-		`slurm_operator_condition{condition="Ready",kind="Controller",name="slurm",object_namespace="` + world.namespace + `",reason="AsExpected",status="True"} 1`,
-		`slurm_operator_slurm_requests_total{call="nodes",controller="slurm",controller_namespace="` + world.namespace + `",result="ok"}`,
+		`slurm_operator_condition{condition="Ready",kind="Controller",name="slurm",object_namespace="` +
+			world.namespace + `",reason="AsExpected",status="True"} 1`,
+		`slurm_operator_slurm_requests_total{call="nodes",controller="slurm",controller_namespace="` + world.namespace +
+			`",result="ok"}`,
 	} {
 		eventually(t, func(ctx context.Context) error {
 			body, err := read(ctx, "http://"+address+"/metrics")
@@ -82,8 +85,9 @@ func startManager(t *testing.T, config *rest.Config, health string) (stop func()
 	ended := make(chan error, 1)
 	go func() {
 		ended <- operator.Run(ctx, config, operator.Options{
-			Settings: process.Settings{MetricsAddress: "0", HealthAddress: health}, LeaderElection: true, LeaderElectionNamespace: metav1.NamespaceDefault,
-			Registerer: prometheus.NewRegistry(),
+			Settings: process.Settings{MetricsAddress: "0", HealthAddress: health}, LeaderElection: true,
+			LeaderElectionNamespace: metav1.NamespaceDefault,
+			Registerer:              prometheus.NewRegistry(),
 		})
 	}()
 	return func() {
@@ -100,7 +104,8 @@ func leads(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	lease, err := client.CoordinationV1().Leases(metav1.NamespaceDefault).Get(ctx, "slurm-operator", metav1.GetOptions{})
+	lease, err := client.CoordinationV1().Leases(metav1.NamespaceDefault).
+		Get(ctx, "slurm-operator", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -135,10 +140,11 @@ func read(ctx context.Context, url string) (string, error) {
 func eventually(t *testing.T, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("%v: %v", err, last)
 	}

@@ -26,14 +26,15 @@ import (
 // No unexpected response of slurmrestd may be taken for a drained node.
 func TestUnexpectedResponsesDeleteNoPods(t *testing.T) {
 	tests := map[string]slurmtest.Responder{
-		"errors with status 200": slurmtest.Answer(http.StatusOK, `{"nodes":[],"jobs":[],"last_update":{"set":true,"number":1},"errors":[{"error":"Unable to contact slurm controller"}]}`),
-		"no content":             slurmtest.Answer(http.StatusNoContent, ""),
-		"not found":              slurmtest.Answer(http.StatusNotFound, "not found"),
-		"an internal error":      slurmtest.Answer(http.StatusInternalServerError, `{"errors":[{"error":"boom"}]}`),
-		"garbage":                slurmtest.Answer(http.StatusOK, "<html>"),
-		"a truncated response":   slurmtest.Truncated(`{"nodes":[`),
-		"no nodes member":        slurmtest.Answer(http.StatusOK, `{}`),
-		"a closed connection":    slurmtest.Reset,
+		"errors with status 200": slurmtest.Answer(http.StatusOK,
+			`{"nodes":[],"jobs":[],"last_update":{"set":true,"number":1},"errors":[{"error":"Unable to contact slurm controller"}]}`),
+		"no content":           slurmtest.Answer(http.StatusNoContent, ""),
+		"not found":            slurmtest.Answer(http.StatusNotFound, "not found"),
+		"an internal error":    slurmtest.Answer(http.StatusInternalServerError, `{"errors":[{"error":"boom"}]}`),
+		"garbage":              slurmtest.Answer(http.StatusOK, "<html>"),
+		"a truncated response": slurmtest.Truncated(`{"nodes":[`),
+		"no nodes member":      slurmtest.Answer(http.StatusOK, `{}`),
+		"a closed connection":  slurmtest.Reset,
 	}
 	w := newNodeWorld(t, newNodeSet(2))
 	w.runJob(t, "gpu-0", time.Hour)
@@ -44,7 +45,8 @@ func TestUnexpectedResponsesDeleteNoPods(t *testing.T) {
 				w.slurm.Inject(slurmtest.Fault{Path: path, Respond: responder})
 			}
 			w.scale(t, 0)
-			w.is(t, slinkyv1beta1.ConditionSlurmReachable, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
+			w.is(t, slinkyv1beta1.ConditionSlurmReachable, metav1.ConditionFalse,
+				slinkyv1beta1.ReasonControllerNotReady)
 			w.waitUntilIdle(t)
 			w.hasPods(t, "gpu-0", "gpu-1")
 			w.slurm.ClearFaults()
@@ -89,7 +91,9 @@ func TestOperatorRecoversWhenKilledAtAnyWrite(t *testing.T) {
 		change func(*nodeWorld) string
 	}{
 		"scale-in": {4, func(*nodeWorld) string { return `{"spec":{"replicas":2}}` }},
-		"update":   {3, func(w *nodeWorld) string { return fmt.Sprintf(`{"spec":{"extraConf":"Weight=%d"}}`, w.set.Generation) }},
+		"update": {
+			3, func(w *nodeWorld) string { return fmt.Sprintf(`{"spec":{"extraConf":"Weight=%d"}}`, w.set.Generation) },
+		},
 	}
 	for name, test := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +144,8 @@ func (w *nodeWorld) converges(t *testing.T, change string, killed <-chan struct{
 		switch {
 		case err != nil:
 			return err
-		case is.ObservedGeneration != w.set.Generation || len(names) != pods || int(is.ReadyReplicas) != pods || !slices.Contains(names, "gpu-0"):
+		case is.ObservedGeneration != w.set.Generation || len(names) != pods || int(is.ReadyReplicas) != pods ||
+			!slices.Contains(names, "gpu-0"):
 			return fmt.Errorf("pods %v, status %+v", names, is)
 		case change == "update" && int(is.UpdatedReplicas) < pods-1:
 			return fmt.Errorf("%d pods are up to date", is.UpdatedReplicas)
@@ -155,7 +160,9 @@ var scratch = []slinkyv1beta1.VolumeClaimTemplate{{
 	Metadata: slinkyv1beta1.VolumeClaimMetadata{Name: "scratch"},
 	Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		},
 	},
 }}
 
@@ -220,7 +227,8 @@ func TestDeletedPVCOfPendingPodIsRecreated(t *testing.T) {
 	w.patch(t, claim, `{"metadata": {"finalizers": null}}`) // as Kubernetes does when no pod uses the PVC
 	w.get(t, "gpu-0", pod)
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: `persistentvolumeclaim "scratch-gpu-0" not found`,
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: `persistentvolumeclaim "scratch-gpu-0" not found`,
 	})
 	if err := w.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
@@ -243,7 +251,9 @@ func TestDaemonSetModeFollowsKubernetesNodes(t *testing.T) {
 	w.start(t)
 	first, second := w.kubelet.nodeName, w.namespace+"-second"
 	w.hasPods(t, "gpu-"+first)
-	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: second, Labels: map[string]string{"world": w.namespace}}}
+	kubernetesNode := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: second, Labels: map[string]string{"world": w.namespace}},
+	}
 	w.create(t, kubernetesNode)
 	w.hasPods(t, "gpu-"+first, "gpu-"+second)
 	w.ready(t)

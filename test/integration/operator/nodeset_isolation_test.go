@@ -63,13 +63,19 @@ func TestBadOrdinalDoesNotBlockOthers(t *testing.T) {
 		Metadata: slinkyv1beta1.VolumeClaimMetadata{Name: "scratch"},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
 		},
 	}}
 	w := newNodeWorld(t, set)
-	foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "gpu-0"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "mine", Image: "mine"}}}}
+	foreign := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu-0"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "mine", Image: "mine"}}},
+	}
 	stuck := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "scratch-gpu-1", Finalizers: []string{"example.com/keep"}}, Spec: set.Spec.VolumeClaimTemplates[0].Spec,
+		ObjectMeta: metav1.ObjectMeta{Name: "scratch-gpu-1", Finalizers: []string{"example.com/keep"}},
+		Spec:       set.Spec.VolumeClaimTemplates[0].Spec,
 	}
 	w.create(t, foreign, stuck)
 	if err := w.Delete(t.Context(), stuck); err != nil {
@@ -77,7 +83,8 @@ func TestBadOrdinalDoesNotBlockOthers(t *testing.T) {
 	}
 	w.scale(t, 4)
 	w.hasPods(t, "gpu-2", "gpu-3")
-	w.readyMessageContains(t, w.set, "pod gpu-0 exists and does not belong to this NodeSet", "PVC scratch-gpu-1 is still being deleted")
+	w.readyMessageContains(t, w.set, "pod gpu-0 exists and does not belong to this NodeSet",
+		"PVC scratch-gpu-1 is still being deleted")
 	w.node(t, "gpu-3", "idle", func(node *slurm.Node) bool { return node.State == slurm.StateIdle })
 	w.patch(t, stuck, `{"metadata":{"finalizers":null}}`)
 	if err := w.Delete(t.Context(), foreign, client.GracePeriodSeconds(0)); err != nil {
@@ -115,10 +122,12 @@ func TestLostSlurmNodeRecordIsRestored(t *testing.T) {
 	w := newNodeWorld(t, set)
 	w.runJob(t, "gpu-0", time.Hour)
 	pod := &corev1.Pod{}
-	w.eventually(t, "gpu-1", pod, func() error { return hasCondition(pod, slinkyv1beta1.PodConditionRegistered, corev1.ConditionTrue) })
+	w.eventually(t, "gpu-1", pod,
+		func() error { return hasCondition(pod, slinkyv1beta1.PodConditionRegistered, corev1.ConditionTrue) })
 	before := w.uids(t)
 	w.slurm.ForgetNode("gpu-1")
-	w.eventually(t, "gpu-1", pod, func() error { return hasCondition(pod, slinkyv1beta1.PodConditionRegistered, corev1.ConditionFalse) })
+	w.eventually(t, "gpu-1", pod,
+		func() error { return hasCondition(pod, slinkyv1beta1.PodConditionRegistered, corev1.ConditionFalse) })
 	w.until(t, "gpu-1 to be another pod", func(context.Context) error {
 		if now := w.uids(t); now["gpu-1"] == before["gpu-1"] {
 			return fmt.Errorf("the pods are %v", now)
@@ -143,7 +152,8 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, is corev1.Condi
 // Node states that a person or Slurm itself has set stay, whatever the operator does meanwhile.
 func TestForeignNodeStatesAreKept(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(2))
-	if err := w.admin.UpdateNodes(t.Context(), []string{"gpu-1"}, slurm.NodeUpdate{State: slurm.Fail, Reason: "XID 79"}); err != nil {
+	if err := w.admin.UpdateNodes(t.Context(), []string{"gpu-1"},
+		slurm.NodeUpdate{State: slurm.Fail, Reason: "XID 79"}); err != nil {
 		t.Fatal(err)
 	}
 	failing := func(node *slurm.Node) bool {
@@ -164,9 +174,10 @@ func TestForeignNodeStatesAreKept(t *testing.T) {
 func TestReservationIsDeletedWithItsStrategy(t *testing.T) {
 	set := newNodeSet(2)
 	start := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
-	set.Spec.UpdateStrategy = slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate, ScheduledUpdate: &slinkyv1beta1.NodeSetScheduledUpdate{
-		StartTime: &start, Duration: metav1.Duration{Duration: time.Minute},
-	}}
+	set.Spec.UpdateStrategy = slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate,
+		ScheduledUpdate: &slinkyv1beta1.NodeSetScheduledUpdate{
+			StartTime: &start, Duration: metav1.Duration{Duration: time.Minute},
+		}}
 	w := newNodeWorld(t, set)
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
 	reservations := func(want int) func(context.Context) error {
@@ -192,14 +203,20 @@ func TestDeletionWaitsForAnExternalSlurmctld(t *testing.T) {
 	key := make([]byte, 32)
 	w.slurm.SetKey(key)
 	w.slurm.AddNodes("node-0")
-	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.ControllerSpec{
-		External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "slurmctld.example.com"},
-		SlurmKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "keys", Key: "slurm.key"},
-		JWTKeyRef:   &slinkyv1beta1.SecretKeyReference{Name: "keys", Key: "jwt_hs256.key"},
-	}}
-	w.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys"}, Data: map[string][]byte{"slurm.key": key, "jwt_hs256.key": key}}, controller,
-		&slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.RestApiSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}}})
-	admin, err := w.dial(rest.Options{Token: func(context.Context) (string, error) { return w.slurm.Token("root"), nil }})
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"},
+		Spec: slinkyv1beta1.ControllerSpec{
+			External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "slurmctld.example.com"},
+			SlurmKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "keys", Key: "slurm.key"},
+			JWTKeyRef:   &slinkyv1beta1.SecretKeyReference{Name: "keys", Key: "jwt_hs256.key"},
+		}}
+	w.create(t,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys"},
+			Data: map[string][]byte{"slurm.key": key, "jwt_hs256.key": key}}, controller,
+		&slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Name: "slurm"},
+			Spec: slinkyv1beta1.RestApiSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}}})
+	admin, err := w.dial(rest.Options{
+		Token: func(context.Context) (string, error) { return w.slurm.Token("root"), nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +258,9 @@ func TestDaemonSetModeKeepsPodsLikeADaemonSet(t *testing.T) {
 	}
 	w.waitUntilIdle(t)
 	w.node(t, name, "open for jobs", open)
-	w.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: kubernetesNode.Name, Labels: map[string]string{"world": w.namespace}}})
+	w.create(t, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: kubernetesNode.Name, Labels: map[string]string{"world": w.namespace}},
+	})
 	w.ready(t)
 	w.waitUntilIdle(t)
 	if after := w.uids(t); fmt.Sprint(before) != fmt.Sprint(after) || len(after) != 1 {

@@ -35,7 +35,8 @@ func (w *nodeWorld) orphan(t *testing.T) {
 		return nil
 	})
 	for _, owned := range w.owned(t) {
-		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"ownerReferences":[{"$patch":"delete","uid":%q}]}}`, owned.GetUID(), w.set.UID)
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"ownerReferences":[{"$patch":"delete","uid":%q}]}}`,
+			owned.GetUID(), w.set.UID)
 		if err := w.Patch(t.Context(), owned, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,8 @@ func (w *nodeWorld) owned(t *testing.T) []client.Object {
 	pods, revisions := &corev1.PodList{}, &appsv1.ControllerRevisionList{}
 	budgets, configMaps := &policyv1.PodDisruptionBudgetList{}, &corev1.ConfigMapList{}
 	for _, list := range []client.ObjectList{pods, revisions, budgets, configMaps} {
-		if err := w.List(t.Context(), list, client.MatchingLabels(naming.Selector(naming.Slurmd, w.set.Name))); err != nil {
+		if err := w.List(t.Context(), list,
+			client.MatchingLabels(naming.Selector(naming.Slurmd, w.set.Name))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,7 +112,10 @@ func TestForeignPodsAreNotAdopted(t *testing.T) {
 		"stranger": func(*corev1.Pod) {}, // not a name of the set's pods
 		"gpu-7":    func(pod *corev1.Pod) { pod.Labels[naming.LabelController] = "another" },
 	} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(template.Labels)}, Spec: *template.Spec.DeepCopy()}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(template.Labels)},
+			Spec:       *template.Spec.DeepCopy(),
+		}
 		pod.Labels[slinkyv1beta1.LabelPodIndex] = "7"
 		edit(pod)
 		w.create(t, pod)
@@ -159,7 +164,10 @@ func TestRevisionHashCollision(t *testing.T) {
 	second := w.set.Status.NodeSetHash
 	w.patch(t, w.set, `{"spec":{"extraConf":null}}`)
 	w.gone(t, "gpu-"+second, &appsv1.ControllerRevision{})
-	w.create(t, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "gpu-" + second}, Data: runtime.RawExtension{Raw: []byte(`{"x":1}`)}, Revision: 1})
+	w.create(t, &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu-" + second}, Data: runtime.RawExtension{Raw: []byte(`{"x":1}`)},
+		Revision: 1,
+	})
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
 	w.eventually(t, "gpu", w.set, func() error {
 		if count := w.set.Status.CollisionCount; count == nil || *count != 1 || w.set.Status.NodeSetHash == second {

@@ -23,7 +23,9 @@ func at(place string) func(*slurm.Node) bool {
 
 func TestTopologyFollowsKubernetesNode(t *testing.T) {
 	set := newNodeSet(2)
-	set.Spec.NodeLabels = &slinkyv1beta1.NodeLabelRules{Topology: []slinkyv1beta1.TopologyRule{{Name: "topo-switch", Labels: []string{"switch"}}}}
+	set.Spec.NodeLabels = &slinkyv1beta1.NodeLabelRules{
+		Topology: []slinkyv1beta1.TopologyRule{{Name: "topo-switch", Labels: []string{"switch"}}},
+	}
 	w := newNodeWorld(t, set)
 	before := w.uids(t)
 	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.nodeName}}

@@ -34,7 +34,9 @@ import (
 func newNodeSet(replicas int32) *slinkyv1beta1.NodeSet {
 	return &slinkyv1beta1.NodeSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "gpu"},
-		Spec:       slinkyv1beta1.NodeSetSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}, Replicas: &replicas},
+		Spec: slinkyv1beta1.NodeSetSpec{
+			ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}, Replicas: &replicas,
+		},
 	}
 }
 
@@ -59,7 +61,9 @@ func (w *nodeWorld) start(t *testing.T) {
 	t.Helper()
 	w.kubelet = w.startKubelet(t)
 	w.readyController(t)
-	admin, err := w.dial(rest.Options{Token: func(context.Context) (string, error) { return w.slurm.Token("root"), nil }})
+	admin, err := w.dial(rest.Options{
+		Token: func(context.Context) (string, error) { return w.slurm.Token("root"), nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +80,8 @@ func (w *nodeWorld) ready(t *testing.T) {
 
 func (w *nodeWorld) is(t *testing.T, kind string, is metav1.ConditionStatus, reason string) {
 	t.Helper()
-	w.eventually(t, w.set.Name, w.set, func() error { return condition(w.set, w.set.Status.Conditions, kind, is, reason) })
+	w.eventually(t, w.set.Name, w.set,
+		func() error { return condition(w.set, w.set.Status.Conditions, kind, is, reason) })
 }
 
 func (w *nodeWorld) scale(t *testing.T, replicas int32) {
@@ -130,10 +135,11 @@ func (w *nodeWorld) hasPods(t *testing.T, want ...string) {
 func (w *nodeWorld) until(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("waiting for %s: %v", what, last)
 	}
@@ -154,7 +160,9 @@ func (w *nodeWorld) node(t *testing.T, name, what string, check func(*slurm.Node
 // runJob starts a job on a node, which runs until it is cancelled.
 func (w *nodeWorld) runJob(t *testing.T, node string, limit time.Duration) int64 {
 	t.Helper()
-	job, err := w.slurm.Submitter("root").Submit(t.Context(), slurmtest.JobRequest{Name: "long", Script: "#!/bin/sh\nsleep 100000", Nodes: 1, RequiredNodes: []string{node}, TimeLimit: limit})
+	job, err := w.slurm.Submitter("root").Submit(t.Context(), slurmtest.JobRequest{
+		Name: "long", Script: "#!/bin/sh\nsleep 100000", Nodes: 1, RequiredNodes: []string{node}, TimeLimit: limit,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +199,8 @@ func TestPartitionIsRemovedAfterItsLastJob(t *testing.T) {
 	w.eventually(t, "slurm-config", live, has("PartitionName=all Nodes=ALL State=DRAIN", true))
 	w.eventually(t, "slurm", controller, func() error {
 		applied := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied)
-		if applied == nil || applied.Status != metav1.ConditionTrue || !strings.Contains(applied.Message, "partition all") {
+		if applied == nil || applied.Status != metav1.ConditionTrue ||
+			!strings.Contains(applied.Message, "partition all") {
 			return fmt.Errorf("the condition is %+v", applied)
 		}
 		return nil
@@ -224,7 +233,8 @@ func TestNodeSetBecomesReady(t *testing.T) {
 	w := newNodeWorld(t, newNodeSet(3))
 	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2")
 	is := w.set.Status
-	if is.Desired != 3 || is.Replicas != 3 || is.ReadyReplicas != 3 || is.UpdatedReplicas != 3 || is.SlurmIdle != 3 || is.UnavailableReplicas != 0 {
+	if is.Desired != 3 || is.Replicas != 3 || is.ReadyReplicas != 3 || is.UpdatedReplicas != 3 || is.SlurmIdle != 3 ||
+		is.UnavailableReplicas != 0 {
 		t.Errorf("the status is %+v", is)
 	}
 	w.node(t, "gpu-1", "described", func(node *slurm.Node) bool {
@@ -256,10 +266,12 @@ func TestScaleInWaitsForJobs(t *testing.T) {
 	w.hasPods(t, "gpu-1", "gpu-2", "gpu-3") // the idle one is deleted immediately
 	w.eventually(t, "gpu", w.set, func() error {
 		scaledIn := meta.FindStatusCondition(w.set.Status.Conditions, slinkyv1beta1.ConditionScaledIn)
-		if want := fmt.Sprintf("waiting for 2 nodes: gpu-1 runs job %d until ", short); !strings.HasPrefix(scaledIn.Message, want) {
+		if want := fmt.Sprintf("waiting for 2 nodes: gpu-1 runs job %d until ",
+			short); !strings.HasPrefix(scaledIn.Message, want) {
 			return fmt.Errorf("the message is %q", scaledIn.Message)
 		}
-		return condition(w.set, w.set.Status.Conditions, slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, slinkyv1beta1.ReasonDraining)
+		return condition(w.set, w.set.Status.Conditions, slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse,
+			slinkyv1beta1.ReasonDraining)
 	})
 	w.node(t, "gpu-3", "drained by us", (*slurm.Node).DrainedByUs)
 	w.cancelJob(t, middle)
@@ -287,7 +299,9 @@ func TestScaleInIsReversed(t *testing.T) {
 
 func TestUpdateDrainsNodesFirst(t *testing.T) {
 	set := newNodeSet(4)
-	set.Spec.UpdateStrategy.RollingUpdate = &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: new(intstr.FromInt32(1))}
+	set.Spec.UpdateStrategy.RollingUpdate = &slinkyv1beta1.NodeSetRollingUpdate{
+		MaxUnavailable: new(intstr.FromInt32(1)),
+	}
 	w := newNodeWorld(t, set)
 	job := w.runJob(t, "gpu-3", time.Hour)
 	before := w.uids(t)
@@ -322,7 +336,8 @@ func TestBrokenRevisionStopsRollout(t *testing.T) {
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
 	w.is(t, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonUpdateStopped)
 	old := &corev1.PodList{}
-	if err := w.List(t.Context(), old, client.MatchingLabels{appsv1.ControllerRevisionHashLabelKey: good}); err != nil || len(old.Items) != 3 {
+	if err := w.List(t.Context(), old,
+		client.MatchingLabels{appsv1.ControllerRevisionHashLabelKey: good}); err != nil || len(old.Items) != 3 {
 		t.Fatalf("%d pods of the old revision are left: %v", len(old.Items), err)
 	}
 	for i := range old.Items {
@@ -337,15 +352,19 @@ func TestBrokenRevisionStopsRollout(t *testing.T) {
 
 func TestForeignDrainsAreKept(t *testing.T) {
 	set := newNodeSet(2)
-	set.Spec.UpdateStrategy.RollingUpdate = &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: new(intstr.FromInt32(2))}
+	set.Spec.UpdateStrategy.RollingUpdate = &slinkyv1beta1.NodeSetRollingUpdate{
+		MaxUnavailable: new(intstr.FromInt32(2)),
+	}
 	w := newNodeWorld(t, set)
-	if err := w.admin.UpdateNodes(t.Context(), []string{"gpu-1"}, slurm.NodeUpdate{State: slurm.Drain, Reason: "bad disk"}); err != nil {
+	if err := w.admin.UpdateNodes(t.Context(), []string{"gpu-1"},
+		slurm.NodeUpdate{State: slurm.Drain, Reason: "bad disk"}); err != nil {
 		t.Fatal(err)
 	}
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
 	w.is(t, slinkyv1beta1.ConditionUpdateInProgress, metav1.ConditionFalse, slinkyv1beta1.ReasonUpToDate)
 	w.waitUntilIdle(t)
-	w.node(t, "gpu-1", "drained for the bad disk", func(node *slurm.Node) bool { return node.Draining() && node.Reason == "bad disk" })
+	w.node(t, "gpu-1", "drained for the bad disk",
+		func(node *slurm.Node) bool { return node.Draining() && node.Reason == "bad disk" })
 }
 
 func TestCordonDrainsSlurmNode(t *testing.T) {
@@ -360,7 +379,8 @@ func TestCordonDrainsSlurmNode(t *testing.T) {
 	w.node(t, "gpu-0", "open", func(node *slurm.Node) bool { return !node.Draining() })
 
 	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.nodeName}}
-	w.patch(t, kubernetesNode, `{"metadata":{"annotations":{%q:"new fans"}},"spec":{"unschedulable":true}}`, slinkyv1beta1.AnnotationNodeCordonReason)
+	w.patch(t, kubernetesNode, `{"metadata":{"annotations":{%q:"new fans"}},"spec":{"unschedulable":true}}`,
+		slinkyv1beta1.AnnotationNodeCordonReason)
 	for _, node := range []string{"gpu-0", "gpu-1"} {
 		w.node(t, node, "drained", func(node *slurm.Node) bool { return node.Reason == "slurm-operator: new fans" })
 	}
@@ -456,13 +476,15 @@ func TestBusyPodsAreProtected(t *testing.T) {
 		t.Errorf("the budget %+v does not protect the pod: %v", budget.Spec, err)
 	}
 	// Any other budget is compared with spec.replicas, which a scale-in lowers long before the pods are deleted.
-	if least := budget.Spec.MinAvailable; least == nil || least.Type != intstr.Int || least.IntVal < 65536 || budget.Spec.MaxUnavailable != nil {
+	if least := budget.Spec.MinAvailable; least == nil || least.Type != intstr.Int || least.IntVal < 65536 ||
+		budget.Spec.MaxUnavailable != nil {
 		t.Errorf("the budget %+v can be met", budget.Spec)
 	}
 	kubernetesNode := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.nodeName}}
 	w.patch(t, kubernetesNode, `{"spec":{"unschedulable":true}}`)
 	w.eventually(t, "gpu-0", pod, func() error { return protected(false) })
-	w.eventually(t, "gpu-1", pod, func() error { return errors.Join(hasStates(pod, "Mixed", "Drain"), protected(true)) })
+	w.eventually(t, "gpu-1", pod,
+		func() error { return errors.Join(hasStates(pod, "Mixed", "Drain"), protected(true)) })
 	w.cancelJob(t, job)
 	w.eventually(t, "gpu-1", pod, func() error { return protected(false) })
 	w.patch(t, kubernetesNode, `{"spec":{"unschedulable":null}}`)
@@ -482,7 +504,8 @@ func hasState(pod *corev1.Pod, state string) error { return hasStates(pod, state
 func hasStates(pod *corev1.Pod, states ...string) error {
 	var found []string
 	for _, condition := range pod.Status.Conditions {
-		if name, ours := strings.CutPrefix(string(condition.Type), slinkyv1beta1.PodConditionPrefix); ours && name != "DynamicNorm" {
+		if name, ours := strings.CutPrefix(string(condition.Type), slinkyv1beta1.PodConditionPrefix); ours &&
+			name != "DynamicNorm" {
 			found = append(found, name)
 		}
 	}
@@ -498,16 +521,18 @@ func hasStates(pod *corev1.Pod, states ...string) error {
 func TestScheduledUpdateReservesItsNodes(t *testing.T) {
 	set := newNodeSet(2)
 	start := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
-	set.Spec.UpdateStrategy = slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate, ScheduledUpdate: &slinkyv1beta1.NodeSetScheduledUpdate{
-		StartTime: &start, Duration: metav1.Duration{Duration: time.Minute}, Flags: []string{"FLEX"},
-	}}
+	set.Spec.UpdateStrategy = slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate,
+		ScheduledUpdate: &slinkyv1beta1.NodeSetScheduledUpdate{
+			StartTime: &start, Duration: metav1.Duration{Duration: time.Minute}, Flags: []string{"FLEX"},
+		}}
 	w := newNodeWorld(t, set)
 	before := w.uids(t)
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)
 	w.is(t, slinkyv1beta1.ConditionUpdateInProgress, metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateScheduled)
 	w.until(t, "a reservation", func(ctx context.Context) error {
 		all, err := w.admin.Reservations(ctx)
-		if err != nil || len(all) != 1 || all[0].Nodes != "gpu-[0-1]" || !all[0].Start.Equal(start.Time) || !slices.Contains(all[0].Flags, "FLEX") {
+		if err != nil || len(all) != 1 || all[0].Nodes != "gpu-[0-1]" || !all[0].Start.Equal(start.Time) ||
+			!slices.Contains(all[0].Flags, "FLEX") {
 			return fmt.Errorf("there are %+v: %w", all, err)
 		}
 		return nil
@@ -517,7 +542,8 @@ func TestScheduledUpdateReservesItsNodes(t *testing.T) {
 	}
 	// The window opens only now, however slow the computer is.
 	start = metav1.NewTime(time.Now().Add(2 * time.Second).Truncate(time.Second))
-	w.patch(t, w.set, `{"spec":{"updateStrategy":{"scheduledUpdate":{"startTime":%q,"duration":"24h"}}}}`, start.UTC().Format(time.RFC3339))
+	w.patch(t, w.set, `{"spec":{"updateStrategy":{"scheduledUpdate":{"startTime":%q,"duration":"24h"}}}}`,
+		start.UTC().Format(time.RFC3339))
 	w.is(t, slinkyv1beta1.ConditionUpdateInProgress, metav1.ConditionFalse, slinkyv1beta1.ReasonUpToDate)
 	if time.Now().Before(start.Time) {
 		t.Error("the update finished before the window")
@@ -543,7 +569,8 @@ func TestNodeSetKeepsPodsWhileAccountingIsMissing(t *testing.T) {
 	first := books()
 	w.create(t, first)
 	w.kubelet = w.startKubelet(t)
-	w.readyControllerWith(t, slinkyv1beta1.ControllerSpec{AccountingRef: &slinkyv1beta1.ObjectReference{Name: "books"}}, "books-auth-jwt")
+	w.readyControllerWith(t, slinkyv1beta1.ControllerSpec{AccountingRef: &slinkyv1beta1.ObjectReference{Name: "books"}},
+		"books-auth-jwt")
 	w.create(t, w.set)
 	w.ready(t)
 	before := w.uids(t)

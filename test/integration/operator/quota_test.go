@@ -25,7 +25,9 @@ func (w *world) limit(t *testing.T, name string, cpu, memory string) *corev1.Res
 		hard[corev1.ResourceName(prefix+"cpu")] = resource.MustParse(cpu)
 		hard[corev1.ResourceName(prefix+"memory")] = resource.MustParse(memory)
 	}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard},
+	}
 	w.create(t, quota)
 	w.setLimit(t, quota, hard)
 	return quota
@@ -51,8 +53,12 @@ func TestClusterFitsIntoQuota(t *testing.T) {
 	world.limit(t, "compute", "20", "20Gi")
 	sized := slinkyv1beta1.ContainerFragment{}
 	sized.Raw = []byte(`{"resources":{"requests":{"cpu":"200m","memory":"256Mi"},"limits":{"cpu":"2","memory":"1Gi"}}}`)
-	controller := world.readyControllerWith(t, slinkyv1beta1.ControllerSpec{Slurmctld: sized, ExtraConf: "SlurmctldLogFile=/var/log/slurm/slurmctld.log"}, "slurm-auth-jwt")
-	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "database"}, Data: map[string][]byte{"password": []byte("secret")}})
+	controller := world.readyControllerWith(t,
+		slinkyv1beta1.ControllerSpec{Slurmctld: sized,
+			ExtraConf: "SlurmctldLogFile=/var/log/slurm/slurmctld.log"}, "slurm-auth-jwt")
+	world.create(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "database"}, Data: map[string][]byte{"password": []byte("secret")},
+	})
 	books := newAccounting()
 	books.Spec.Slurmdbd = sized
 	login := newLoginSet()
@@ -61,7 +67,8 @@ func TestClusterFitsIntoQuota(t *testing.T) {
 
 	set := &appsv1.StatefulSet{}
 	world.eventually(t, "slurm-controller", set, func() error { return unsized(set.Spec.Template.Spec) })
-	if !slices.ContainsFunc(set.Spec.Template.Spec.Containers, func(container corev1.Container) bool { return container.Name == "logfile" }) {
+	if !slices.ContainsFunc(set.Spec.Template.Spec.Containers,
+		func(container corev1.Container) bool { return container.Name == "logfile" }) {
 		t.Error("there is no container for the log")
 	}
 	world.eventually(t, "slurm-accounting", set, func() error { return unsized(set.Spec.Template.Spec) })
@@ -91,7 +98,8 @@ func TestQuotaThatRefusesSlurmctldIsNamed(t *testing.T) {
 	stop := world.acceptEverything(t)
 	defer stop()
 	world.eventually(t, "slurm", controller, func() error {
-		if err := condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonQuotaExceeded); err != nil {
+		if err := condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded,
+			metav1.ConditionTrue, slinkyv1beta1.ReasonQuotaExceeded); err != nil {
 			return err
 		}
 		message := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionReady).Message
@@ -123,10 +131,12 @@ func TestQuotaThatRefusesAPodIsNamed(t *testing.T) {
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
 	world.create(t, controller)
 	world.eventually(t, "slurm", controller, func() error {
-		if err := condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonQuotaExceeded); err != nil {
+		if err := condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonQuotaExceeded); err != nil {
 			return err
 		}
-		message := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied).Message
+		message := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied).
+			Message
 		for _, text := range []string{"tight", "requests.cpu", "raise"} {
 			if !strings.Contains(message, text) {
 				return fmt.Errorf("the message is %q", message)
@@ -139,6 +149,7 @@ func TestQuotaThatRefusesAPodIsNamed(t *testing.T) {
 	// Any change triggers a retry immediately; without one the backoff does.
 	world.patch(t, controller, `{"spec":{"extraConf":"SchedulerType=sched/builtin"}}`)
 	world.eventually(t, "slurm", controller, func() error {
-		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonTrying)
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonTrying)
 	})
 }

@@ -32,13 +32,15 @@ func TestKubectlShowsConnectionStatus(t *testing.T) {
 		for _, kind := range []string{"clusters.slinky.slurm.net", "controllers.slinky.slurm.net"} {
 			world.eventually(t, "slurm", controller, func() error {
 				out, err := exec.CommandContext(t.Context(), server.Kubectl, "--kubeconfig", server.Kubeconfig,
-					"--cache-dir", filepath.Join(t.TempDir(), "cache"), "get", kind, "slurm", "-n", world.namespace).CombinedOutput()
+					"--cache-dir", filepath.Join(t.TempDir(), "cache"), "get", kind, "slurm", "-n", world.namespace).
+					CombinedOutput()
 				if err != nil {
 					return fmt.Errorf("%w: %s", err, out)
 				}
 				header, row, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 				for i, column := range strings.Fields(header) {
-					if values := strings.Fields(row); column == "READY" && len(values) > i && strings.EqualFold(values[i], want) {
+					if values := strings.Fields(row); column == "READY" && len(values) > i &&
+						strings.EqualFold(values[i], want) {
 						return nil
 					}
 				}
@@ -69,7 +71,8 @@ func TestNoSecretInObjectsOrMetrics(t *testing.T) {
 	text := func() string {
 		var all strings.Builder
 		for _, list := range []client.ObjectList{
-			&slinkyv1beta1.ControllerList{}, &slinkyv1beta1.RestApiList{}, &corev1.ConfigMapList{}, &corev1.PodList{}, &eventsv1.EventList{},
+			&slinkyv1beta1.ControllerList{}, &slinkyv1beta1.RestApiList{}, &corev1.ConfigMapList{}, &corev1.PodList{},
+			&eventsv1.EventList{},
 		} {
 			if err := world.List(t.Context(), list); err != nil {
 				t.Fatal(err)
@@ -99,7 +102,9 @@ func TestNoSecretInObjectsOrMetrics(t *testing.T) {
 		t.Errorf("found %v", found)
 	}
 	// Check that a leak would be found.
-	world.create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "leak"}, BinaryData: map[string][]byte{"key": secrets["slurm.key"]}})
+	world.create(t, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "leak"}, BinaryData: map[string][]byte{"key": secrets["slurm.key"]},
+	})
 	if found := leak.Find(text(), secrets); len(found) != 1 {
 		t.Errorf("a key in a ConfigMap is found as %v", found)
 	}

@@ -22,9 +22,15 @@ func TestRelease(t *testing.T) {
 		wantGone                bool // once it is deleted
 		wantLog                 string
 	}{
-		"a NodeSet can be deleted without the operator":              {withController: true, wantGone: true, wantLog: "may be deleted"},
-		"a terminating NodeSet is released when its cluster is gone": {deleted: true, wantGone: true, wantLog: "may be deleted"},
-		"a terminating NodeSet waits while its cluster exists":       {deleted: true, withController: true, wantLog: "may wait for jobs"},
+		"a NodeSet can be deleted without the operator": {
+			withController: true, wantGone: true, wantLog: "may be deleted",
+		},
+		"a terminating NodeSet is released when its cluster is gone": {
+			deleted: true, wantGone: true, wantLog: "may be deleted",
+		},
+		"a terminating NodeSet waits while its cluster exists": {
+			deleted: true, withController: true, wantLog: "may wait for jobs",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := newWorld(t)

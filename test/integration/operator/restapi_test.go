@@ -42,7 +42,8 @@ func TestRestApiBecomesReadyWithItsController(t *testing.T) {
 	for _, child := range []client.Object{deployment, &corev1.Service{}, &corev1.ConfigMap{}} {
 		world.get(t, "slurm-restapi", child)
 		if !metav1.IsControlledBy(child, restAPI) {
-			t.Errorf("%T is owned by %v, so it would survive deletion of the RestApi", child, child.GetOwnerReferences())
+			t.Errorf("%T is owned by %v, so it would survive deletion of the RestApi", child,
+				child.GetOwnerReferences())
 		}
 	}
 	if image := deployment.Spec.Template.Spec.Containers[0].Image; image != "example.com/slurm/slurmrestd:26.05" {
@@ -50,7 +51,8 @@ func TestRestApiBecomesReadyWithItsController(t *testing.T) {
 	}
 	world.setDeploymentReady(t, deployment)
 	ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
-	if restAPI.Status.Ready != "1/1" || restAPI.Status.Replicas != 1 || restAPI.Status.Selector != "app.kubernetes.io/instance=slurm,app.kubernetes.io/name=slurmrestd" {
+	if restAPI.Status.Ready != "1/1" || restAPI.Status.Replicas != 1 ||
+		restAPI.Status.Selector != "app.kubernetes.io/instance=slurm,app.kubernetes.io/name=slurmrestd" {
 		t.Errorf("status is %+v", restAPI.Status)
 	}
 
@@ -74,9 +76,11 @@ func TestRestApiBecomesReadyWithItsController(t *testing.T) {
 		world.waitUntilIdle(t)
 	})
 	t.Run("accounting restarts slurmrestd", func(t *testing.T) {
-		world.patch(t, configuration, `{"data": {"slurm.conf": %q}}`, slurmConf+"AccountingStorageType=accounting_storage/slurmdbd\n")
+		world.patch(t, configuration, `{"data": {"slurm.conf": %q}}`,
+			slurmConf+"AccountingStorageType=accounting_storage/slurmdbd\n")
 		world.eventually(t, "slurm-restapi", deployment, func() error {
-			if !slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, "openapi/slurmctld,openapi/slurmdbd") {
+			if !slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args,
+				"openapi/slurmctld,openapi/slurmdbd") {
 				return errors.New("slurmdbd's API is not served")
 			}
 			return nil
@@ -95,7 +99,8 @@ func TestRestApiChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
 	world.eventually(t, "slurm-restapi", budget, func() error { return nil })
 
 	world.get(t, "slurm-restapi", service)
-	world.patch(t, service, `{"metadata": {"annotations": {"example.com/mine": "yes"}}, "spec": {"selector": {"app.kubernetes.io/name": "other"}}}`)
+	world.patch(t, service,
+		`{"metadata": {"annotations": {"example.com/mine": "yes"}}, "spec": {"selector": {"app.kubernetes.io/name": "other"}}}`)
 	world.eventually(t, "slurm-restapi", service, func() error {
 		if name := service.Spec.Selector["app.kubernetes.io/name"]; name != "slurmrestd" {
 			return fmt.Errorf("the Service selects %s", name)
@@ -122,11 +127,13 @@ func TestRestApiReportsRefusedPodTemplate(t *testing.T) {
 	world.create(t, controller, restAPI)
 	world.configure(t, controller, slurmConf)
 	world.eventually(t, "slurm", restAPI, func() error {
-		return condition(restAPI, restAPI.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonInvalidSpec)
+		return condition(restAPI, restAPI.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonInvalidSpec)
 	})
 	world.patch(t, restAPI, `{"spec": {"slurmrestd": {"resources": {"limits": {"cpu": "3"}}}}}`)
 	world.eventually(t, "slurm", restAPI, func() error {
-		return condition(restAPI, restAPI.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionFalse, slinkyv1beta1.ReasonReconciling)
+		return condition(restAPI, restAPI.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionFalse,
+			slinkyv1beta1.ReasonReconciling)
 	})
 }
 
@@ -136,7 +143,9 @@ func (w *world) configure(t *testing.T, controller *slinkyv1beta1.Controller, te
 	kind := slinkyv1beta1.SchemeGroupVersion.WithKind("Controller")
 	configuration := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: naming.Configuration(controller.Name), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(controller, kind)},
+			Name: naming.Configuration(controller.Name), OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(controller, kind),
+			},
 		},
 		Data: map[string]string{"slurm.conf": text},
 	}
@@ -148,7 +157,8 @@ func (w *world) configure(t *testing.T, controller *slinkyv1beta1.Controller, te
 func (w *world) setDeploymentReady(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 	deployment.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: deployment.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+		ObservedGeneration: deployment.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1,
+		AvailableReplicas: 1,
 	}
 	if err := w.Status().Update(t.Context(), deployment); err != nil {
 		t.Fatal(err)

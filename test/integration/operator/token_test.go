@@ -22,7 +22,8 @@ func TestTokenIsSignedAndFollowsItsKey(t *testing.T) {
 	token := newToken("alice")
 	world.create(t, token)
 	world.eventually(t, "alice", token, func() error {
-		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound)
+		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionFalse,
+			slinkyv1beta1.ReasonReferenceNotFound)
 	})
 
 	oldKey, newKey := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
@@ -34,10 +35,12 @@ func TestTokenIsSignedAndFollowsItsKey(t *testing.T) {
 		t.Errorf("the Secret's owners are %v", secret.OwnerReferences)
 	}
 	world.eventually(t, "alice", token, func() error {
-		if token.Status.IssuedAt == nil || token.Status.ExpiresAt == nil || !token.Status.ExpiresAt.Equal(new(metav1.NewTime(token.Status.IssuedAt.Add(time.Hour)))) {
+		if token.Status.IssuedAt == nil || token.Status.ExpiresAt == nil ||
+			!token.Status.ExpiresAt.Equal(new(metav1.NewTime(token.Status.IssuedAt.Add(time.Hour)))) {
 			return fmt.Errorf("issued at %v, expires at %v", token.Status.IssuedAt, token.Status.ExpiresAt)
 		}
-		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonIssued)
+		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonIssued)
 	})
 
 	key.Data["jwt_hs256.key"] = newKey
@@ -50,7 +53,9 @@ func TestTokenIsSignedAndFollowsItsKey(t *testing.T) {
 func TestTokenSecretIsRepairedAndKeepsForeignFields(t *testing.T) {
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
-	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": key}}, newToken("bob"))
+	world.create(t,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"},
+			Data: map[string][]byte{"jwt_hs256.key": key}}, newToken("bob"))
 	secret := &corev1.Secret{}
 	world.eventually(t, "bob-jwt-bob", secret, func() error { return signedBy(secret, key) })
 
@@ -70,7 +75,9 @@ func TestTokenDeletesRenamedSecret(t *testing.T) {
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
 	token := newToken("dora")
-	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": key}}, token, newToken("emil"))
+	world.create(t,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"},
+			Data: map[string][]byte{"jwt_hs256.key": key}}, token, newToken("emil"))
 	secret := &corev1.Secret{}
 	world.eventually(t, "dora-jwt-dora", secret, func() error { return signedBy(secret, key) })
 	world.eventually(t, "emil-jwt-emil", secret, func() error { return signedBy(secret, key) })
@@ -84,11 +91,18 @@ func TestTokenDoesNotOverwriteForeignSecret(t *testing.T) {
 	world := newWorld(t)
 	token := newToken("carol")
 	world.create(t,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": bytes.Repeat([]byte{1}, 32)}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "carol-jwt-carol"}, Data: map[string][]byte{"SLURM_JWT": []byte("precious")}},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "key"},
+			Data:       map[string][]byte{"jwt_hs256.key": bytes.Repeat([]byte{1}, 32)},
+		},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "carol-jwt-carol"},
+			Data:       map[string][]byte{"SLURM_JWT": []byte("precious")},
+		},
 		token)
 	world.eventually(t, "carol", token, func() error {
-		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonSecretConflict)
+		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonSecretConflict)
 	})
 	secret := &corev1.Secret{}
 	world.get(t, "carol-jwt-carol", secret)
@@ -102,7 +116,9 @@ func TestTokenWithoutRefreshIsImmutable(t *testing.T) {
 	key := bytes.Repeat([]byte{1}, 32)
 	token := newToken("dave")
 	token.Spec.Refresh = new(false)
-	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Data: map[string][]byte{"jwt_hs256.key": key}}, token)
+	world.create(t,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"},
+			Data: map[string][]byte{"jwt_hs256.key": key}}, token)
 	secret := &corev1.Secret{}
 	world.eventually(t, "dave-jwt-dave", secret, func() error { return signedBy(secret, key) })
 	if secret.Immutable == nil || !*secret.Immutable {
@@ -110,7 +126,8 @@ func TestTokenWithoutRefreshIsImmutable(t *testing.T) {
 	}
 	// A changed lifetime needs another token, so the Secret is re-created.
 	first := string(secret.Data[slinkyv1beta1.TokenKey])
-	if err := world.Patch(t.Context(), token, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"lifetime":"2h"}}`))); err != nil {
+	if err := world.Patch(t.Context(), token,
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"lifetime":"2h"}}`))); err != nil {
 		t.Fatal(err)
 	}
 	world.eventually(t, "dave-jwt-dave", secret, func() error {

@@ -24,7 +24,8 @@ import (
 var admission = map[string]string{
 	"Accounting: what it refers to has to come": `
 kind: Accounting
-spec: {storageConfig: {host: db, username: slurm, passwordKeyRef: {name: password, key: password}}, slurmKeyRef: {name: keys, key: slurm.key}}
+spec: {storageConfig: {host: db, username: slurm, passwordKeyRef: {name: password, key: password}},
+  slurmKeyRef: {name: keys, key: slurm.key}}
 ---
 kind: Secret
 metadata: {name: keys}
@@ -34,10 +35,12 @@ metadata: {name: password}
 ---
 kind: Accounting
 metadata: {name: later}
-spec: {storageConfig: {host: db, username: slurm, passwordKeyRef: {name: password, key: password}}, slurmKeyRef: {name: keys, key: slurm.key}}`,
+spec: {storageConfig: {host: db, username: slurm, passwordKeyRef: {name: password, key: password}},
+  slurmKeyRef: {name: keys, key: slurm.key}}`,
 	"Accounting: slurmdbd.conf is read": `
 kind: Accounting
-spec: {storageConfig: {host: db, username: slurm, passwordKeyRef: {name: password, key: password}}, extraConf: "ArchiveJobs=yes\nStorageHost=db2"}`,
+spec: {storageConfig: {host: db, username: slurm, passwordKeyRef: {name: password, key: password}},
+  extraConf: "ArchiveJobs=yes\nStorageHost=db2"}`,
 	"Controller: the smallest": `
 kind: Controller`,
 	"Controller: slurm.conf is read": `
@@ -124,7 +127,9 @@ spec: {username: alice, jwtKeyRef: {name: keys, key: jwt}, secretRef: {name: key
 
 func TestAdmission(t *testing.T) {
 	elsewhere := newWorld(t, options{})
-	elsewhere.create(t, &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere", Namespace: elsewhere.namespace}})
+	elsewhere.create(t, &slinkyv1beta1.Controller{
+		ObjectMeta: metav1.ObjectMeta{Name: "elsewhere", Namespace: elsewhere.namespace},
+	})
 	world := newWorld(t, options{required: true})
 	world.serve(t)
 	var text strings.Builder
@@ -140,8 +145,10 @@ func TestAdmission(t *testing.T) {
 func TestSecretsNeedNotBeReadable(t *testing.T) {
 	world := newWorld(t, options{required: true, withoutSecrets: true})
 	world.serve(t)
-	got := world.apply(t, "kind: Controller\nspec: {accountingRef: {name: db}, slurmKeyRef: {name: keys, key: slurm.key}}")
-	if !strings.Contains(got, "Controller x: accepted") || !strings.Contains(got, "spec.accountingRef") || strings.Contains(got, "spec.slurmKeyRef") {
+	got := world.apply(t,
+		"kind: Controller\nspec: {accountingRef: {name: db}, slurmKeyRef: {name: keys, key: slurm.key}}")
+	if !strings.Contains(got, "Controller x: accepted") || !strings.Contains(got, "spec.accountingRef") ||
+		strings.Contains(got, "spec.slurmKeyRef") {
 		t.Errorf("the response is\n%s", got)
 	}
 }

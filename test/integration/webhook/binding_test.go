@@ -21,7 +21,8 @@ const topology = "topo-switch:s2,topo-block:b2"
 func TestPodsGetTheTopologyOfTheirNode(t *testing.T) {
 	world := newWorld(t, options{required: true})
 	world.serve(t)
-	placed, plain := world.node(t, map[string]string{slinkyv1beta1.AnnotationTopology: topology, "other": "x"}), world.node(t, nil)
+	placed, plain := world.node(t,
+		map[string]string{slinkyv1beta1.AnnotationTopology: topology, "other": "x"}), world.node(t, nil)
 	slurmd := naming.Labels(naming.Slurmd, "gpu")
 
 	tests := map[string]struct {
@@ -53,7 +54,8 @@ func TestPodsGetTheTopologyOfTheirNode(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				pod := world.bound(t, test.labels, test.node)
-				if got := pod.Annotations[slinkyv1beta1.AnnotationTopology]; got != test.want || pod.Annotations["other"] != "" {
+				if got := pod.Annotations[slinkyv1beta1.AnnotationTopology]; got != test.want ||
+					pod.Annotations["other"] != "" {
 					t.Errorf("the pod has the annotations %v, want the topology %q", pod.Annotations, test.want)
 				}
 			})

@@ -50,7 +50,8 @@ func TestReplicasAgreeOnOneCertificate(t *testing.T) {
 		}
 	}
 	secret := &corev1.Secret{}
-	if err := world.Get(t.Context(), client.ObjectKey{Namespace: world.namespace, Name: secretName}, secret); err != nil {
+	if err := world.Get(t.Context(), client.ObjectKey{Namespace: world.namespace, Name: secretName},
+		secret); err != nil {
 		t.Fatal(err)
 	}
 	for _, replica := range replicas {
@@ -66,7 +67,8 @@ func TestReplicasAgreeOnOneCertificate(t *testing.T) {
 
 // trusted returns the CA bundle of each webhook in the configurations.
 func (w *world) trusted(ctx context.Context) ([][]byte, error) {
-	validating, mutating := &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.MutatingWebhookConfiguration{}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	name := client.ObjectKey{Name: w.namespace}
 	if err := errors.Join(w.Get(ctx, name, validating), w.Get(ctx, name, mutating)); err != nil {
 		return nil, err
@@ -152,7 +154,9 @@ func (w *world) watch(ctx context.Context, replica *replica, rotations int) erro
 func TestOverwrittenConfigurationIsRepaired(t *testing.T) {
 	world := newWorld(t, options{})
 	world.serve(t, "--certificate-lifetime=1m")
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: world.namespace}}
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: world.namespace},
+	}
 	if err := world.Get(t.Context(), client.ObjectKeyFromObject(configuration), configuration); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +189,8 @@ func TestEmptiedSecretGetsNewCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	empty := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secretName, Namespace: world.namespace}}
-	if err := world.Patch(t.Context(), empty, client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/data"}]`))); err != nil {
+	if err := world.Patch(t.Context(), empty,
+		client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/data"}]`))); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "another certificate is served and trusted", func(ctx context.Context) error {
@@ -207,7 +212,8 @@ func TestCertificateDirectory(t *testing.T) {
 	world := newWorld(t, options{})
 	directory := t.TempDir()
 	first := world.writeCertificate(t, directory)
-	replica := world.start(t, "--certificate-directory="+directory, "--certificate-secret=", "--configuration=", "--service=")
+	replica := world.start(t, "--certificate-directory="+directory, "--certificate-secret=", "--configuration=",
+		"--service=")
 	replica.ready(t)
 	if _, err := world.handshake(t.Context(), replica, first); err != nil {
 		t.Fatal(err)
@@ -227,7 +233,8 @@ func (w *world) writeCertificate(t *testing.T, directory string) []byte {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{serviceName + "." + w.namespace + ".svc"}, NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{serviceName + "." + w.namespace + ".svc"},
+		NotAfter: time.Now().Add(time.Hour),
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -25,7 +25,8 @@ func TestDeadWebhookStopsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, webhook := range webhooks {
-			if timeout, _, err := unstructured.NestedFloat64(webhook.(map[string]any), "timeoutSeconds"); err != nil || timeout < 1 || timeout > maxTimeout {
+			if timeout, _, err := unstructured.NestedFloat64(webhook.(map[string]any), "timeoutSeconds"); err != nil ||
+				timeout < 1 || timeout > maxTimeout {
 				t.Errorf("webhook %v has a timeout of %v s: %v", webhook.(map[string]any)["name"], timeout, err)
 			}
 		}
@@ -40,14 +41,18 @@ func TestDeadWebhookStopsNothing(t *testing.T) {
 			replica := world.serve(t)
 			node := world.node(t, nil)
 			set := &slinkyv1beta1.NodeSet{
-				ObjectMeta: metav1.ObjectMeta{Name: "gpu", Namespace: world.namespace, Finalizers: []string{slinkyv1beta1.FinalizerDrain}},
-				Spec:       slinkyv1beta1.NodeSetSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}},
+				ObjectMeta: metav1.ObjectMeta{
+					Name: "gpu", Namespace: world.namespace, Finalizers: []string{slinkyv1beta1.FinalizerDrain},
+				},
+				Spec: slinkyv1beta1.NodeSetSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}},
 			}
 			world.create(t, set)
 			die(world, replica)
 
 			world.bound(t, naming.Labels(naming.Slurmd, "gpu"), node)
-			world.create(t, &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm", Namespace: world.namespace}})
+			world.create(t, &slinkyv1beta1.Controller{
+				ObjectMeta: metav1.ObjectMeta{Name: "slurm", Namespace: world.namespace},
+			})
 			if world.service.connections() == 0 {
 				t.Error("the API server called no webhook")
 			}
@@ -56,13 +61,15 @@ func TestDeadWebhookStopsNothing(t *testing.T) {
 			if err := world.Delete(t.Context(), set); err != nil {
 				t.Error(err)
 			}
-			if err := world.Patch(t.Context(), set, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+			if err := world.Patch(t.Context(), set,
+				client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 				t.Error(err)
 			}
 			if calls := world.service.connections() - before; calls != 0 {
 				t.Errorf("a deletion called webhooks %d times", calls)
 			}
-			if err := world.Get(t.Context(), client.ObjectKeyFromObject(set), set); client.IgnoreNotFound(err) != nil || err == nil {
+			if err := world.Get(t.Context(), client.ObjectKeyFromObject(set), set); client.IgnoreNotFound(err) != nil ||
+				err == nil {
 				t.Errorf("the NodeSet still exists: %v", err)
 			}
 		})

@@ -113,7 +113,8 @@ func (w *world) grant(t *testing.T, options options) {
 		if role.GetKind() == "Role" {
 			role.SetNamespace(w.namespace)
 			w.create(t, role, &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Name: role.GetName(), Namespace: w.namespace}, RoleRef: reference, Subjects: subjects,
+				ObjectMeta: metav1.ObjectMeta{Name: role.GetName(), Namespace: w.namespace}, RoleRef: reference,
+				Subjects: subjects,
 			})
 			continue
 		}
@@ -123,11 +124,14 @@ func (w *world) grant(t *testing.T, options options) {
 		w.create(t, role)
 		if options.namespaced && !cluster {
 			w.create(t, &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Name: role.GetName(), Namespace: w.namespace}, RoleRef: reference, Subjects: subjects,
+				ObjectMeta: metav1.ObjectMeta{Name: role.GetName(), Namespace: w.namespace}, RoleRef: reference,
+				Subjects: subjects,
 			})
 			continue
 		}
-		w.create(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.GetName()}, RoleRef: reference, Subjects: subjects})
+		w.create(t, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.GetName()}, RoleRef: reference, Subjects: subjects,
+		})
 	}
 }
 
@@ -144,7 +148,9 @@ func (w *world) configure(t *testing.T, options options) {
 			webhook := each.(map[string]any)
 			service := webhook["clientConfig"].(map[string]any)["service"].(map[string]any)
 			service["namespace"], service["port"] = w.namespace, int64(w.service.port())
-			webhook["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{corev1.LabelMetadataName: w.namespace}}
+			webhook["namespaceSelector"] = map[string]any{
+				"matchLabels": map[string]any{corev1.LabelMetadataName: w.namespace},
+			}
 			if options.required {
 				webhook["failurePolicy"], webhook["timeoutSeconds"] = "Fail", int64(30)
 			}
@@ -232,7 +238,9 @@ func (w *world) waitForReviews(t *testing.T) {
 	t.Helper()
 	eventually(t, "an invalid object is refused", func(ctx context.Context) error {
 		err := w.Create(ctx, &slinkyv1beta1.Controller{
-			ObjectMeta: metav1.ObjectMeta{Name: "bad", Namespace: w.namespace}, Spec: slinkyv1beta1.ControllerSpec{ExtraConf: "ClusterName=x"},
+			ObjectMeta: metav1.ObjectMeta{Name: "bad", Namespace: w.namespace}, Spec: slinkyv1beta1.ControllerSpec{
+				ExtraConf: "ClusterName=x",
+			},
 		}, client.DryRunAll)
 		if !apierrors.IsInvalid(err) {
 			return fmt.Errorf("the response is %w", err)
@@ -276,10 +284,11 @@ const pollTimeout = 5 * time.Minute
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("waiting until %s: %v", what, last)
 	}

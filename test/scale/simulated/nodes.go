@@ -61,7 +61,8 @@ func newNode(name string, pods int) *corev1.Node {
 
 // isReady reports whether a node is ready and its startup taints are removed.
 func isReady(node corev1.Node) bool {
-	return len(node.Spec.Taints) == 0 && slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
-		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
-	})
+	return len(node.Spec.Taints) == 0 &&
+		slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+			return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+		})
 }

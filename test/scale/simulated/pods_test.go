@@ -52,7 +52,8 @@ func TestPodsCountsCreatedAndDeletedPods(t *testing.T) {
 
 	canceled, cancelNow := context.WithCancel(ctx)
 	cancelNow()
-	if err := pods.Wait(canceled, func(count PodCount) bool { return count.Present == 0 }); !errors.Is(err, context.Canceled) {
+	if err := pods.Wait(canceled, func(count PodCount) bool { return count.Present == 0 }); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("a canceled wait returned %v", err)
 	}
 }

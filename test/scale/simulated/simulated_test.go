@@ -18,7 +18,9 @@ import (
 func TestStartRemovesLeftoversAndLeavesNone(t *testing.T) {
 	group, err := processes()
 	must(t, "finding the cluster's directory", err)
-	must(t, "leaving a process behind", group.Start(process.Spec{Name: "left-over", Path: "/bin/sleep", Args: []string{"300"}}))
+	must(t, "leaving a process behind", group.Start(process.Spec{
+		Name: "left-over", Path: "/bin/sleep", Args: []string{"300"},
+	}))
 	t.Run("cluster", func(t *testing.T) {
 		Start(t, Options{Nodes: 2})
 		if group.Running("left-over") {
@@ -43,7 +45,8 @@ func TestWritesNameTheUser(t *testing.T) {
 
 	writes := cluster.Writes(t, started)
 	if !slices.ContainsFunc(writes, func(request audit.Request) bool {
-		return request.User == "operator" && request.Verb == "create" && request.Resource == "secrets" && request.Name == "written"
+		return request.User == "operator" && request.Verb == "create" && request.Resource == "secrets" &&
+			request.Name == "written"
 	}) {
 		t.Errorf("the write is not among %v", writes)
 	}

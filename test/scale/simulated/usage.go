@@ -20,7 +20,9 @@ type Usage struct {
 }
 
 // Daemons are the daemons of a cluster, in start order.
-var Daemons = []string{controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, Kwok}
+var Daemons = []string{
+	controlplane.Etcd, controlplane.APIServer, controlplane.ControllerManager, controlplane.Scheduler, Kwok,
+}
 
 // Usage returns the usage of each daemon.
 func (c *Cluster) Usage(t *testing.T) map[string]Usage {

@@ -44,7 +44,8 @@ func (c *Cluster) flushAuditLog(ctx context.Context) error {
 		return err
 	}
 	name := fmt.Sprintf("flush-%d", time.Now().UnixNano())
-	if _, err := c.Client.CoreV1().ConfigMaps(corev1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := c.Client.CoreV1().ConfigMaps(corev1.NamespaceDefault).
+		Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading a ConfigMap that does not exist: %w", err)
 	}
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {

@@ -1,8 +1,9 @@
-// Package desired computes what the objects around a NodeSet should be: the label, annotation and conditions of a slurmd pod, the
-// record of its Slurm node, the reservation for an update, the owners of PVCs, and the Kubernetes nodes that ordinals are pinned to.
+// Package desired computes what the objects around a NodeSet should be: the label, annotation and conditions of a
+// slurmd pod, the record of its Slurm node, the reservation for an update, the owners of PVCs, and the Kubernetes nodes
+// that ordinals are pinned to.
 //
-// Package plan decides what happens to pods; nothing in here does. Every function is pure: it takes what was observed and returns
-// what must be written, or nothing when it is right already.
+// Package plan decides what happens to pods; nothing in here does. Every function is pure: it takes what was observed
+// and returns what must be written, or nothing when it is right already.
 package desired
 
 import (

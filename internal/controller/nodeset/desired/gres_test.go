@@ -19,9 +19,13 @@ func TestUnknownGres(t *testing.T) {
 		conf, running string
 		want          []string
 	}{
-		"waits for the first configuration":           {want: []string{"gpu", "nic"}},
-		"waits for a configuration with all of them":  {conf: conf("new", "gpu"), running: "new", want: []string{"nic"}},
-		"waits until slurmctld runs with it":          {conf: conf("new", "gpu,nic"), running: "old", want: []string{"gpu", "nic"}},
+		"waits for the first configuration": {want: []string{"gpu", "nic"}},
+		"waits for a configuration with all of them": {
+			conf: conf("new", "gpu"), running: "new", want: []string{"nic"},
+		},
+		"waits until slurmctld runs with it": {
+			conf: conf("new", "gpu,nic"), running: "old", want: []string{"gpu", "nic"},
+		},
 		"waits for a slurmctld that never ran":        {conf: conf("new", "gpu,nic"), want: []string{"gpu", "nic"}},
 		"does not wait when slurmctld knows them all": {conf: conf("new", "bandwidth,gpu,nic"), running: "new"},
 	} {

@@ -10,7 +10,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 )
 
-// Pins are the Kubernetes nodes that ordinals return to with spec.pinToNode, by ordinal: each to the one that it first ran on.
+// Pins are the Kubernetes nodes that ordinals return to with spec.pinToNode, by ordinal: each to the one that it first
+// ran on.
 type Pins map[int]string
 
 // ordinalsPerShard is how many pins one ConfigMap holds: those of thousands of ordinals do not fit into one object.
@@ -33,7 +34,8 @@ func (p Pins) Missing(pods []corev1.Pod) map[int]map[string]string {
 	pins, changed := maps.Clone(p), map[int]map[string]string{}
 	for i := range pods {
 		ordinal, numbered := worker.Ordinal(&pods[i])
-		if _, pinned := pins[ordinal]; !numbered || pinned || pods[i].Spec.NodeName == "" || pods[i].DeletionTimestamp != nil {
+		if _, pinned := pins[ordinal]; !numbered || pinned || pods[i].Spec.NodeName == "" ||
+			pods[i].DeletionTimestamp != nil {
 			continue
 		}
 		pins[ordinal] = pods[i].Spec.NodeName

@@ -24,8 +24,10 @@ func TestPinsInStatusAreLimited(t *testing.T) {
 func TestMissingPins(t *testing.T) {
 	pod := func(ordinal int, node string) corev1.Pod {
 		return corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{slinkyv1beta1.LabelPodIndex: strconv.Itoa(ordinal)}},
-			Spec:       corev1.PodSpec{NodeName: node},
+			ObjectMeta: metav1.ObjectMeta{
+				Labels: map[string]string{slinkyv1beta1.LabelPodIndex: strconv.Itoa(ordinal)},
+			},
+			Spec: corev1.PodSpec{NodeName: node},
 		}
 	}
 	deleted := pod(3, "m3")
@@ -35,12 +37,25 @@ func TestMissingPins(t *testing.T) {
 		pods []corev1.Pod
 		want map[int]map[string]string
 	}{
-		"are none if all are stored":           {Pins{0: "m1"}, []corev1.Pod{pod(0, "m1")}, map[int]map[string]string{}},
-		"do not move a stored pin":             {Pins{0: "m1"}, []corev1.Pod{pod(0, "m2")}, map[int]map[string]string{}},
-		"skip unscheduled and deleted pods":    {Pins{}, []corev1.Pod{pod(0, ""), deleted}, map[int]map[string]string{}},
-		"skip pods of DaemonSet mode":          {Pins{}, []corev1.Pod{{Spec: corev1.PodSpec{NodeName: "m1"}}}, map[int]map[string]string{}},
-		"come with the others of their shard":  {Pins{0: "m1", 1000: "m2"}, []corev1.Pod{pod(1, "m3")}, map[int]map[string]string{0: {"0": "m1", "1": "m3"}}},
-		"are grouped by the shard of a number": {Pins{}, []corev1.Pod{pod(999, "m1"), pod(1000, "m2")}, map[int]map[string]string{0: {"999": "m1"}, 1: {"1000": "m2"}}},
+		"are none if all are stored": {
+			Pins{0: "m1"}, []corev1.Pod{pod(0, "m1")}, map[int]map[string]string{},
+		},
+		"do not move a stored pin": {
+			Pins{0: "m1"}, []corev1.Pod{pod(0, "m2")}, map[int]map[string]string{},
+		},
+		"skip unscheduled and deleted pods": {
+			Pins{}, []corev1.Pod{pod(0, ""), deleted}, map[int]map[string]string{},
+		},
+		"skip pods of DaemonSet mode": {
+			Pins{}, []corev1.Pod{{Spec: corev1.PodSpec{NodeName: "m1"}}}, map[int]map[string]string{},
+		},
+		"come with the others of their shard": {
+			Pins{0: "m1", 1000: "m2"}, []corev1.Pod{pod(1, "m3")}, map[int]map[string]string{0: {"0": "m1", "1": "m3"}},
+		},
+		"are grouped by the shard of a number": {
+			Pins{}, []corev1.Pod{pod(999, "m1"), pod(1000, "m2")},
+			map[int]map[string]string{0: {"999": "m1"}, 1: {"1000": "m2"}},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

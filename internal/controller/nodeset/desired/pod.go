@@ -13,8 +13,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// PodMetadata returns the merge patch for the protection label and the deadline annotation of a pod; nil if both are right. The
-// deadline is when the jobs on its node end at the latest; without jobs, or with one that has no time limit, there is none.
+// PodMetadata returns the merge patch for the protection label and the deadline annotation of a pod; nil if both are
+// right. The deadline is when the jobs on its node end at the latest; without jobs, or with one that has no time limit,
+// there is none.
 func PodMetadata(pod *corev1.Pod, protect bool, load slurm.Load) []byte {
 	labels, annotations := map[string]any{}, map[string]any{}
 	if _, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]; protected != protect {
@@ -32,7 +33,9 @@ func PodMetadata(pod *corev1.Pod, protect bool, load slurm.Load) []byte {
 	if len(labels)+len(annotations) == 0 {
 		return nil
 	}
-	return encode(map[string]any{"metadata": map[string]any{"uid": pod.UID, "labels": labels, "annotations": annotations}})
+	return encode(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID, "labels": labels, "annotations": annotations},
+	})
 }
 
 func deadline(load slurm.Load) string {
@@ -42,9 +45,9 @@ func deadline(load slurm.Load) string {
 	return load.Until.UTC().Format(time.RFC3339)
 }
 
-// PodConditions returns the strategic merge patch that makes the conditions of a pod show the state of its Slurm node; nil if they do.
-// The record is nil if Slurm does not have the node. The patch names only the operator's own conditions, so it does not race with
-// the kubelet.
+// PodConditions returns the strategic merge patch that makes the conditions of a pod show the state of its Slurm node;
+// nil if they do. The record is nil if Slurm does not have the node. The patch names only the operator's own
+// conditions, so it does not race with the kubelet.
 func PodConditions(pod *corev1.Pod, record *slurm.Node, now time.Time) []byte {
 	states := stateConditions(record)
 	missing := maps.Clone(states)
@@ -65,22 +68,26 @@ func PodConditions(pod *corev1.Pod, record *slurm.Node, now time.Time) []byte {
 	for condition, message := range missing {
 		// An empty message is written too. The API type would omit it, and the message of an earlier drain would stay.
 		changes = append(changes, map[string]any{
-			"type": condition, "status": corev1.ConditionTrue, "message": message, "lastTransitionTime": metav1.NewTime(now),
+			"type": condition, "status": corev1.ConditionTrue, "message": message,
+			"lastTransitionTime": metav1.NewTime(now),
 		})
 	}
 	if registered, changed := registration(pod, record != nil); changed {
 		changes = append(changes, map[string]any{
-			"type": slinkyv1beta1.PodConditionRegistered, "status": registered, "lastTransitionTime": metav1.NewTime(now),
+			"type": slinkyv1beta1.PodConditionRegistered, "status": registered,
+			"lastTransitionTime": metav1.NewTime(now),
 		})
 	}
 	if len(changes) == 0 {
 		return nil
 	}
-	return encode(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": changes}})
+	return encode(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": changes},
+	})
 }
 
-// stateConditions returns the condition types for the state and flags of a Slurm node, each with the reason as its message while the
-// node is closed to jobs.
+// stateConditions returns the condition types for the state and flags of a Slurm node, each with the reason as its
+// message while the node is closed to jobs.
 func stateConditions(record *slurm.Node) map[corev1.PodConditionType]string {
 	conditions := map[corev1.PodConditionType]string{}
 	if record == nil {
@@ -107,8 +114,8 @@ func camelCase(state string) string {
 	return name.String()
 }
 
-// registration returns the status of the condition that says whether Slurm has the pod's node, and whether it must be written: not
-// before Slurm had the node for the first time.
+// registration returns the status of the condition that says whether Slurm has the pod's node, and whether it must be
+// written: not before Slurm had the node for the first time.
 func registration(pod *corev1.Pod, registered bool) (value corev1.ConditionStatus, changed bool) {
 	value = corev1.ConditionFalse
 	if registered {

@@ -17,7 +17,9 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestStateConditions(t *testing.T) {
-	drained := &slurm.Node{Name: "gpu-0", State: slurm.StateIdle, Flags: slurm.FlagDrain | slurm.FlagNotResponding, Reason: "bad disk"}
+	drained := &slurm.Node{
+		Name: "gpu-0", State: slurm.StateIdle, Flags: slurm.FlagDrain | slurm.FlagNotResponding, Reason: "bad disk",
+	}
 	tests := map[string]struct {
 		record *slurm.Node
 		want   map[corev1.PodConditionType]string
@@ -26,7 +28,8 @@ func TestStateConditions(t *testing.T) {
 		"have the reason of a drain": {
 			record: drained,
 			want: map[corev1.PodConditionType]string{
-				"SlurmNodeStateIdle": "bad disk", "SlurmNodeStateDrain": "bad disk", "SlurmNodeStateNotResponding": "bad disk",
+				"SlurmNodeStateIdle": "bad disk", "SlurmNodeStateDrain": "bad disk",
+				"SlurmNodeStateNotResponding": "bad disk",
 			},
 		},
 		"have the reason of FAIL": {
@@ -69,7 +72,9 @@ func TestPatchesContainOnlyOwnFields(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			UID: "u", Labels: map[string]string{"mine": "1", slinkyv1beta1.LabelPodProtect: "true"},
-			Annotations: map[string]string{slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodDeadline: "2026-03-01T11:00:00Z"},
+			Annotations: map[string]string{
+				slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodDeadline: "2026-03-01T11:00:00Z",
+			},
 		},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
@@ -89,17 +94,24 @@ func TestPatchesContainOnlyOwnFields(t *testing.T) {
 		}
 	}
 	equal("metadata", PodMetadata(pod, false, slurm.Load{}), object{"metadata": object{
-		"uid": "u", "labels": object{slinkyv1beta1.LabelPodProtect: nil}, "annotations": object{slinkyv1beta1.AnnotationPodDeadline: nil},
+		"uid": "u", "labels": object{slinkyv1beta1.LabelPodProtect: nil}, "annotations": object{
+			slinkyv1beta1.AnnotationPodDeadline: nil,
+		},
 	}})
-	equal("status", PodConditions(pod, idle, noon), object{"metadata": object{"uid": "u"}, "status": object{"conditions": []any{
-		object{"type": "SlurmNodeStateAllocated", "$patch": "delete"},
-		object{"type": "SlurmNodeStateIdle", "status": "True", "message": "", "lastTransitionTime": "2026-03-01T12:00:00Z"},
-		object{"type": "SlurmNodeRegistered", "status": "True", "lastTransitionTime": "2026-03-01T12:00:00Z"},
-	}}})
+	equal("status", PodConditions(pod, idle, noon),
+		object{"metadata": object{"uid": "u"}, "status": object{"conditions": []any{
+			object{"type": "SlurmNodeStateAllocated", "$patch": "delete"},
+			object{
+				"type": "SlurmNodeStateIdle", "status": "True", "message": "", "lastTransitionTime": "2026-03-01T12:00:00Z",
+			},
+			object{"type": "SlurmNodeRegistered", "status": "True", "lastTransitionTime": "2026-03-01T12:00:00Z"},
+		}}})
 
 	pod.Labels, pod.Annotations = nil, nil
 	pod.Status.Conditions[1].Type = "SlurmNodeStateIdle"
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "SlurmNodeRegistered", Status: corev1.ConditionTrue})
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: "SlurmNodeRegistered", Status: corev1.ConditionTrue,
+	})
 	if patch := PodMetadata(pod, false, slurm.Load{}); patch != nil {
 		t.Errorf("correct metadata is patched: %s", patch)
 	}

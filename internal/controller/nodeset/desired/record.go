@@ -10,13 +10,14 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// Record returns what must change in the record of a Slurm node: the comment that names its pod, and the features that its Kubernetes
-// node asks for. The update is empty if both are right. A comment that the operator did not write stays.
+// Record returns what must change in the record of a Slurm node: the comment that names its pod, and the features that
+// its Kubernetes node asks for. The update is empty if both are right. A comment that the operator did not write stays.
 func Record(set *slinkyv1beta1.NodeSet, node Node) slurm.NodeUpdate {
 	var update slurm.NodeUpdate
 	pod, record := node.Pod, node.SlurmNode
 	owner := slurm.Owner{
-		Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name, NodeSetUID: string(set.UID),
+		Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name,
+		NodeSetUID: string(set.UID),
 	}
 	_, foreign := slurm.ParseOwner(record.Comment)
 	if comment := owner.Comment(); comment != record.Comment && (record.Comment == "" || foreign == nil) {

@@ -14,9 +14,10 @@ func ReservationName(set *slinkyv1beta1.NodeSet) string {
 	return set.Namespace + "-" + set.Name + "-update"
 }
 
-// Reservation returns the reservation that a scheduled update of these Slurm nodes needs: while pods are outdated, and until its window
-// is over. It returns nil if none is needed.
-func Reservation(set *slinkyv1beta1.NodeSet, slurmNodes []string, outdated int, now time.Time) (*slurm.Reservation, error) {
+// Reservation returns the reservation that a scheduled update of these Slurm nodes needs: while pods are outdated, and
+// until its window is over. It returns nil if none is needed.
+func Reservation(set *slinkyv1beta1.NodeSet, slurmNodes []string, outdated int, now time.Time) (*slurm.Reservation,
+	error) {
 	start, end, scheduled := window(set)
 	if !scheduled || outdated == 0 || set.DeletionTimestamp != nil || !now.Before(end) || len(slurmNodes) == 0 {
 		return nil, nil
@@ -29,7 +30,8 @@ func Reservation(set *slinkyv1beta1.NodeSet, slurmNodes []string, outdated int, 
 	flags := append([]string{"MAINT", "IGNORE_JOBS"}, set.Spec.UpdateStrategy.ScheduledUpdate.Flags...)
 	slices.Sort(flags)
 	return &slurm.Reservation{
-		Name: ReservationName(set), Start: start, End: end, Nodes: expression, Users: []string{"root"}, Flags: slices.Compact(flags),
+		Name: ReservationName(set), Start: start, End: end, Nodes: expression, Users: []string{"root"},
+		Flags: slices.Compact(flags),
 	}, nil
 }
 

@@ -15,7 +15,8 @@ func scheduled(start time.Time) *slinkyv1beta1.NodeSet {
 	set := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "gpu"}}
 	set.Spec.UpdateStrategy.Type = slinkyv1beta1.ScheduledUpdate
 	set.Spec.UpdateStrategy.ScheduledUpdate = &slinkyv1beta1.NodeSetScheduledUpdate{
-		StartTime: &metav1.Time{Time: start}, Duration: metav1.Duration{Duration: time.Hour}, Flags: []string{"FLEX", "MAINT"},
+		StartTime: &metav1.Time{Time: start}, Duration: metav1.Duration{Duration: time.Hour},
+		Flags: []string{"FLEX", "MAINT"},
 	}
 	return set
 }

@@ -22,8 +22,9 @@ func Topologies(set *slinkyv1beta1.NodeSet, nodes []Node) map[string][]string {
 	return byTopology
 }
 
-// topology returns the topology that a Kubernetes node gives to its Slurm nodes, and whether it gives any: without an annotation and
-// without rules for labels, others manage it. An empty annotation removes a Slurm node from all topologies.
+// topology returns the topology that a Kubernetes node gives to its Slurm nodes, and whether it gives any: without an
+// annotation and without rules for labels, others manage it. An empty annotation removes a Slurm node from all
+// topologies.
 func topology(set *slinkyv1beta1.NodeSet, node *corev1.Node) (wanted string, managed bool) {
 	var units []string
 	annotation, annotated := node.Annotations[slinkyv1beta1.AnnotationTopology]

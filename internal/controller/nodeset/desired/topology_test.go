@@ -10,7 +10,9 @@ import (
 )
 
 func TestTopology(t *testing.T) {
-	rules := []slinkyv1beta1.TopologyRule{{Name: "topo-switch", Labels: []string{"zone", "rack"}}, {Name: "topo-block", Labels: []string{"clique"}}}
+	rules := []slinkyv1beta1.TopologyRule{
+		{Name: "topo-switch", Labels: []string{"zone", "rack"}}, {Name: "topo-block", Labels: []string{"clique"}},
+	}
 	annotation := func(topology string) map[string]string {
 		return map[string]string{slinkyv1beta1.AnnotationTopology: topology}
 	}
@@ -21,13 +23,28 @@ func TestTopology(t *testing.T) {
 		managed             bool
 	}{
 		"is not managed without annotation and rules": {labels: map[string]string{"zone": "eu1"}},
-		"is the annotation":                           {annotations: annotation("topo-switch:s2,topo-block:b2"), want: "topo-switch:s2,topo-block:b2", managed: true},
-		"ignores spaces":                              {annotations: annotation(" topo-switch:s2 , topo-block:b2,"), want: "topo-switch:s2,topo-block:b2", managed: true},
-		"is empty if the annotation is":               {annotations: annotation(""), managed: true},
-		"consists of labels, from the root down":      {rules: rules, labels: map[string]string{"zone": "eu1", "rack": "r7", "clique": "c3"}, want: "topo-switch:eu1:r7,topo-block:c3", managed: true},
-		"omits a topology with missing labels":        {rules: rules, labels: map[string]string{"zone": "eu1", "clique": "c3"}, want: "topo-block:c3", managed: true},
-		"is empty if all labels are missing":          {rules: rules, managed: true},
-		"prefers the annotation to labels":            {rules: rules, annotations: annotation("topo-block:b2"), labels: map[string]string{"clique": "c3"}, want: "topo-block:b2", managed: true},
+		"is the annotation": {
+			annotations: annotation("topo-switch:s2,topo-block:b2"), want: "topo-switch:s2,topo-block:b2",
+			managed: true,
+		},
+		"ignores spaces": {
+			annotations: annotation(" topo-switch:s2 , topo-block:b2,"), want: "topo-switch:s2,topo-block:b2",
+			managed: true,
+		},
+		"is empty if the annotation is": {annotations: annotation(""), managed: true},
+		"consists of labels, from the root down": {
+			rules: rules, labels: map[string]string{"zone": "eu1", "rack": "r7", "clique": "c3"},
+			want: "topo-switch:eu1:r7,topo-block:c3", managed: true,
+		},
+		"omits a topology with missing labels": {
+			rules: rules, labels: map[string]string{"zone": "eu1", "clique": "c3"}, want: "topo-block:c3",
+			managed: true,
+		},
+		"is empty if all labels are missing": {rules: rules, managed: true},
+		"prefers the annotation to labels": {
+			rules: rules, annotations: annotation("topo-block:b2"), labels: map[string]string{"clique": "c3"},
+			want: "topo-block:b2", managed: true,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

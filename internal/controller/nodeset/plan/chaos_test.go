@@ -20,7 +20,8 @@ type event struct {
 var events = []event{
 	// the scheduler and the kubelets
 	{8, func(w *world) {
-		w.onPod(func(pod *object, _ *container) bool { return pod.Unplaced && !pod.Terminating }, func(pod *object) { w.place(pod, w.machineFor(pod)) })
+		w.onPod(func(pod *object, _ *container) bool { return pod.Unplaced && !pod.Terminating },
+			func(pod *object) { w.place(pod, w.machineFor(pod)) })
 	}},
 	{8, func(w *world) { w.onPod(w.startable, w.start) }},
 	{12, func(w *world) { w.onPod(unreported, w.report) }},
@@ -77,10 +78,12 @@ var events = []event{
 	{3, func(w *world) { w.onJob("COMPLETING", "DONE") }},
 	{2, func(w *world) { w.onJob("SUSPENDED", "DONE") }},
 	{4, func(w *world) {
-		w.onNode(func(known *node) bool { return w.slurm.up && !known.Draining() }, func(name string) { w.drain(name, "broken fan") })
+		w.onNode(func(known *node) bool { return w.slurm.up && !known.Draining() },
+			func(name string) { w.drain(name, "broken fan") })
 	}},
 	{2, func(w *world) {
-		w.onNode(func(known *node) bool { return w.slurm.up && !known.Flags.Has(slurm.FlagFail) }, func(name string) { w.failing(name, "XID 79") })
+		w.onNode(func(known *node) bool { return w.slurm.up && !known.Flags.Has(slurm.FlagFail) },
+			func(name string) { w.failing(name, "XID 79") })
 	}},
 	{1, func(w *world) {
 		w.onNode(func(known *node) bool { return w.slurm.up && known.State == slurm.StateIdle }, w.down)
@@ -100,13 +103,15 @@ var events = []event{
 		})
 	}},
 	{4, func(w *world) {
-		w.onNode(func(known *node) bool { return w.slurm.up && known.Flags.HasAny(slurm.FlagDrain|slurm.FlagFail) }, w.undrain)
+		w.onNode(func(known *node) bool { return w.slurm.up && known.Flags.HasAny(slurm.FlagDrain|slurm.FlagFail) },
+			w.undrain)
 	}},
 	{2, func(w *world) {
 		w.onNode(func(known *node) bool { return w.slurm.up && known.Draining() }, w.reopen)
 	}},
 	{2, func(w *world) {
-		w.onNode(func(known *node) bool { return w.slurm.up && known.Responding() && w.slurmd(known.Name) == nil }, w.lost)
+		w.onNode(func(known *node) bool { return w.slurm.up && known.Responding() && w.slurmd(known.Name) == nil },
+			w.lost)
 	}},
 	{1, func(w *world) {
 		w.onNode(func(known *node) bool { return w.slurm.up && known.Responding() }, func(name string) {
@@ -142,7 +147,8 @@ var wishes = []event{
 	{8, func(w *world) { w.scale(w.rand.IntN(6)) }},
 	{5, func(w *world) { w.release(pick(w, []fault{works, works, works, neverStarts, crashes, neverRegisters})) }},
 	{2, func(w *world) {
-		w.edit("at most 1 to 3 may be unavailable", func(set *plan.Set) { set.Update.MaxUnavailable = 1 + w.rand.IntN(3) })
+		w.edit("at most 1 to 3 may be unavailable",
+			func(set *plan.Set) { set.Update.MaxUnavailable = 1 + w.rand.IntN(3) })
 	}},
 	{1, func(w *world) {
 		w.edit("pods are replaced by hand, or not", func(set *plan.Set) { set.Update.Replace = !set.Update.Replace })
@@ -215,7 +221,8 @@ func (w *world) onJob(from, to string) {
 // someJob starts a job on one or two nodes that can take it.
 func (w *world) someJob() {
 	var names []string
-	w.onNode(func(known *node) bool { return w.open(known.Name) && w.mayStart(known.Name) }, func(name string) { names = append(names, name) })
+	w.onNode(func(known *node) bool { return w.open(known.Name) && w.mayStart(known.Name) },
+		func(name string) { names = append(names, name) })
 	if w.chance(3) {
 		w.onNode(func(known *node) bool { return w.open(known.Name) && w.mayStart(known.Name) }, func(name string) {
 			if name != names[0] {

@@ -64,7 +64,8 @@ func anyPod(string) bool { return true }
 
 // slurmd is the pod that runs the slurmd of a node; nil when none does.
 func (w *world) slurmd(name string) *object {
-	for _, pod := range w.podsThat(func(pod *object, box *container) bool { return w.registeredAs(pod) == name && box.running }) {
+	for _, pod := range w.podsThat(
+		func(pod *object, box *container) bool { return w.registeredAs(pod) == name && box.running }) {
 		return pod
 	}
 	return nil
@@ -95,7 +96,8 @@ func (w *world) register(pod *object) {
 	if name == pod.SlurmNode && !w.chance(10) { // or the operator stops before it writes that down
 		w.write(pod, func(next *object) { next.Registered = true })
 	}
-	known.Comment = slurm.Owner{Namespace: "default", PodName: pod.Name, Node: pod.KubernetesNode, NodeSetName: setName, NodeSetUID: w.set().UID}.Comment()
+	known.Comment = slurm.Owner{Namespace: "default", PodName: pod.Name, Node: pod.KubernetesNode, NodeSetName: setName,
+		NodeSetUID: w.set().UID}.Comment()
 }
 
 // registeredAs is the name under which a pod's slurmd registers: that of its host when it was told none.
@@ -115,11 +117,12 @@ func (w *world) unregistered(pod *object, box *container) bool {
 	return known == nil || known.forgotten || known.pod != pod.UID || !known.Responding()
 }
 
-// registering reports whether a pod's slurmd registers by itself: one that slurmctld has forgotten does so only when it starts
-// again, or when somebody makes it.
+// registering reports whether a pod's slurmd registers by itself: one that slurmctld has forgotten does so only when it
+// starts again, or when somebody makes it.
 func (w *world) registering(pod *object, box *container) bool {
 	known := w.slurm.nodes[w.registeredAs(pod)]
-	return w.unregistered(pod, box) && (known == nil || !known.forgotten || known.pod != pod.UID || box.started.After(known.forgottenAt))
+	return w.unregistered(pod, box) &&
+		(known == nil || !known.forgotten || known.pod != pod.UID || box.started.After(known.forgottenAt))
 }
 
 // deadlines makes happen what the world assumes to happen in time.
@@ -171,7 +174,8 @@ func (w *world) undrain(name string) {
 // open tells whether a node could take a job.
 func (w *world) open(name string) bool {
 	known, slurmd := w.slurm.nodes[name], w.slurmd(name)
-	return w.slurm.up && known != nil && !known.forgotten && !known.Closed() && known.Responding() && slurmd != nil && slurmd.UID == known.pod
+	return w.slurm.up && known != nil && !known.forgotten && !known.Closed() && known.Responding() && slurmd != nil &&
+		slurmd.UID == known.pod
 }
 
 // mayStart is what the world assumes of the gap that no rule can close: see there.
@@ -218,7 +222,8 @@ func (w *world) lost(name string) {
 	}
 }
 
-// restart makes slurmctld start again. It may have crashed, and know less than before: jobs on nodes that it does not know fail.
+// restart makes slurmctld start again. It may have crashed, and know less than before: jobs on nodes that it does not
+// know fail.
 func (w *world) restart(forgets ...string) {
 	w.note("slurm: slurmctld restarts and forgets %v", forgets)
 	w.slurm.up, w.slurm.vague, w.slurm.since = true, true, w.now

@@ -35,7 +35,9 @@ func (p *planner) missingOrdinals() []Action {
 		for taken[ordinal] {
 			ordinal++
 		}
-		additions = append(additions, Action{Kind: Create, Pod: &Pod{Ordinal: ordinal}, Cause: Missing, Why: "it is missing"})
+		additions = append(additions, Action{
+			Kind: Create, Pod: &Pod{Ordinal: ordinal}, Cause: Missing, Why: "it is missing",
+		})
 		ordinal++
 	}
 	return additions
@@ -51,7 +53,8 @@ func (p *planner) missingOnKubernetesNodes() []Action {
 	for _, name := range slices.SortedFunc(maps.Keys(p.KubernetesNodes), strings.Compare) {
 		if node := p.KubernetesNodes[name]; node.Wanted && !taken[name] {
 			additions = append(additions, Action{
-				Kind: Create, Pod: &Pod{Ordinal: -1, KubernetesNode: name, SlurmNode: node.SlurmNode}, SlurmNode: node.SlurmNode, Cause: Missing, Why: "the Kubernetes node has none",
+				Kind: Create, Pod: &Pod{Ordinal: -1, KubernetesNode: name, SlurmNode: node.SlurmNode},
+				SlurmNode: node.SlurmNode, Cause: Missing, Why: "the Kubernetes node has none",
 			})
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// drain drains Slurm nodes for which there is a cause, and lifts the operator's drains whose cause is gone. A Slurm node that a user
-// or Slurm itself has closed is left alone, in whichever state.
+// drain drains Slurm nodes for which there is a cause, and lifts the operator's drains whose cause is gone. A Slurm
+// node that a user or Slurm itself has closed is left alone, in whichever state.
 func (p *planner) drain() {
 	if !p.Answers || p.Slurm == nil {
 		return
@@ -31,15 +31,19 @@ func (p *planner) drainOf(pod *Pod) (Action, bool) {
 	}
 	cause, detail := p.cause(pod)
 	if cause == NoCause && !record.Draining() {
-		// 24.11 keeps the reason when a user lifts the operator's drain, and shows it again when Slurm itself drains the node.
-		return Action{Kind: ClearReason, Pod: pod, SlurmNode: pod.SlurmNode, Cause: NoCause, Why: "its drain was lifted"}, slurm.IsOurReason(record.Reason)
+		// 24.11 keeps the reason when a user lifts the operator's drain, and shows it again when Slurm itself drains
+		// the node.
+		return Action{Kind: ClearReason, Pod: pod, SlurmNode: pod.SlurmNode, Cause: NoCause,
+			Why: "its drain was lifted"}, slurm.IsOurReason(record.Reason)
 	}
 	if cause == NoCause {
 		up := !pod.ReadySince.IsZero() && record.Responding()
-		return Action{Kind: Undrain, Pod: pod, SlurmNode: pod.SlurmNode, Cause: NoCause, Why: "it may take jobs again"}, record.DrainedByUs() && up
+		return Action{Kind: Undrain, Pod: pod, SlurmNode: pod.SlurmNode, Cause: NoCause,
+			Why: "it may take jobs again"}, record.DrainedByUs() && up
 	}
 	why := drainReason(cause, detail)
-	return Action{Kind: Drain, Pod: pod, SlurmNode: pod.SlurmNode, Cause: cause, Why: why}, !record.Draining() || record.Reason != why
+	return Action{Kind: Drain, Pod: pod, SlurmNode: pod.SlurmNode, Cause: cause, Why: why}, !record.Draining() ||
+		record.Reason != why
 }
 
 // cause returns why a pod's Slurm node must take no jobs.

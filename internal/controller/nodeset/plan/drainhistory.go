@@ -6,24 +6,25 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// A DrainHistory records since when Slurm nodes are known to have been closed to jobs: drained, or without a record. A list of jobs
-// proves that a closed node is empty only if it was read after the node was closed: until then a job could still start. After a
-// restart of the operator the history starts empty.
+// A DrainHistory records since when Slurm nodes are known to have been closed to jobs: drained, or without a record. A
+// list of jobs proves that a closed node is empty only if it was read after the node was closed: until then a job could
+// still start. After a restart of the operator the history starts empty.
 type DrainHistory struct {
 	since    map[string]time.Time
 	closings map[string]closing
 }
 
-// A closing identifies one drain of a Slurm node, or its absence, so that a drain that was lifted and set again between two snapshots
-// is noticed.
+// A closing identifies one drain of a Slurm node, or its absence, so that a drain that was lifted and set again between
+// two snapshots is noticed.
 type closing struct {
 	acknowledged, absent bool // acknowledged by slurmctld, and in no snapshot yet
 	reason               string
 	at                   time.Time
 }
 
-// Acknowledged records that the operator changed the drains of Slurm nodes, and when slurmctld answered: earlier snapshots prove
-// nothing any more. It is for drains that slurmctld has confirmed, and for undrains whatever the answer was: they may have succeeded.
+// Acknowledged records that the operator changed the drains of Slurm nodes, and when slurmctld answered: earlier
+// snapshots prove nothing any more. It is for drains that slurmctld has confirmed, and for undrains whatever the answer
+// was: they may have succeeded.
 func (h *DrainHistory) Acknowledged(nodes []string, at time.Time) {
 	for _, node := range nodes {
 		h.record(node, at, closing{acknowledged: true})
@@ -37,7 +38,8 @@ func (h *DrainHistory) record(node string, since time.Time, by closing) {
 	h.since[node], h.closings[node] = since, by
 }
 
-// Observe records which of the Slurm nodes a snapshot shows as closed, by the operator or others, and drops those that are open.
+// Observe records which of the Slurm nodes a snapshot shows as closed, by the operator or others, and drops those that
+// are open.
 func (h *DrainHistory) Observe(snapshot *slurm.Snapshot, nodes []string) {
 	if snapshot == nil {
 		return

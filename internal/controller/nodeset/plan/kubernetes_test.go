@@ -164,7 +164,8 @@ func (w *world) start(pod *object) {
 func (w *world) report(pod *object) {
 	box := w.kube.kubelets[pod.UID]
 	w.write(pod, func(next *object) {
-		next.EverRan, next.Started, next.ReadySince, next.Ended, next.Failing = box.everRan, box.started, box.ready, box.ended, ""
+		next.EverRan, next.Started, next.ReadySince = box.everRan, box.started, box.ready
+		next.Ended, next.Failing = box.ended, ""
 		switch fault := w.kube.faulty[pod.Revision]; {
 		case fault == neverStarts:
 			next.Failing = "ImagePullBackOff"
@@ -176,13 +177,16 @@ func (w *world) report(pod *object) {
 
 // unreported tells whether a kubelet knows more than the API server.
 func unreported(pod *object, box *container) bool {
-	return !pod.Unplaced && (pod.EverRan != box.everRan || !pod.Started.Equal(box.started) || !pod.ReadySince.Equal(box.ready) || pod.Ended != box.ended)
+	return !pod.Unplaced &&
+		(pod.EverRan != box.everRan || !pod.Started.Equal(box.started) || !pod.ReadySince.Equal(box.ready) ||
+			pod.Ended != box.ended)
 }
 
 // startable tells whether a kubelet can start a pod.
 func (w *world) startable(pod *object, box *container) bool {
 	fault := w.kube.faulty[pod.Revision]
-	return !pod.Unplaced && !pod.Terminating && !box.running && !box.ended && fault != neverStarts && (fault != crashes || !box.everRan)
+	return !pod.Unplaced && !pod.Terminating && !box.running && !box.ended && fault != neverStarts &&
+		(fault != crashes || !box.everRan)
 }
 
 // work lets the scheduler and the kubelets do all that there is to do.

@@ -22,8 +22,8 @@ var (
 	firstSeed = flag.Uint64("first-seed", 1, "the first sequence that the model test tries")
 )
 
-// TestModel lets random things happen to a NodeSet, again and again. After every step the invariants hold, and when faults
-// have ended, it converges.
+// TestModel lets random things happen to a NodeSet, again and again. After every step the invariants hold, and when
+// faults have ended, it converges.
 func TestModel(t *testing.T) {
 	if *seed != 0 {
 		if problems := try(steps(*seed), *seed, nil); len(problems) > 0 {
@@ -177,13 +177,14 @@ func (w *world) recover() {
 			drained++
 		}
 	}
-	for _, pod := range w.podsThat(func(pod *object, box *container) bool { return w.kube.faulty[pod.Revision] != works || box.ended }) {
+	for _, pod := range w.podsThat(
+		func(pod *object, box *container) bool { return w.kube.faulty[pod.Revision] != works || box.ended }) {
 		w.report(pod)
 	}
 }
 
-// converge checks that the NodeSet comes to what the spec asks for, without a person, and without a reconcile that nothing
-// has caused.
+// converge checks that the NodeSet comes to what the spec asks for, without a person, and without a reconcile that
+// nothing has caused.
 func (w *world) converge() {
 	w.settle()
 	if w.set() == nil { // it was being deleted, and that has converged
@@ -257,8 +258,8 @@ func (w *world) checkPod(pod *object) {
 	}
 }
 
-// settle lets everybody do their work until nothing is left to do. The operator takes a turn only when something that it
-// watches has changed, or when its plan has asked for it.
+// settle lets everybody do their work until nothing is left to do. The operator takes a turn only when something that
+// it watches has changed, or when its plan has asked for it.
 func (w *world) settle() {
 	seen := ""
 	for range 400 {

@@ -25,12 +25,14 @@ type operator struct {
 	tooOld bool
 	// present is how many pods there were when the plan began to be carried out, really or in the cache.
 	present int
-	// setSeen and machinesSeen are the versions of the NodeSet and of the Kubernetes nodes that the plan at hand rests on.
+	// setSeen and machinesSeen are the versions of the NodeSet and of the Kubernetes nodes that the plan at hand rests
+	// on.
 	setSeen             int
 	kubernetesNodesSeen map[string]int
 }
 
-// startOperator makes an operator that has seen and expects nothing. Its cache is as fresh as the old one's, or fresher.
+// startOperator makes an operator that has seen and expects nothing. Its cache is as fresh as the old one's, or
+// fresher.
 func (w *world) startOperator() {
 	w.operator = operator{expects: map[string]int{}, versions: map[string]int{}}
 	w.mirror = mirror{}
@@ -56,7 +58,8 @@ func (w *world) reconcile() {
 	}
 	w.tell(next)
 	w.wake = next.Wake
-	if soon := w.now.Add(time.Second); next.NeedsRefresh && w.mirror.answers && (w.wake.IsZero() || soon.Before(w.wake)) {
+	if soon := w.now.Add(time.Second); next.NeedsRefresh && w.mirror.answers &&
+		(w.wake.IsZero() || soon.Before(w.wake)) {
 		w.wake = soon // the look has shown something that only the next one can prove
 	}
 	w.act(snapshot, next)
@@ -115,7 +118,8 @@ func (w *world) checkBudget(snapshot *plan.Snapshot, next plan.Plan) {
 		}
 	}
 	if more && len(drained) > snapshot.Set.Update.MaxUnavailable {
-		w.violate("budget: %d nodes are drained for the update, and %d may be unavailable", len(drained), snapshot.Set.Update.MaxUnavailable)
+		w.violate("budget: %d nodes are drained for the update, and %d may be unavailable", len(drained),
+			snapshot.Set.Update.MaxUnavailable)
 	}
 }
 
@@ -234,11 +238,12 @@ func (w *world) forget(known *node) error {
 	return nil
 }
 
-// wroteDrain checks I3 and I18: a node that somebody else had closed when the operator read it is not touched, nor one that it
-// could have seen if it had read again in time.
+// wroteDrain checks I3 and I18: a node that somebody else had closed when the operator read it is not touched, nor one
+// that it could have seen if it had read again in time.
 func (w *world) wroteDrain(known *node) {
 	if known.Closed() && known.foreign > 0 && (known.foreign < w.operator.looked || w.operator.tooOld) {
-		w.violate("I18: the state %v of %s, set by somebody else (%s), was touched", known.StateNames(), known.Name, known.Reason)
+		w.violate("I18: the state %v of %s, set by somebody else (%s), was touched", known.StateNames(), known.Name,
+			known.Reason)
 	}
 }
 
@@ -291,7 +296,8 @@ func (w *world) deletePod(snapshot *plan.Snapshot, action plan.Action) {
 // checkDelete checks what must hold when a pod is deleted.
 func (w *world) checkDelete(snapshot *plan.Snapshot, pod *object, action plan.Action) {
 	if ids := w.jobsIn(pod.UID); len(ids) > 0 && !pod.Ended && !snapshot.Set.Waived {
-		w.violate("I1: pod %s was deleted (%s) while job %d was %s", pod.Name, action.Cause, ids[0], w.slurm.jobs[ids[0]].state)
+		w.violate("I1: pod %s was deleted (%s) while job %d was %s", pod.Name, action.Cause, ids[0],
+			w.slurm.jobs[ids[0]].state)
 	}
 	if pod.Cordoned && action.Cause == plan.Updating {
 		w.violate("I11: pod %s was replaced, and with it went that its annotation cordons it", pod.Name)
@@ -312,8 +318,8 @@ func (w *world) jobsIn(uid string) []int64 {
 	return ids
 }
 
-// leaves reports whether a person has asked for fewer pods, or taken the Kubernetes node of this one out of the selection. It
-// looks at what people have asked for since the cache last caught up, not at what the plan was made from.
+// leaves reports whether a person has asked for fewer pods, or taken the Kubernetes node of this one out of the
+// selection. It looks at what people have asked for since the cache last caught up, not at what the plan was made from.
 func (w *world) leaves(pod *object) bool {
 	if w.set() == nil {
 		return false
@@ -327,7 +333,8 @@ func (w *world) leaves(pod *object) bool {
 			return true
 		}
 		kubernetesNode := w.kube.kubernetesNodes[pod.KubernetesNode]
-		for j := w.operator.kubernetesNodesSeen[pod.KubernetesNode]; set.DaemonSet && j <= len(kubernetesNode.versions); j++ {
+		for j := w.operator.kubernetesNodesSeen[pod.KubernetesNode]; set.DaemonSet &&
+			j <= len(kubernetesNode.versions); j++ {
 			if is := at(kubernetesNode.versions, j); is != nil && !is.Selected {
 				return true
 			}

@@ -1,12 +1,12 @@
 // Package plan decides what happens next to the pods of a NodeSet.
 //
-// Next is a pure function of a Snapshot: after a crash, the next call makes the same plan, because every step leaves its mark in
-// Kubernetes or in Slurm. It answers four questions:
+// Next is a pure function of a Snapshot: after a crash, the next call makes the same plan, because every step leaves
+// its mark in Kubernetes or in Slurm. It answers four questions:
 //
-//	which pods are in excess?         scale.go    pods beyond the desired ones, in a fixed order; those chosen before stay chosen
-//	which are outdated?               update.go   pods of an older revision, as many at a time as may be unavailable
-//	which Slurm nodes are drained?    drain.go    those of both, and what users and Kubernetes nodes ask for; others are undrained
-//	which pods may be deleted?        remove.go   those that the deletion rule (release.go) releases; nothing else deletes a pod
+//	which pods are in excess?       scale.go   pods beyond the desired ones, in a fixed order; a choice is kept
+//	which are outdated?             update.go  pods of an older revision, as many at a time as may be unavailable
+//	which Slurm nodes are drained?  drain.go   those of both, and on request of users and Kubernetes nodes
+//	which pods may be deleted?      remove.go  those that the deletion rule (release.go) releases, and no others
 //
 // Then it deletes Slurm records without a pod (prune.go) and creates missing pods (create.go). Every action says why.
 package plan

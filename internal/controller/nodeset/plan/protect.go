@@ -4,9 +4,9 @@ import "github.com/slurm-operator/slurm-operator/internal/slurm"
 
 // Protected reports whether the eviction of a pod must be refused, and whether that is known at all.
 //
-// It fails closed: every pod is protected from its creation on, because Slurm may schedule a job on it at any time, before the pod
-// could be patched. Protection ends when Slurm shows the node closed to jobs and empty, or when the deletion rule releases a pod
-// that Slurm does not know. It is restored before the operator lifts a drain.
+// It fails closed: every pod is protected from its creation on, because Slurm may schedule a job on it at any time,
+// before the pod could be patched. Protection ends when Slurm shows the node closed to jobs and empty, or when the
+// deletion rule releases a pod that Slurm does not know. It is restored before the operator lifts a drain.
 func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
 	switch {
 	case s.Set.Waived || pod.Ended:

@@ -32,8 +32,8 @@ func (p *planner) prune() {
 	}
 }
 
-// prunable reports whether the policy covers a record: it is of this NodeSet, no user has closed it, and no reservation includes it,
-// because Slurm would refuse.
+// prunable reports whether the policy covers a record: it is of this NodeSet, no user has closed it, and no reservation
+// includes it, because Slurm would refuse.
 func (p *planner) prunable(record *slurm.Node) bool {
 	if !strings.Contains(record.Comment, p.Set.UID) || record.Reserved() {
 		return false

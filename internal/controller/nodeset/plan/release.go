@@ -7,8 +7,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// maxSnapshotAge is how old a snapshot of Slurm may be to prove anything. Between the snapshot and the deletion a drain may be lifted
-// and a job may start: no rule can close that gap, a low limit keeps it small.
+// maxSnapshotAge is how old a snapshot of Slurm may be to prove anything. Between the snapshot and the deletion a drain
+// may be lifted and a job may start: no rule can close that gap, a low limit keeps it small.
 const maxSnapshotAge = 15 * time.Second
 
 // A Hold is why a pod must not be deleted; the zero Hold is none.
@@ -50,10 +50,12 @@ const (
 
 // String returns the metric label of a kind.
 func (k HoldKind) String() string {
-	return [...]string{"nothing", "slurm", "proof", "jobs", "drain", "registration", "canary", "pause", "person", "identity"}[k]
+	return [...]string{"nothing", "slurm", "proof", "jobs", "drain", "registration", "canary", "pause", "person",
+		"identity"}[k]
 }
 
-// Release is the deletion rule: it returns what holds a pod. No pod that it holds is deleted, whatever the cause; in doubt it holds.
+// Release is the deletion rule: it returns what holds a pod. No pod that it holds is deleted, whatever the cause; in
+// doubt it holds.
 //
 // The checks run in order, and the first that applies decides.
 func (s *Snapshot) Release(pod *Pod) Hold {
@@ -79,7 +81,9 @@ func (s *Snapshot) ended(pod *Pod) (Hold, bool) {
 		return Hold{}, false
 	}
 	if again := pod.Created.Add(endedPause); s.Now.Before(again) {
-		return Hold{Why: "it exited at once; another one is created after a pause", Kind: ExitedEarly, Until: again}, true
+		return Hold{
+			Why: "it exited at once; another one is created after a pause", Kind: ExitedEarly, Until: again,
+		}, true
 	}
 	return release()
 }
@@ -87,13 +91,14 @@ func (s *Snapshot) ended(pod *Pod) (Hold, bool) {
 // endedPause is the minimum lifetime of a pod that exits: the next one may well exit for the same reason.
 const endedPause = 10 * time.Second
 
-// unplaced: an unscheduled pod runs nothing. Whether slurmd ever ran is not sufficient: the kubelet may not have reported it yet, and
-// Slurm may have given it a job already.
+// unplaced: an unscheduled pod runs nothing. Whether slurmd ever ran is not sufficient: the kubelet may not have
+// reported it yet, and Slurm may have given it a job already.
 func (s *Snapshot) unplaced(pod *Pod) (Hold, bool) { return Hold{}, pod.Unplaced && !pod.EverRan }
 
 // silent: without an answer nothing is known about jobs.
 func (s *Snapshot) silent(*Pod) (Hold, bool) {
-	return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Silent}, !s.Answers || s.Slurm == nil
+	return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Silent}, !s.Answers ||
+		s.Slurm == nil
 }
 
 // unproven: a snapshot from before the drain, or one that is too old, proves nothing.
@@ -144,9 +149,9 @@ func (s *Snapshot) undrained(pod *Pod) (Hold, bool) {
 	return Hold{Why: pod.SlurmNode + " is not drained yet", Kind: Undrained}, s.vacancy(pod) == slurm.Open
 }
 
-// absent: Slurm has no such node. A running slurmd may be about to register, and one that a restarted slurmctld has forgotten may be
-// about to return, even if the kubelet has not reported it as running yet. One that was started without its name may run jobs under
-// another one, such as the host name of its Kubernetes node.
+// absent: Slurm has no such node. A running slurmd may be about to register, and one that a restarted slurmctld has
+// forgotten may be about to return, even if the kubelet has not reported it as running yet. One that was started
+// without its name may run jobs under another one, such as the host name of its Kubernetes node.
 func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	if s.vacancy(pod) != slurm.Absent {
 		return Hold{}, false
@@ -162,8 +167,10 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 		return Hold{Why: "its slurmd may register any moment", Kind: Registering, Until: until}, true
 	}
 	if !pod.Named && !pod.Registered && !pod.Started.IsZero() {
-		return Hold{Why: fmt.Sprintf("slurmd runs in %s, and Slurm never had a node %s: it may have registered under another name; "+
-			"see sinfo, and delete the pod by hand when no job runs there", pod.Name, pod.SlurmNode), Kind: Unidentified}, true
+		return Hold{
+			Why: fmt.Sprintf(
+				"slurmd runs in %s, and Slurm never had a node %s: it may have registered under another name; "+
+					"see sinfo, and delete the pod by hand when no job runs there", pod.Name, pod.SlurmNode), Kind: Unidentified}, true
 	}
 	return Hold{}, false
 }

@@ -26,54 +26,123 @@ func TestRelease(t *testing.T) {
 		edit edit
 		want plan.HoldKind
 	}{
-		"releases a node that Slurm has just shown drained and empty":   {drained0, plan.NotHeld},
-		"releases a node that somebody else has drained":                {drained(0, "broken fan"), plan.NotHeld},
-		"releases a node that is drained and down":                      {many(drained0, record(0, func(n *slurm.Node) { n.State = slurm.StateDown })), plan.NotHeld},
-		"holds a node that is not drained":                              {many(), plan.Undrained},
-		"releases a node that is down":                                  {many(down0, drainedAt(-time.Minute)), plan.NotHeld},
-		"holds a node that was just seen down":                          {many(down0, drainedAt(-time.Second)), plan.Unproven},
-		"releases a node that an administrator expects to fail":         {many(failing(0), drainedAt(-time.Minute)), plan.NotHeld},
-		"holds a failing node with a running job":                       {many(failing(0), drainedAt(-time.Minute), busy(0, time.Hour)), plan.Jobs},
-		"holds a drained node with a running job":                       {many(drained0, busy(0, time.Hour)), plan.Jobs},
-		"holds a drained node whose job is only in the list of jobs":    {many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1} }), plan.Jobs},
-		"holds a drained node whose job is being cleaned up":            {many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Completing: 1} }), plan.Jobs},
-		"holds a drained node that is COMPLETING without any known job": {many(drained0, record(0, func(n *slurm.Node) { n.Flags |= slurm.FlagCompleting })), plan.Jobs},
-		"holds a drained node with memory allocated":                    {many(drained0, record(0, func(n *slurm.Node) { n.AllocatedMemory = 1 })), plan.Jobs},
-		"holds a drained node in a state that is not understood":        {many(drained0, record(0, func(n *slurm.Node) { n.State = slurm.StateUnknown })), plan.Jobs},
+		"releases a node that Slurm has just shown drained and empty": {drained0, plan.NotHeld},
+		"releases a node that somebody else has drained":              {drained(0, "broken fan"), plan.NotHeld},
+		"releases a node that is drained and down": {
+			many(drained0, record(0, func(n *slurm.Node) { n.State = slurm.StateDown })), plan.NotHeld,
+		},
+		"holds a node that is not drained": {many(), plan.Undrained},
+		"releases a node that is down": {
+			many(down0, drainedAt(-time.Minute)), plan.NotHeld,
+		},
+		"holds a node that was just seen down": {
+			many(down0, drainedAt(-time.Second)), plan.Unproven,
+		},
+		"releases a node that an administrator expects to fail": {
+			many(failing(0), drainedAt(-time.Minute)), plan.NotHeld,
+		},
+		"holds a failing node with a running job": {
+			many(failing(0), drainedAt(-time.Minute), busy(0, time.Hour)), plan.Jobs,
+		},
+		"holds a drained node with a running job": {
+			many(drained0, busy(0, time.Hour)), plan.Jobs,
+		},
+		"holds a drained node whose job is only in the list of jobs": {
+			many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1} }), plan.Jobs,
+		},
+		"holds a drained node whose job is being cleaned up": {
+			many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Completing: 1} }), plan.Jobs,
+		},
+		"holds a drained node that is COMPLETING without any known job": {
+			many(drained0, record(0, func(n *slurm.Node) { n.Flags |= slurm.FlagCompleting })), plan.Jobs,
+		},
+		"holds a drained node with memory allocated": {
+			many(drained0, record(0, func(n *slurm.Node) { n.AllocatedMemory = 1 })), plan.Jobs,
+		},
+		"holds a drained node in a state that is not understood": {
+			many(drained0, record(0, func(n *slurm.Node) { n.State = slurm.StateUnknown })), plan.Jobs,
+		},
 
-		"holds when Slurm does not answer":                 {many(drained0, func(s *plan.Snapshot) { s.Answers = false }), plan.Silent},
-		"holds when nothing was ever seen of Slurm":        {func(s *plan.Snapshot) { s.Slurm = nil }, plan.Silent},
-		"holds when the nodes were listed too long ago":    {many(drained0, looked(0, plan.MaxSnapshotAge)), plan.Unproven},
-		"holds when the jobs were listed too long ago":     {many(drained0, looked(plan.MaxSnapshotAge, 0)), plan.Unproven},
-		"releases when both lists are just young enough":   {many(drained0, looked(plan.MaxSnapshotAge-1, plan.MaxSnapshotAge-1)), plan.NotHeld},
-		"holds when the jobs are from before the drain":    {many(drained0, looked(3*time.Second, time.Second), drainedAt(-2*time.Second)), plan.Unproven},
-		"holds when the drain was just seen":               {many(drained0, drainedAt(-time.Second)), plan.Unproven},
-		"releases when all was listed after the drain":     {many(drained0, looked(2*time.Second, time.Second), drainedAt(-3*time.Second)), plan.NotHeld},
-		"holds when the look was not taken for it":         {many(drained0, func(s *plan.Snapshot) { s.JustRead = false }), plan.Unproven},
-		"says that an old look is old rather than a job":   {many(drained0, busy(0, time.Hour), looked(time.Hour, time.Hour)), plan.Unproven},
-		"holds when nobody knows since when it is drained": {many(drained0, func(s *plan.Snapshot) { s.DrainedSince = nil }), plan.Unproven},
-		"holds when nobody knows since when it is unknown": {many(forgotten(0), func(s *plan.Snapshot) { s.DrainedSince = nil }), plan.Unproven},
+		"holds when Slurm does not answer": {
+			many(drained0, func(s *plan.Snapshot) { s.Answers = false }), plan.Silent,
+		},
+		"holds when nothing was ever seen of Slurm": {func(s *plan.Snapshot) { s.Slurm = nil }, plan.Silent},
+		"holds when the nodes were listed too long ago": {
+			many(drained0, looked(0, plan.MaxSnapshotAge)), plan.Unproven,
+		},
+		"holds when the jobs were listed too long ago": {
+			many(drained0, looked(plan.MaxSnapshotAge, 0)), plan.Unproven,
+		},
+		"releases when both lists are just young enough": {
+			many(drained0, looked(plan.MaxSnapshotAge-1, plan.MaxSnapshotAge-1)), plan.NotHeld,
+		},
+		"holds when the jobs are from before the drain": {
+			many(drained0, looked(3*time.Second, time.Second), drainedAt(-2*time.Second)), plan.Unproven,
+		},
+		"holds when the drain was just seen": {many(drained0, drainedAt(-time.Second)), plan.Unproven},
+		"releases when all was listed after the drain": {
+			many(drained0, looked(2*time.Second, time.Second), drainedAt(-3*time.Second)), plan.NotHeld,
+		},
+		"holds when the look was not taken for it": {
+			many(drained0, func(s *plan.Snapshot) { s.JustRead = false }), plan.Unproven,
+		},
+		"says that an old look is old rather than a job": {
+			many(drained0, busy(0, time.Hour), looked(time.Hour, time.Hour)), plan.Unproven,
+		},
+		"holds when nobody knows since when it is drained": {
+			many(drained0, func(s *plan.Snapshot) { s.DrainedSince = nil }), plan.Unproven,
+		},
+		"holds when nobody knows since when it is unknown": {
+			many(forgotten(0), func(s *plan.Snapshot) { s.DrainedSince = nil }), plan.Unproven,
+		},
 
-		"releases what waives its jobs":                       {many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), plan.NotHeld},
-		"releases what has ended, whatever Slurm says":        {many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Ended = true })), plan.NotHeld},
-		"holds what has ended as soon as it was made":         {pod(0, func(p *plan.Pod) { p.Ended, p.Created = true, epoch.Add(-time.Second) }), plan.ExitedEarly},
-		"releases what no Kubernetes node has, without Slurm": {many(newborn, pod(0, func(p *plan.Pod) { p.Unplaced = true }), func(s *plan.Snapshot) { s.Slurm = nil }), plan.NotHeld},
-		"holds what may have started, without Slurm":          {many(newborn, func(s *plan.Snapshot) { s.Answers = false }), plan.Silent},
-		"holds what has not started as far as is reported":    {many(newborn, busy(0, time.Hour)), plan.Jobs},
-		"holds what has not started and has an open record":   {newborn, plan.Undrained},
+		"releases what waives its jobs": {
+			many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), plan.NotHeld,
+		},
+		"releases what has ended, whatever Slurm says": {
+			many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Ended = true })), plan.NotHeld,
+		},
+		"holds what has ended as soon as it was made": {
+			pod(0, func(p *plan.Pod) { p.Ended, p.Created = true, epoch.Add(-time.Second) }), plan.ExitedEarly,
+		},
+		"releases what no Kubernetes node has, without Slurm": {
+			many(newborn, pod(0, func(p *plan.Pod) { p.Unplaced = true }), func(s *plan.Snapshot) { s.Slurm = nil }),
+			plan.NotHeld,
+		},
+		"holds what may have started, without Slurm": {
+			many(newborn, func(s *plan.Snapshot) { s.Answers = false }), plan.Silent,
+		},
+		"holds what has not started as far as is reported":  {many(newborn, busy(0, time.Hour)), plan.Jobs},
+		"holds what has not started and has an open record": {newborn, plan.Undrained},
 
-		"releases what has not started and is unknown to Slurm":   {many(newborn, forgotten(0)), plan.NotHeld},
-		"holds what is unknown to a slurmctld that just started":  {many(forgotten(0), slurmctldSince(time.Minute)), plan.Registering},
-		"holds what is unknown while slurmctld knows no start":    {many(forgotten(0), func(s *plan.Snapshot) { s.Slurm.ControllerSince = time.Time{} }), plan.Unproven},
-		"holds what has just started and has to register":         {many(forgotten(0), pod(0, func(p *plan.Pod) { p.Started = epoch.Add(-time.Minute) })), plan.Registering},
-		"releases what never registered in its time":              {many(forgotten(0)), plan.NotHeld},
-		"holds what may be registered under another name":         {many(forgotten(0), unnamed), plan.Unidentified},
-		"releases what was not told its name and was seen by it":  {many(forgotten(0), unnamed, pod(0, func(p *plan.Pod) { p.Registered = true })), plan.NotHeld},
-		"releases what was not told its name and never ran":       {many(forgotten(0), unnamed, newborn), plan.NotHeld},
-		"holds what is unknown and has a job all the same":        {many(forgotten(0), func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Running: 1} }), plan.Jobs},
-		"holds what was first missed by the last look":            {many(forgotten(0), drainedAt(-time.Second)), plan.Unproven},
-		"holds what is unknown when the look is old":              {many(forgotten(0), looked(time.Minute, time.Minute)), plan.Unproven},
-		"holds what has not started and a crash may have dropped": {many(newborn, forgotten(0), slurmctldSince(time.Minute)), plan.Registering},
+		"releases what has not started and is unknown to Slurm": {many(newborn, forgotten(0)), plan.NotHeld},
+		"holds what is unknown to a slurmctld that just started": {
+			many(forgotten(0), slurmctldSince(time.Minute)), plan.Registering,
+		},
+		"holds what is unknown while slurmctld knows no start": {
+			many(forgotten(0), func(s *plan.Snapshot) { s.Slurm.ControllerSince = time.Time{} }), plan.Unproven,
+		},
+		"holds what has just started and has to register": {
+			many(forgotten(0), pod(0, func(p *plan.Pod) { p.Started = epoch.Add(-time.Minute) })), plan.Registering,
+		},
+		"releases what never registered in its time":      {many(forgotten(0)), plan.NotHeld},
+		"holds what may be registered under another name": {many(forgotten(0), unnamed), plan.Unidentified},
+		"releases what was not told its name and was seen by it": {
+			many(forgotten(0), unnamed, pod(0, func(p *plan.Pod) { p.Registered = true })), plan.NotHeld,
+		},
+		"releases what was not told its name and never ran": {many(forgotten(0), unnamed, newborn), plan.NotHeld},
+		"holds what is unknown and has a job all the same": {
+			many(forgotten(0), func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Running: 1} }), plan.Jobs,
+		},
+		"holds what was first missed by the last look": {
+			many(forgotten(0), drainedAt(-time.Second)), plan.Unproven,
+		},
+		"holds what is unknown when the look is old": {
+			many(forgotten(0), looked(time.Minute, time.Minute)), plan.Unproven,
+		},
+		"holds what has not started and a crash may have dropped": {
+			many(newborn, forgotten(0), slurmctldSince(time.Minute)), plan.Registering,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene(1, test.edit)
@@ -137,8 +206,10 @@ func TestDrainHistory(t *testing.T) {
 		events events
 		want   int // second; -1 for unknown
 	}{
-		"knows nothing at first":                              {nil, -1},
-		"knows nothing without a look":                        {events{func(w *plan.DrainHistory) { w.Observe(nil, []string{"gpu-0"}) }}, -1},
+		"knows nothing at first": {nil, -1},
+		"knows nothing without a look": {
+			events{func(w *plan.DrainHistory) { w.Observe(nil, []string{"gpu-0"}) }}, -1,
+		},
 		"does not note an open node":                          {events{look(2, open)}, -1},
 		"notes a drain when it is first seen":                 {events{look(2, theirs), look(4, theirs)}, 2},
 		"notes a drain of ours when it is acknowledged":       {events{wrote(1), look(2, ours), look(4, ours)}, 1},
@@ -171,20 +242,35 @@ func TestProtected(t *testing.T) {
 		edit             edit
 		protected, known bool
 	}{
-		"a pod whose node has a job":                      {busy(0, time.Hour), true, true},
-		"a pod whose node may get a job any time":         {many(), true, true},
-		"a pod whose node is drained with a job":          {many(drained0, busy(0, time.Hour)), true, true},
-		"a pod whose node is drained and empty":           {drained0, false, true},
-		"however old that is":                             {many(drained0, func(s *plan.Snapshot) { s.JustRead, s.Slurm.NodesAsOf = false, epoch.Add(-time.Hour) }), false, true},
-		"a suspended job that no record shows":            {many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1} }), true, true},
-		"a pod whose node is down":                        {record(0, func(n *slurm.Node) { n.State = slurm.StateDown }), false, true},
-		"a pod while Slurm does not answer":               {func(s *plan.Snapshot) { s.Answers = false }, true, false},
-		"a pod before anything is known":                  {func(s *plan.Snapshot) { s.Slurm = nil }, true, false},
-		"a pod that may register any time":                {many(newborn, forgotten(0), func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch }), true, true},
-		"a pod that never registered":                     {forgotten(0), false, true},
-		"a pod that may be registered under another name": {many(forgotten(0), pod(0, func(p *plan.Pod) { p.Named = false })), true, true},
-		"a pod that has exited":                           {many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Ended = true })), false, true},
-		"a pod whose jobs are waived":                     {many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), false, true},
+		"a pod whose node has a job":              {busy(0, time.Hour), true, true},
+		"a pod whose node may get a job any time": {many(), true, true},
+		"a pod whose node is drained with a job":  {many(drained0, busy(0, time.Hour)), true, true},
+		"a pod whose node is drained and empty":   {drained0, false, true},
+		"however old that is": {
+			many(drained0, func(s *plan.Snapshot) { s.JustRead, s.Slurm.NodesAsOf = false, epoch.Add(-time.Hour) }),
+			false, true,
+		},
+		"a suspended job that no record shows": {
+			many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1} }), true, true,
+		},
+		"a pod whose node is down": {
+			record(0, func(n *slurm.Node) { n.State = slurm.StateDown }), false, true,
+		},
+		"a pod while Slurm does not answer": {func(s *plan.Snapshot) { s.Answers = false }, true, false},
+		"a pod before anything is known":    {func(s *plan.Snapshot) { s.Slurm = nil }, true, false},
+		"a pod that may register any time": {
+			many(newborn, forgotten(0), func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch }), true, true,
+		},
+		"a pod that never registered": {forgotten(0), false, true},
+		"a pod that may be registered under another name": {
+			many(forgotten(0), pod(0, func(p *plan.Pod) { p.Named = false })), true, true,
+		},
+		"a pod that has exited": {
+			many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Ended = true })), false, true,
+		},
+		"a pod whose jobs are waived": {
+			many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), false, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene(1, test.edit)

@@ -1,6 +1,7 @@
 package plan
 
-// remove deletes the chosen pods that the deletion rule releases, those that have exited, and those whose record Slurm has lost.
+// remove deletes the chosen pods that the deletion rule releases, those that have exited, and those whose record Slurm
+// has lost.
 func (p *planner) remove() {
 	for i := range p.Pods {
 		pod := &p.Pods[i]
@@ -21,7 +22,10 @@ func (p *planner) remove() {
 			hold = p.canary(pod)
 		}
 		if hold.Kind == NotHeld {
-			p.do(Action{Kind: Delete, Pod: pod, SlurmNode: pod.SlurmNode, Cause: cause, Why: removalReasons[cause], ScaledIn: p.scaledIn(pod, cause)})
+			p.do(Action{
+				Kind: Delete, Pod: pod, SlurmNode: pod.SlurmNode, Cause: cause, Why: removalReasons[cause],
+				ScaledIn: p.scaledIn(pod, cause),
+			})
 			continue
 		}
 		p.Waits = append(p.Waits, Wait{Pod: pod, Cause: cause, Hold: hold})
@@ -32,9 +36,10 @@ func (p *planner) remove() {
 	}
 }
 
-// lost reports whether Slurm has lost the record of a pod's node: a slurmctld that crashed, a restored backup that is older than
-// the node, or a record that was deleted by hand. slurmd does not register again by itself. One that was never seen registered
-// counts if slurmctld has started after it; otherwise it has not registered at all, and a new pod would not either.
+// lost reports whether Slurm has lost the record of a pod's node: a slurmctld that crashed, a restored backup that is
+// older than the node, or a record that was deleted by hand. slurmd does not register again by itself. One that was
+// never seen registered counts if slurmctld has started after it; otherwise it has not registered at all, and a new pod
+// would not either.
 func (p *planner) lost(pod *Pod) bool {
 	if !p.Answers || p.Slurm == nil || pod.ReadySince.IsZero() || p.record(pod) != nil {
 		return false
@@ -52,8 +57,8 @@ func (p *planner) lost(pod *Pod) bool {
 	return !p.Now.Before(replaced)
 }
 
-// scaledIn reports whether the pod's ordinal or Kubernetes node has left the NodeSet, so that the retention policy decides about
-// its PVCs. A taint, or a Node object that is deleted and registers again, is no such decision.
+// scaledIn reports whether the pod's ordinal or Kubernetes node has left the NodeSet, so that the retention policy
+// decides about its PVCs. A taint, or a Node object that is deleted and registers again, is no such decision.
 func (p *planner) scaledIn(pod *Pod, cause Cause) bool {
 	if cause != ScaleIn {
 		return false

@@ -29,8 +29,8 @@ func (s *Snapshot) desired() int {
 	return len(wanted)
 }
 
-// stays reports whether a pod in DaemonSet mode may stay on its Kubernetes node. A Node object that does not exist may be about to
-// register again; if it does not, Kubernetes removes the pod.
+// stays reports whether a pod in DaemonSet mode may stay on its Kubernetes node. A Node object that does not exist may
+// be about to register again; if it does not, Kubernetes removes the pod.
 func (s *Snapshot) stays(pod *Pod) bool {
 	node, known := s.KubernetesNodes[pod.KubernetesNode]
 	return !known || node.Wanted || node.Stays
@@ -65,9 +65,9 @@ func (p *planner) leave(cause Cause, pods ...*Pod) {
 	}
 }
 
-// scaledInFirst orders pods by which is scaled in first: those that do not work, then by deletion cost, idle ones, those chosen before,
-// those that are idle soonest, and last by descending ordinal. A Slurm node that was chosen and still has jobs is undrained when
-// another one becomes idle.
+// scaledInFirst orders pods by which is scaled in first: those that do not work, then by deletion cost, idle ones,
+// those chosen before, those that are idle soonest, and last by descending ordinal. A Slurm node that was chosen and
+// still has jobs is undrained when another one becomes idle.
 func (p *planner) scaledInFirst(a, b *Pod) int {
 	return cmp.Or(
 		first(a.Ended, b.Ended),

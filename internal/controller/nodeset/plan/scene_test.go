@@ -20,8 +20,13 @@ func scene(pods int, edits ...edit) *plan.Snapshot {
 			Name: setName, UID: "set-1", Replicas: pods, Revision: "r1", Registration: 2 * time.Minute,
 			Update: plan.Update{Replace: true, MaxUnavailable: 1},
 		},
-		KubernetesNodes: map[string]plan.KubernetesNode{"m1": {Wanted: true, Stays: true, Selected: true, SlurmNode: "gpu-m1"}},
-		Slurm:           &slurm.Snapshot{NodesAsOf: second, JobsAsOf: second, ControllerSince: long, Queue: slurm.Queue{Loads: map[string]slurm.Load{}}},
+		KubernetesNodes: map[string]plan.KubernetesNode{
+			"m1": {Wanted: true, Stays: true, Selected: true, SlurmNode: "gpu-m1"},
+		},
+		Slurm: &slurm.Snapshot{
+			NodesAsOf: second, JobsAsOf: second, ControllerSince: long,
+			Queue: slurm.Queue{Loads: map[string]slurm.Load{}},
+		},
 	}
 	for i := range pods {
 		name := fmt.Sprintf("gpu-%d", i)

@@ -15,8 +15,8 @@ type Snapshot struct {
 	KubernetesNodes map[string]KubernetesNode
 	// Slurm is the last snapshot of the Slurm cluster; nil if there is none.
 	Slurm *slurm.Snapshot
-	// JustRead says that Slurm was read for this plan. Others change Slurm nodes too: a drain, undrain or deletion that is based on
-	// an older snapshot could undo what they have just done.
+	// JustRead says that Slurm was read for this plan. Others change Slurm nodes too: a drain, undrain or deletion that
+	// is based on an older snapshot could undo what they have just done.
 	JustRead bool
 	// Answers reports whether slurmctld answered the last request.
 	Answers bool
@@ -33,7 +33,8 @@ type Set struct {
 	Replicas  int
 	// Revision is that of new pods.
 	Revision string
-	// Withheld says why no pod can be created now, such as an invalid configuration; empty if pods can. No pod is replaced then.
+	// Withheld says why no pod can be created now, such as an invalid configuration; empty if pods can. No pod is
+	// replaced then.
 	Withheld string
 	Update   Update
 	// MinReady is how long a pod must be ready to be available.
@@ -94,7 +95,8 @@ type Pod struct {
 	ReadySince time.Time
 	// Registered reports whether Slurm ever had its node.
 	Registered bool
-	// Named reports whether its slurmd is started with the name of its Slurm node, and cannot register under another one.
+	// Named reports whether its slurmd is started with the name of its Slurm node, and cannot register under another
+	// one.
 	Named bool
 	// Failing is Kubernetes' reason why it does not start; empty if there is none.
 	Failing string
@@ -106,8 +108,8 @@ type Pod struct {
 
 // A KubernetesNode is a Kubernetes node.
 type KubernetesNode struct {
-	// Wanted says that, in DaemonSet mode, it gets a pod; Stays that a pod that is there stays: a NoSchedule taint keeps new
-	// pods away and moves none. Selected says that node selector and affinity match, whatever the taints are.
+	// Wanted says that, in DaemonSet mode, it gets a pod; Stays that a pod that is there stays: a NoSchedule taint
+	// keeps new pods away and moves none. Selected says that node selector and affinity match, whatever the taints are.
 	Wanted, Stays, Selected bool
 	// SlurmNode is the name of its Slurm node in DaemonSet mode.
 	SlurmNode string
@@ -158,8 +160,8 @@ func (s *Snapshot) overdue(pod *Pod) bool {
 	return pod.Ended || (!came && s.Now.Sub(s.began(pod)) >= s.Set.Registration)
 }
 
-// began returns when a pod began to come up: when its slurmd started or, before that, when the pod was created. A slurmctld that
-// started later has yet to hear from a ready slurmd that it knows.
+// began returns when a pod began to come up: when its slurmd started or, before that, when the pod was created. A
+// slurmctld that started later has yet to hear from a ready slurmd that it knows.
 func (s *Snapshot) began(pod *Pod) time.Time {
 	switch record := s.record(pod); {
 	case !pod.EverRan || pod.Started.IsZero():

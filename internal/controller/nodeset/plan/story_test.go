@@ -9,8 +9,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/golden"
 )
 
-// stories are what typically happens to a NodeSet. Their logs are in testdata, one line for what happens and some for the
-// plan, whenever it is another one.
+// stories are what typically happens to a NodeSet. Their logs are in testdata, one line for what happens and some for
+// the plan, whenever it is another one.
 var stories = map[string]struct {
 	set  plan.Set
 	tell func(w *world)
@@ -58,15 +58,16 @@ var stories = map[string]struct {
 		w.become(job, "DONE")
 		w.settle()
 	}},
-	"rolling-update": {plan.Set{Replicas: 8, Update: plan.Update{MaxUnavailable: 2}, MinReady: 10 * time.Second}, func(w *world) {
-		long, short := w.begin(0, "gpu-0"), w.begin(time.Hour, "gpu-5", "gpu-6", "gpu-7")
-		w.release(works)
-		w.settle()
-		w.become(short, "DONE")
-		w.settle()
-		w.become(long, "DONE")
-		w.settle()
-	}},
+	"rolling-update": {plan.Set{Replicas: 8, Update: plan.Update{MaxUnavailable: 2}, MinReady: 10 * time.Second},
+		func(w *world) {
+			long, short := w.begin(0, "gpu-0"), w.begin(time.Hour, "gpu-5", "gpu-6", "gpu-7")
+			w.release(works)
+			w.settle()
+			w.become(short, "DONE")
+			w.settle()
+			w.become(long, "DONE")
+			w.settle()
+		}},
 	"broken-revision": {plan.Set{Replicas: 4, Update: plan.Update{MaxUnavailable: 2}}, func(w *world) {
 		w.release(crashes)
 		w.settle()

@@ -10,10 +10,11 @@ import (
 
 // update chooses the pods of an older revision that are replaced now.
 //
-// All unavailable pods use up the same budget: those that are missing, failing, or drained for any reason. The rest goes to pods that
-// do not work, then to idle ones, then to those that are idle soonest. A Slurm node that was drained before and still has jobs is
-// undrained when another one can be replaced at once, so that long jobs do not hold up the rollout. Never are more Slurm nodes drained
-// for an update than may be unavailable: a drain lasts longer than a short outage, such as a restart of slurmctld.
+// All unavailable pods use up the same budget: those that are missing, failing, or drained for any reason. The rest
+// goes to pods that do not work, then to idle ones, then to those that are idle soonest. A Slurm node that was drained
+// before and still has jobs is undrained when another one can be replaced at once, so that long jobs do not hold up the
+// rollout. Never are more Slurm nodes drained for an update than may be unavailable: a drain lasts longer than a short
+// outage, such as a restart of slurmctld.
 func (p *planner) update() {
 	if p.Outdated == 0 || !p.Set.Replaces() || p.Set.Deleting {
 		return
@@ -29,7 +30,8 @@ func (p *planner) update() {
 	p.leave(Updating, candidates[:min(budget, len(candidates))]...)
 }
 
-// candidates returns the pods to choose from, and how many of them may be chosen. Pods without a choice it decides itself.
+// candidates returns the pods to choose from, and how many of them may be chosen. Pods without a choice it decides
+// itself.
 func (p *planner) candidates(known bool) (candidates []*Pod, budget int) {
 	var drained []*Pod
 	missing := max(p.Desired-len(p.Pods), 0)
@@ -50,7 +52,9 @@ func (p *planner) candidates(known bool) (candidates []*Pod, budget int) {
 				budget--
 			}
 		case pod.Cordoned: // a user may be at work in it, and the annotation would be lost
-			p.Waits = append(p.Waits, Wait{Pod: pod, Cause: Updating, Hold: Hold{Why: "its annotation cordons it", Kind: Kept}})
+			p.Waits = append(p.Waits, Wait{
+				Pod: pod, Cause: Updating, Hold: Hold{Why: "its annotation cordons it", Kind: Kept},
+			})
 			budget--
 		case known && p.drainable(pod):
 			candidates = append(candidates, pod)
@@ -63,22 +67,23 @@ func (p *planner) candidates(known bool) (candidates []*Pod, budget int) {
 		}
 	}
 	if budget < len(drained) {
-		// Pods that become unavailable meanwhile, as all do briefly when slurmctld restarts, lift no drains and add none.
+		// Pods that become unavailable meanwhile, as all do briefly when slurmctld restarts, lift no drains and add
+		// none.
 		return drained, len(drained)
 	}
 	return candidates, budget
 }
 
-// drainable reports whether the operator may drain a pod's Slurm node: no user has closed it on purpose. A Slurm node that is down gets
-// no drain, and counts against the budget all the same.
+// drainable reports whether the operator may drain a pod's Slurm node: no user has closed it on purpose. A Slurm node
+// that is down gets no drain, and counts against the budget all the same.
 func (p *planner) drainable(pod *Pod) bool {
 	record := p.record(pod)
 	return record != nil && (!record.HeldByOthers() || !record.Draining() && !record.Flags.Has(slurm.FlagFail))
 }
 
-// updatedFirst orders pods by which is replaced first: those that do not work, then those that are idle or will be soonest, and among
-// equals those chosen before. One that was chosen before and does not work keeps its place: its drain cannot be lifted now, and
-// draining another one instead would exceed the budget.
+// updatedFirst orders pods by which is replaced first: those that do not work, then those that are idle or will be
+// soonest, and among equals those chosen before. One that was chosen before and does not work keeps its place: its
+// drain cannot be lifted now, and draining another one instead would exceed the budget.
 func (p *planner) updatedFirst(a, b *Pod) int {
 	stuck := func(pod *Pod) bool { return !p.up(pod) && p.drainedFor(Updating, pod) }
 	return cmp.Or(
@@ -90,8 +95,8 @@ func (p *planner) updatedFirst(a, b *Pod) int {
 	)
 }
 
-// brokenRevision returns why no more pods get the current revision: it failed and has not worked on any pod yet, or as many pods fail
-// with it as may be unavailable.
+// brokenRevision returns why no more pods get the current revision: it failed and has not worked on any pod yet, or as
+// many pods fail with it as may be unavailable.
 func (p *planner) brokenRevision() string {
 	failed, works := 0, false
 	var example *Pod
@@ -116,7 +121,8 @@ func (p *planner) brokenRevision() string {
 	if problem == "" {
 		problem = "its slurmd is not ready and registered with Slurm"
 	}
-	return fmt.Sprintf("%d of %d pods of the new revision do not come up, such as %s: %s", failed, p.Updated, example.Name, problem)
+	return fmt.Sprintf("%d of %d pods of the new revision do not come up, such as %s: %s", failed, p.Updated,
+		example.Name, problem)
 }
 
 // canary holds working pods, drained or not, while another one tries a new revision that has not worked on any pod yet.

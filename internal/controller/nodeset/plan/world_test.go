@@ -12,28 +12,29 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 )
 
-// A world is a NodeSet in a simulated Kubernetes and a simulated Slurm, and an operator that knows of both only what it has
-// been told. The stories and the model test run in it: a story says what happens, the model test draws lots.
+// A world is a NodeSet in a simulated Kubernetes and a simulated Slurm, and an operator that knows of both only what it
+// has been told. The stories and the model test run in it: a story says what happens, the model test draws lots.
 //
-// What is simulated is what can go wrong between the three: views that lag behind, calls that fail or only seem to, things
-// that happen between two calls of the operator. What is real is the package plan.
+// What is simulated is what can go wrong between the three: views that lag behind, calls that fail or only seem to,
+// things that happen between two calls of the operator. What is real is the package plan.
 //
-// Slurm cannot compare and swap, so between the operator's last look at a node and its write something may always happen.
-// The world assumes this much, and no more:
+// Slurm cannot compare and swap, so something may always happen between the operator's last snapshot of a Slurm node and
+// its write. The world assumes this much, and no more:
 //
-//   - A node that somebody else opens (lifts a drain of, registers) is given no job before either the mirror has looked
-//     again or its last look is older than the deletion rule's maxSnapshotAge. See mayStart.
-//   - A drain that somebody else sets after a look may be overwritten or lifted by a write that rests on that look, while
-//     that is younger than maxSnapshotAge. See wroteDrain.
+//   - A Slurm node that others open (lift its drain, register it) gets no job before the mirror has read it again or its
+//     last snapshot is older than the deletion rule's maxSnapshotAge. See mayStart.
+//   - A drain that others set after a snapshot may be overwritten or lifted by a write that is based on that snapshot,
+//     while it is younger than maxSnapshotAge. See wroteDrain.
 //   - The reason of a drain is at least a second younger when the drain was lifted and set again.
-//   - A slurmd that registers at all does so within the time that the NodeSet gives it, counted from its own start or
+//   - A slurmd that registers at all does so within the NodeSet's registrationTimeout, counted from its own start or
 //     slurmctld's, whichever is later. One that slurmctld has forgotten does not register again by itself.
-//   - Between the last evaluation of the rule and the delete that carries UID and resourceVersion nothing happens.
+//   - Nothing happens between the last evaluation of the rule and the delete that carries UID and resourceVersion.
 type world struct {
 	now   time.Time
 	count int // of everything that happened, to order what the clock does not
 	rand  *rand.Rand
-	// calm says that nothing happens between two calls of the operator; depth that something is happening there already.
+	// calm says that nothing happens between two calls of the operator; depth that something is happening there
+	// already.
 	calm   bool
 	depth  int
 	events []event
@@ -71,12 +72,17 @@ func newWorld(set plan.Set) *world {
 		set.Update.MaxUnavailable = 1
 	}
 	set.Update.Replace = true
-	w.kube = kubernetes{pods: map[string]*history[object]{}, kubernetesNodes: map[string]*history[plan.KubernetesNode]{}, kubelets: map[string]*container{}, claims: map[string]string{}, faulty: map[string]fault{}}
+	w.kube = kubernetes{
+		pods: map[string]*history[object]{}, kubernetesNodes: map[string]*history[plan.KubernetesNode]{},
+		kubelets: map[string]*container{}, claims: map[string]string{}, faulty: map[string]fault{},
+	}
 	w.kube.set.put(&set)
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("m%d", i)
 		w.kube.kubernetesNodes[name] = &history[plan.KubernetesNode]{}
-		w.kube.kubernetesNodes[name].put(&plan.KubernetesNode{SlurmNode: setName + "-" + name, Wanted: set.DaemonSet, Stays: set.DaemonSet, Selected: set.DaemonSet})
+		w.kube.kubernetesNodes[name].put(&plan.KubernetesNode{
+			SlurmNode: setName + "-" + name, Wanted: set.DaemonSet, Stays: set.DaemonSet, Selected: set.DaemonSet,
+		})
 	}
 	w.slurm = cluster{up: true, since: epoch.Add(-time.Hour), nodes: map[string]*node{}, jobs: map[int64]*job{}}
 	w.startOperator()

@@ -28,7 +28,8 @@ type Identity struct {
 // Numbered is the identity of the pod with an ordinal. It has to be on a Kubernetes node unless that is empty.
 func Numbered(nodeSet *slinkyv1beta1.NodeSet, ordinal int, node string) Identity {
 	return Identity{
-		Ordinal: ordinal, Pod: naming.WorkerPod(nodeSet, ordinal), SlurmName: naming.WorkerHost(nodeSet, ordinal), Node: node,
+		Ordinal: ordinal, Pod: naming.WorkerPod(nodeSet, ordinal), SlurmName: naming.WorkerHost(nodeSet, ordinal),
+		Node: node,
 	}
 }
 
@@ -36,7 +37,8 @@ func Numbered(nodeSet *slinkyv1beta1.NodeSet, ordinal int, node string) Identity
 func OnNode(nodeSet *slinkyv1beta1.NodeSet, node *corev1.Node) Identity {
 	return Identity{
 		Ordinal: -1, Pod: naming.NodeWorkerPod(nodeSet, node.Name), Node: node.Name,
-		SlurmName: cmp.Or(node.Annotations[slinkyv1beta1.AnnotationHostnameOverride], naming.NodeWorkerHost(nodeSet, node.Name)),
+		SlurmName: cmp.Or(node.Annotations[slinkyv1beta1.AnnotationHostnameOverride],
+			naming.NodeWorkerHost(nodeSet, node.Name)),
 	}
 }
 
@@ -51,8 +53,9 @@ func SlurmName(pod *corev1.Pod) string {
 	return cmp.Or(pod.Labels[slinkyv1beta1.LabelPodHostname], pod.Spec.Hostname)
 }
 
-// IsNamed reports whether a pod's slurmd can have registered under no other name than SlurmName: because it is told so, or because
-// that is its host name and nothing else is said. Who replaces the arguments of a pod on the host's network leaves that open.
+// IsNamed reports whether a pod's slurmd can have registered under no other name than SlurmName: because it is told so,
+// or because that is its host name and nothing else is said. Who replaces the arguments of a pod on the host's network
+// leaves that open.
 func IsNamed(pod *corev1.Pod) bool {
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
@@ -77,8 +80,11 @@ func Pod(nodeSet *slinkyv1beta1.NodeSet, template corev1.PodTemplateSpec, hash s
 	template = *template.DeepCopy()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: identity.Pod, Namespace: nodeSet.Namespace, Labels: map[string]string{}, Annotations: template.Annotations,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(nodeSet, slinkyv1beta1.SchemeGroupVersion.WithKind("NodeSet"))},
+			Name: identity.Pod, Namespace: nodeSet.Namespace, Labels: map[string]string{},
+			Annotations: template.Annotations,
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(nodeSet, slinkyv1beta1.SchemeGroupVersion.WithKind("NodeSet")),
+			},
 		},
 		Spec: template.Spec,
 	}
@@ -98,8 +104,8 @@ func Pod(nodeSet *slinkyv1beta1.NodeSet, template corev1.PodTemplateSpec, hash s
 	return pod
 }
 
-// place binds a pod to a Kubernetes node by its name, which lets the scheduler look at that node alone. Whatever else the
-// user asks of the node has to hold too.
+// place binds a pod to a Kubernetes node by its name, which lets the scheduler look at that node alone. Whatever else
+// the user asks of the node has to hold too.
 func place(spec *corev1.PodSpec, node string) {
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
@@ -109,9 +115,13 @@ func place(spec *corev1.PodSpec, node string) {
 	}
 	affinity := spec.Affinity.NodeAffinity
 	if affinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		affinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, 1)}
+		affinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+			NodeSelectorTerms: make([]corev1.NodeSelectorTerm, 1),
+		}
 	}
-	byName := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+	byName := corev1.NodeSelectorRequirement{
+		Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+	}
 	// One of the terms has to hold.
 	terms := affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	for i := range terms {
@@ -119,7 +129,8 @@ func place(spec *corev1.PodSpec, node string) {
 	}
 }
 
-// PVCs returns the PVCs that a pod needs, one for each template, without ownerReferences: those follow the retention policy.
+// PVCs returns the PVCs that a pod needs, one for each template, without ownerReferences: those follow the retention
+// policy.
 func PVCs(nodeSet *slinkyv1beta1.NodeSet, pod string) []*corev1.PersistentVolumeClaim {
 	var pvcs []*corev1.PersistentVolumeClaim
 	for _, template := range nodeSet.Spec.VolumeClaimTemplates {
@@ -147,7 +158,9 @@ func withPVCs(nodeSet *slinkyv1beta1.NodeSet, identity Identity, volumes []corev
 		name := template.Metadata.Name
 		volumes = slices.DeleteFunc(volumes, func(volume corev1.Volume) bool { return volume.Name == name })
 		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: PVCName(template, identity.Pod)},
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+				ClaimName: PVCName(template, identity.Pod),
+			},
 		}})
 	}
 	return volumes

@@ -32,7 +32,9 @@ exec setpriv --no-new-privs --bounding-set="$CAPABILITIES" "$@"
 func external() *slinkyv1beta1.Controller {
 	return &slinkyv1beta1.Controller{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "slurm"},
-		Spec:       slinkyv1beta1.ControllerSpec{External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "slurmctld", Port: 6817}},
+		Spec: slinkyv1beta1.ControllerSpec{
+			External: true, ExternalConfig: &slinkyv1beta1.ExternalConfig{Host: "slurmctld", Port: 6817},
+		},
 	}
 }
 
@@ -50,14 +52,16 @@ func startAs(t *testing.T, host *slurmnet.Daemon, name string, nodeSet *slinkyv1
 		t.Fatal(err)
 	}
 	// As the volume would do it.
-	host.Write(t, slurmconf.Directory+"/"+slurmconf.PodGresFile, template.Annotations["nodeset.slinky.slurm.net/gres-conf"])
+	host.Write(t, slurmconf.Directory+"/"+slurmconf.PodGresFile,
+		template.Annotations["nodeset.slinky.slurm.net/gres-conf"])
 	capabilities := []string{"-all"}
 	for _, capability := range template.Spec.Containers[0].SecurityContext.Capabilities.Add {
 		capabilities = append(capabilities, "+"+strings.ToLower(string(capability)))
 	}
 	args := append([]string{"/usr/bin/env", "CAPABILITIES=" + strings.Join(capabilities, ",")}, asPod...)
 	for _, arg := range template.Spec.Containers[0].Args {
-		args = append(args, strings.ReplaceAll(strings.ReplaceAll(arg, "$(SLURM_OPERATOR_NODE)", name), "$$", "$")) // as Kubernetes does
+		// as Kubernetes does
+		args = append(args, strings.ReplaceAll(strings.ReplaceAll(arg, "$(SLURM_OPERATOR_NODE)", name), "$$", "$"))
 	}
 	host.StartWith(t, args...)
 	return template
@@ -67,8 +71,9 @@ func startAs(t *testing.T, host *slurmnet.Daemon, name string, nodeSet *slinkyv1
 func configure(t *testing.T, slurm *slurmnet.Cluster, nodeSets ...*slinkyv1beta1.NodeSet) {
 	t.Helper()
 	cluster := slurmconf.Cluster{
-		Name: "slurmnet", Hosts: []slurmconf.Host{{Name: "slurmctld"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 100,
-		ExtraConf: "SlurmctldParameters=idle_on_node_suspend",
+		Name: "slurmnet", Hosts: []slurmconf.Host{{Name: "slurmctld"}}, Port: 6817, SlurmUser: "slurm",
+		MaxNodeCount: 100,
+		ExtraConf:    "SlurmctldParameters=idle_on_node_suspend",
 	}
 	for _, nodeSet := range nodeSets {
 		node, err := nodeconf.Of(nodeSet)
@@ -114,10 +119,12 @@ func TestRealSlurmAcceptsGeneratedPods(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 3})
-			gpu := nodeSet("gpu", `{"resources":{"limits":{"cpu":"1500m","memory":"2Gi","nvidia.com/gpu":"2","example.com/hca":"3"}}}`)
+			gpu := nodeSet("gpu",
+				`{"resources":{"limits":{"cpu":"1500m","memory":"2Gi","nvidia.com/gpu":"2","example.com/hca":"3"}}}`)
 			gpu.Spec.Gres = []slinkyv1beta1.GresRule{{Resource: "example.com/hca", Gres: "hca"}}
 			gpu.Spec.ExtraConf = "weight=7\nFeatures=fast,big # for some\nReason=\"$(HOME) a b\""
-			slices := nodeSet("slices", `{"resources":{"limits":{"nvidia.com/mig-1g.10gb":"1","nvidia.com/mig-2g.20gb":"1"}}}`)
+			slices := nodeSet("slices",
+				`{"resources":{"limits":{"nvidia.com/mig-1g.10gb":"1","nvidia.com/mig-2g.20gb":"1"}}}`)
 			plain := nodeSet("plain", "")
 			for i, host := range slurm.Nodes {
 				// Another pod's GPUs come first on this Kubernetes node.
@@ -147,7 +154,8 @@ func TestRealSlurmAcceptsGeneratedPods(t *testing.T) {
 			if log := slurm.Nodes[2].Logs(); strings.Contains(log, "fatal") {
 				t.Errorf("the plain node's slurmd logs\n%s", log)
 			}
-			modes := slurm.Nodes[2].MustRun(t, "stat", "--format=%a", "/tmp", "/dev/shm", "/run/slurm", "/var/spool/slurmd", "/var/log/slurm")
+			modes := slurm.Nodes[2].MustRun(t, "stat", "--format=%a", "/tmp", "/dev/shm", "/run/slurm",
+				"/var/spool/slurmd", "/var/log/slurm")
 			if modes != "1777\n1777\n755\n755\n755" {
 				t.Errorf("the modes of directories are %q", modes)
 			}
@@ -159,24 +167,31 @@ func checkGPUs(t *testing.T, slurm *slurmnet.Cluster) {
 	t.Helper()
 	record := idle(t, slurm, "node-0")
 	for key, want := range map[string]string{
-		"CPUTot": "1", "RealMemory": "2048", "AvailableFeatures": "gpu,fast,big", "Gres": "gpu:2,hca:3", "Weight": "7", "Partitions": "gpu",
+		"CPUTot": "1", "RealMemory": "2048", "AvailableFeatures": "gpu,fast,big", "Gres": "gpu:2,hca:3", "Weight": "7",
+		"Partitions": "gpu",
 	} {
 		if record[key] != want {
 			t.Errorf("%s of the node with GPUs is %q, want %q", key, record[key], want)
 		}
 	}
-	if got := slurm.Nodes[0].MustRun(t, "sh", "-c", "readlink /run/slurm/devices/*"); got != "/dev/nvidia5\n/dev/nvidia10" {
+	if got := slurm.Nodes[0].MustRun(t, "sh", "-c",
+		"readlink /run/slurm/devices/*"); got != "/dev/nvidia5\n/dev/nvidia10" {
 		t.Errorf("the devices are %q", got)
 	}
 	// Somebody else than root.
-	user := []string{"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "srun", "--partition=gpu", "--chdir=/", "--mem=100"}
+	user := []string{
+		"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "srun", "--partition=gpu", "--chdir=/",
+		"--mem=100",
+	}
 	script := `echo $(id -u) $CUDA_VISIBLE_DEVICES $ROCR_VISIBLE_DEVICES`
 	for gres, want := range map[string]string{"gpu:1": "65534 0", "gpu:2": "65534 0,1", "hca:3": "65534"} {
 		if got := slurm.Login.MustRun(t, append(user, "--gres="+gres, "sh", "-c", script)...); got != want {
 			t.Errorf("srun --gres=%s printed %q, want %q", gres, got, want)
 		}
 	}
-	got := slurm.Login.MustRun(t, append(user, "--ntasks=2", "--oversubscribe", "--overcommit", "--gres=gpu:2", "--tres-bind=gres/gpu:per_task:1", "sh", "-c", script)...)
+	got := slurm.Login.MustRun(t,
+		append(user, "--ntasks=2", "--oversubscribe", "--overcommit", "--gres=gpu:2", "--tres-bind=gres/gpu:per_task:1",
+			"sh", "-c", script)...)
 	if got != "65534 0\n65534 1" && got != "65534 1\n65534 0" {
 		t.Errorf("two tasks printed %q", got)
 	}
@@ -188,7 +203,8 @@ func checkSlices(t *testing.T, slurm *slurmnet.Cluster) {
 	if want := "gpu:1g.10gb:1,gpu:2g.20gb:1"; record["Gres"] != want {
 		t.Errorf("Gres of the node with slices is %q, want %q", record["Gres"], want)
 	}
-	got := slurm.Login.MustRun(t, "srun", "--partition=slices", "--gres=gpu:2g.20gb:1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+	got := slurm.Login.MustRun(t, "srun", "--partition=slices", "--gres=gpu:2g.20gb:1", "sh", "-c",
+		"echo $CUDA_VISIBLE_DEVICES")
 	if got != "1" {
 		t.Errorf("srun with a slice printed %q", got)
 	}
@@ -208,10 +224,12 @@ func TestRealSlurmNodeIsNamedAfterItsPod(t *testing.T) {
 			if record := idle(t, slurm, "bare-m1"); record["NodeHostName"] != host.Name {
 				t.Errorf("the node is %v", record)
 			}
-			if nodes := slurm.Login.MustRun(t, "sinfo", "--noheader", "--Node", "--format=%N"); strings.Contains(nodes, host.Name) {
+			if nodes := slurm.Login.MustRun(t, "sinfo", "--noheader", "--Node", "--format=%N"); strings.Contains(nodes,
+				host.Name) {
 				t.Errorf("Slurm also has a node of the host's name: %s", nodes)
 			}
-			if got := slurm.Login.MustRun(t, "srun", "--partition=bare", "--nodelist=bare-m1", "sh", "-c", "echo $SLURMD_NODENAME on $(hostname)"); got != "bare-m1 on "+host.Name {
+			if got := slurm.Login.MustRun(t, "srun", "--partition=bare", "--nodelist=bare-m1", "sh", "-c",
+				"echo $SLURMD_NODENAME on $(hostname)"); got != "bare-m1 on "+host.Name {
 				t.Errorf("a job printed %q", got)
 			}
 		})

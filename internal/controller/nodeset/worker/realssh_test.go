@@ -30,7 +30,8 @@ echo alice:x:2000: >>/etc/group
 echo "$1" >/etc/authorized_keys_alice`, "sh", key)
 			}
 			ssh := func(ctx context.Context, command string) (string, error) {
-				return slurm.Login.Run(ctx, "ssh", "-i", "/root/key", "-o", "StrictHostKeyChecking=no", "-o", "BatchMode=yes", "alice@node-0", command)
+				return slurm.Login.Run(ctx, "ssh", "-i", "/root/key", "-o", "StrictHostKeyChecking=no", "-o",
+					"BatchMode=yes", "alice@node-0", command)
 			}
 			refused := func(ctx context.Context) error {
 				_, err := ssh(ctx, "true")
@@ -43,7 +44,8 @@ echo "$1" >/etc/authorized_keys_alice`, "sh", key)
 				return nil
 			}
 			slurm.WaitFor(t, "a refusal that says why", refused)
-			job := slurm.Login.MustRun(t, "setpriv", "--reuid=2000", "--regid=2000", "--clear-groups", "sbatch", "--parsable", "--partition=gpu", "--chdir=/tmp", "--output=/dev/null", "--wrap=sleep 1000")
+			job := slurm.Login.MustRun(t, "setpriv", "--reuid=2000", "--regid=2000", "--clear-groups", "sbatch",
+				"--parsable", "--partition=gpu", "--chdir=/tmp", "--output=/dev/null", "--wrap=sleep 1000")
 			slurm.WaitFor(t, "a session in the job", func(ctx context.Context) error {
 				out, err := ssh(ctx, "echo $(id -un) $SLURM_JOB_ID")
 				if err == nil && strings.TrimSpace(out) != "alice "+job {

@@ -10,8 +10,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podshape"
 )
 
-// TestShapeMatchesPodTemplate changes each field of a spec in turn, and holds that the template of the pods changes if and only if
-// their shape does.
+// TestShapeMatchesPodTemplate changes each field of a spec in turn, and holds that the template of the pods changes if
+// and only if their shape does.
 func TestShapeMatchesPodTemplate(t *testing.T) {
 	// exempt are the fields that are in the template and make no new revision, with the reason.
 	exempt := map[string]string{
@@ -20,10 +20,13 @@ func TestShapeMatchesPodTemplate(t *testing.T) {
 		"logfile":       "is for a container that only some templates have",
 	}
 	changes := map[string]string{
-		"replicas": `7`, "slurmd": `{"image":"other"}`, "ssh": `{"enabled":true}`, "template": `{"spec":{"priorityClassName":"high"}}`,
-		"extraConf": `"Weight=7"`, "partition": `{"enabled":true}`, "volumeClaimTemplates": `[{"metadata":{"name":"x"}}]`,
-		"updateStrategy": `{"type":"OnDelete"}`, "revisionHistoryLimit": `1`, "persistentVolumeClaimRetentionPolicy": `{"whenScaled":"Delete"}`,
-		"minReadySeconds": `7`, "ordinalPadding": `3`, "pinToNode": `true`, "workloadDisruptionProtection": `false`,
+		"replicas": `7`, "slurmd": `{"image":"other"}`, "ssh": `{"enabled":true}`,
+		"template":  `{"spec":{"priorityClassName":"high"}}`,
+		"extraConf": `"Weight=7"`, "partition": `{"enabled":true}`,
+		"volumeClaimTemplates": `[{"metadata":{"name":"x"}}]`,
+		"updateStrategy":       `{"type":"OnDelete"}`, "revisionHistoryLimit": `1`,
+		"persistentVolumeClaimRetentionPolicy": `{"whenScaled":"Delete"}`,
+		"minReadySeconds":                      `7`, "ordinalPadding": `3`, "pinToNode": `true`, "workloadDisruptionProtection": `false`,
 		"pruneSlurmNodeRecords": `"Always"`, "oversubscribeNode": `true`, "registrationTimeout": `"7m"`,
 		"drainOnNodeConditions": `[{"type":"GPUBroken","status":"True"}]`, "nodeLabels": `{}`,
 		"gres": `[{"resource":"example.com/card","name":"card"}]`,

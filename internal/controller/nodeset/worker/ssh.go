@@ -8,9 +8,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
 )
 
-// sshd runs in slurmd's container, because a session has to be where jobs are: it sees their files and devices, and slurmd can
-// only take in processes whose numbers it knows. It is no part of the container's life: it is started again whenever it ends, and
-// jobs do not notice.
+// sshd runs in slurmd's container, because a session has to be where jobs are: it sees their files and devices, and
+// slurmd can only take in processes whose numbers it knows. It is no part of the container's life: it is started again
+// whenever it ends, and jobs do not notice.
 
 // annotationSSHD on a pod is its sshd_config, which it reads as a file.
 const annotationSSHD = "nodeset." + slinkyv1beta1.GroupName + "/sshd-config"
@@ -57,23 +57,41 @@ func addSSH(template *corev1.PodTemplateSpec, nodeSet *slinkyv1beta1.NodeSet) {
 	config.Common()
 	template.Annotations[annotationSSHD] = config.String()
 	files := []corev1.VolumeProjection{
-		{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: naming.NodeSetHostKeys(nodeSet.Name)}}},
+		{
+			Secret: &corev1.SecretProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: naming.NodeSetHostKeys(nodeSet.Name)},
+			},
+		},
 		{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{
-			Path: "sshd_config", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + annotationSSHD + "']"},
+			Path: "sshd_config", FieldRef: &corev1.ObjectFieldSelector{
+				FieldPath: "metadata.annotations['" + annotationSSHD + "']",
+			},
 		}}}},
 	}
 	slurmd := &template.Spec.Containers[0]
 	if ref := ssh.SSSDConfRef; ref != nil {
 		files = append(files, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Items: []corev1.KeyToPath{{Key: ref.Key, Path: "sssd.conf"}},
+			LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Items: []corev1.KeyToPath{
+				{Key: ref.Key, Path: "sssd.conf"},
+			},
 		}})
 		slurmd.SecurityContext.ReadOnlyRootFilesystem = new(false) // sssd keeps its caches in many places
 	}
 	template.Spec.Volumes = append(template.Spec.Volumes,
-		corev1.Volume{Name: "ssh", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(int32(0o400)), Sources: files}}},
-		corev1.Volume{Name: "run-sshd", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
+		corev1.Volume{
+			Name: "ssh",
+			VolumeSource: corev1.VolumeSource{
+				Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(int32(0o400)), Sources: files},
+			},
+		},
+		corev1.Volume{Name: "run-sshd",
+			VolumeSource: corev1.VolumeSource{
+				EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
 	slurmd.VolumeMounts = append(slurmd.VolumeMounts,
-		corev1.VolumeMount{Name: "ssh", MountPath: sshMounted, ReadOnly: true}, corev1.VolumeMount{Name: "run-sshd", MountPath: sshDirectory})
-	slurmd.Ports = append(slurmd.Ports, corev1.ContainerPort{Name: "ssh", ContainerPort: naming.PortSSH, Protocol: corev1.ProtocolTCP})
+		corev1.VolumeMount{Name: "ssh", MountPath: sshMounted, ReadOnly: true}, corev1.VolumeMount{Name: "run-sshd",
+			MountPath: sshDirectory})
+	slurmd.Ports = append(slurmd.Ports, corev1.ContainerPort{
+		Name: "ssh", ContainerPort: naming.PortSSH, Protocol: corev1.ProtocolTCP,
+	})
 	slurmd.SecurityContext.Capabilities.Add = append(slurmd.SecurityContext.Capabilities.Add, sshCapabilities...)
 }

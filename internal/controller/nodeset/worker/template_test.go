@@ -18,10 +18,11 @@ import (
 // of is everything that the pods of a NodeSet are made from.
 func of(nodeSet *slinkyv1beta1.NodeSet) worker.Set {
 	return worker.Set{
-		NodeSet:    nodeSet,
-		Controller: &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "slurm"}},
-		Images:     naming.Images{Repository: "slurm-operator", Tag: "26.05"},
-		SlurmKey:   slinkyv1beta1.SecretKeyReference{Name: "slurm-auth-slurm", Key: "slurm.key"}, ClusterDomain: "cluster.local",
+		NodeSet:       nodeSet,
+		Controller:    &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "slurm"}},
+		Images:        naming.Images{Repository: "slurm-operator", Tag: "26.05"},
+		SlurmKey:      slinkyv1beta1.SecretKeyReference{Name: "slurm-auth-slurm", Key: "slurm.key"},
+		ClusterDomain: "cluster.local",
 	}
 }
 
@@ -30,15 +31,21 @@ func everything() *slinkyv1beta1.NodeSet {
 	set := nodeSet("all", `{"image":"site/slurmd:7","resources":{"limits":{"cpu":"8","memory":"16Gi"}},"env":[{"name":"A","value":"1"}],
 		"volumeMounts":[{"name":"scratch","mountPath":"/scratch"}],"securityContext":{"privileged":true,"readOnlyRootFilesystem":false}}`)
 	set.Spec.Template = slinkyv1beta1.PodTemplate{Metadata: slinkyv1beta1.Metadata{
-		Labels: map[string]slinkyv1beta1.LabelValue{"team": "hpc", "app.kubernetes.io/name": "mine"}, Annotations: map[string]string{"example.com/a": "b"},
+		Labels: map[string]slinkyv1beta1.LabelValue{"team": "hpc", "app.kubernetes.io/name": "mine"},
+		Annotations: map[string]string{
+			"example.com/a": "b",
+		},
 	}}
-	set.Spec.Template.Spec.Raw = []byte(`{"hostname":"c","priorityClassName":"jobs","tolerations":[{"operator":"Exists"}],"nodeSelector":{"pool":"slurm"}}`)
+	set.Spec.Template.Spec.Raw = []byte(
+		`{"hostname":"c","priorityClassName":"jobs","tolerations":[{"operator":"Exists"}],"nodeSelector":{"pool":"slurm"}}`)
 	set.Spec.ExtraConf = "Weight=10\nFeatures=fast"
 	set.Spec.OrdinalPadding = 3
 	set.Spec.OversubscribeNode = true
 	set.Spec.VolumeClaimTemplates = []slinkyv1beta1.VolumeClaimTemplate{{
 		Metadata: slinkyv1beta1.VolumeClaimMetadata{Name: "scratch"},
-		Spec:     corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		},
 	}}
 	return set
 }
@@ -62,7 +69,10 @@ func TestPods(t *testing.T) {
 		"everything": {everything(), worker.Numbered(everything(), 7, "node-1")},
 		"ssh":        {ssh, worker.Numbered(ssh, 0, "")},
 		"gpu":        {gpu, worker.Numbered(gpu, 11, "")},
-		"daemonset":  {daemons, worker.OnNode(daemons, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1.ec2.internal"}})},
+		"daemonset": {
+			daemons,
+			worker.OnNode(daemons, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1.ec2.internal"}}),
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -153,12 +163,14 @@ func TestIsNamed(t *testing.T) {
 		slurmd, template string
 		want             bool
 	}{
-		"as the operator makes it":             {``, ``, true},
-		"on the host's network":                {``, `{"hostNetwork":true}`, true},
-		"with arguments of the user's":         {`{"args":["slurmd","-D","-Z"]}`, ``, true},
-		"with such on the host's network":      {`{"args":["slurmd","-D","-Z"]}`, `{"hostNetwork":true}`, false},
-		"with another name":                    {`{"args":["slurmd","-D","-Z","-N","mine"]}`, ``, false},
-		"with the operator's name by the user": {`{"args":["slurmd","-Z","-N","$(SLURM_OPERATOR_NODE)"]}`, `{"hostNetwork":true}`, true},
+		"as the operator makes it":        {``, ``, true},
+		"on the host's network":           {``, `{"hostNetwork":true}`, true},
+		"with arguments of the user's":    {`{"args":["slurmd","-D","-Z"]}`, ``, true},
+		"with such on the host's network": {`{"args":["slurmd","-D","-Z"]}`, `{"hostNetwork":true}`, false},
+		"with another name":               {`{"args":["slurmd","-D","-Z","-N","mine"]}`, ``, false},
+		"with the operator's name by the user": {
+			`{"args":["slurmd","-Z","-N","$(SLURM_OPERATOR_NODE)"]}`, `{"hostNetwork":true}`, true,
+		},
 		"with a command on the host's network": {`{"command":["/start"],"args":[]}`, `{"hostNetwork":true}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,18 +195,37 @@ func TestPodsTolerateUnreachableKubelet(t *testing.T) {
 		want     []corev1.Toleration
 	}{
 		"without tolerations of the user's": {``, []corev1.Toleration{
-			{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-			{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+			{
+				Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoExecute,
+			},
+			{
+				Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoExecute,
+			},
 		}},
 		"beside others": {`{"tolerations":[{"key":"gpu","operator":"Exists"}]}`, []corev1.Toleration{
 			{Key: "gpu", Operator: corev1.TolerationOpExists},
-			{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-			{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+			{
+				Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoExecute,
+			},
+			{
+				Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoExecute,
+			},
 		}},
-		"unless the user says how long": {`{"tolerations":[{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":7200}]}`, []corev1.Toleration{
-			{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(7200))},
-			{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-		}},
+		"unless the user says how long": {
+			`{"tolerations":[{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":7200}]}`, []corev1.Toleration{
+				{
+					Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists,
+					Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(7200)),
+				},
+				{
+					Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists,
+					Effect: corev1.TaintEffectNoExecute,
+				},
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := nodeSet("gpu", "")

@@ -1,12 +1,12 @@
 // Package worker builds the slurmd pods of a NodeSet: values in, objects out.
 //
-// Template is what all pods of a set have in common, and all that a revision is made of. Nothing in it depends on the other
-// nodes, on partitions or on slurm.conf, because slurmd fetches its configuration from slurmctld: no change of these
-// replaces a pod. Pod adds to a template what tells one pod from another: its name, its place and its volumes.
+// Template is what all pods of a set have in common, and all that a revision is made of. Nothing in it depends on the
+// other nodes, on partitions or on slurm.conf, because slurmd fetches its configuration from slurmctld: no change of
+// these replaces a pod. Pod adds to a template what tells one pod from another: its name, its place and its volumes.
 //
-// slurmd is told the name of its Slurm node, which is also the pod's host name unless the pod is on the host's network. Readiness is asked for until slurmd listens and never again: a probe
-// that fails would change nothing about the node, whose state is Slurm's to tell, and a probe that restarts the container
-// would end every job in it.
+// slurmd is told the name of its Slurm node, which is also the pod's host name unless the pod is on the host's network.
+// Readiness is asked for until slurmd listens and never again: a probe that fails would change nothing about the node,
+// whose state is Slurm's to tell, and a probe that restarts the container would end every job in it.
 package worker
 
 import (
@@ -29,15 +29,16 @@ type Set struct {
 	Images     naming.Images
 	// SlurmKey selects the cluster's auth/slurm key.
 	SlurmKey slinkyv1beta1.SecretKeyReference
-	// ClusterDomain is the DNS domain of the Kubernetes cluster, such as cluster.local. Without it pods find each other by
-	// long names only.
+	// ClusterDomain is the DNS domain of the Kubernetes cluster, such as cluster.local. Without it pods find each other
+	// by long names only.
 	ClusterDomain string
 }
 
 // annotationGres on a pod is the part of gres.conf about its devices, which it reads as a file.
 const annotationGres = "nodeset." + slinkyv1beta1.GroupName + "/gres-conf"
 
-// Template is what all pods of a set have in common. Its errors are for the user to read: they name the field of the spec.
+// Template is what all pods of a set have in common. Its errors are for the user to read: they name the field of the
+// spec.
 func Template(set Set) (corev1.PodTemplateSpec, error) {
 	node, err := nodeconf.Of(set.NodeSet)
 	if err != nil {
@@ -62,12 +63,15 @@ func Template(set Set) (corev1.PodTemplateSpec, error) {
 // annotationExternal on a pod says that its slurmctld runs outside Kubernetes, and so outlives its Controller.
 const annotationExternal = slinkyv1beta1.GroupName + "/external-controller"
 
-// outlast adds what keeps Kubernetes from evicting a pod when its kubelet has not been heard from for five minutes. That eviction
-// asks no PodDisruptionBudget, and jobs go on without a kubelet. What the user says about these taints stays.
+// outlast adds what keeps Kubernetes from evicting a pod when its kubelet has not been heard from for five minutes.
+// That eviction asks no PodDisruptionBudget, and jobs go on without a kubelet. What the user says about these taints
+// stays.
 func outlast(tolerations []corev1.Toleration) []corev1.Toleration {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		if !slices.ContainsFunc(tolerations, func(toleration corev1.Toleration) bool { return toleration.Key == key }) {
-			tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
+			tolerations = append(tolerations, corev1.Toleration{
+				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			})
 		}
 	}
 	return tolerations
@@ -118,8 +122,8 @@ func own(set Set, node nodeconf.Node) corev1.PodTemplateSpec {
 // apart keeps slurmd pods of a namespace off each other's Kubernetes nodes.
 //
 // In Kubernetes' own measurements with 5,000 nodes the scheduler must place 60 such pods a second, and 85 with a spread
-// constraint, which can do the same; without either 270. The difference does not make up for what a spread constraint leaves
-// out: pods that do not have it themselves, and pods that are about to end.
+// constraint, which can do the same; without either 270. The difference does not make up for what a spread constraint
+// leaves out: pods that do not have it themselves, and pods that are about to end.
 func apart() *corev1.PodAntiAffinity {
 	return &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		TopologyKey:   corev1.LabelHostname,
@@ -134,8 +138,8 @@ func scalingMode(nodeSet *slinkyv1beta1.NodeSet) slinkyv1beta1.ScalingMode {
 	return nodeSet.Spec.ScalingMode
 }
 
-// command is how slurmd is started: as a dynamic node (-Z) that fetches its configuration, and as one that was just booted
-// (-b), so that slurmctld notices at once that jobs of an earlier pod of the same name are gone.
+// command is how slurmd is started: as a dynamic node (-Z) that fetches its configuration, and as one that was just
+// booted (-b), so that slurmctld notices at once that jobs of an earlier pod of the same name are gone.
 func command(set Set, node nodeconf.Node) []string {
 	return []string{
 		"/usr/sbin/slurmd", "-D", "-b", "-Z",
