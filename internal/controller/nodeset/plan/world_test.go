@@ -18,11 +18,11 @@ import (
 // What is simulated is what can go wrong between the three: views that lag behind, calls that fail or only seem to,
 // things that happen between two calls of the operator. What is real is the package plan.
 //
-// Slurm cannot compare and swap, so something may always happen between the operator's last snapshot of a Slurm node and
-// its write. The world assumes this much, and no more:
+// Slurm cannot compare and swap, so something may always happen between the operator's last snapshot of a Slurm node
+// and its write. The world assumes this much, and no more:
 //
-//   - A Slurm node that others open (lift its drain, register it) gets no job before the mirror has read it again or its
-//     last snapshot is older than the deletion rule's maxSnapshotAge. See mayStart.
+//   - A Slurm node that others open (lift its drain, register it) gets no job before the mirror has read it again or
+//     its last snapshot is older than the deletion rule's maxSnapshotAge. See mayStart.
 //   - A drain that others set after a snapshot may be overwritten or lifted by a write that is based on that snapshot,
 //     while it is younger than maxSnapshotAge. See wroteDrain.
 //   - The reason of a drain is at least a second younger when the drain was lifted and set again.
