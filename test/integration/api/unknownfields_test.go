@@ -79,7 +79,7 @@ func TestKubectlExplainDescribesFields(t *testing.T) {
 		"nodesets.spec.slurmd.resources.limits":                    "maximum amount of compute resources",
 		"nodesets.spec.template.spec.affinity.nodeAffinity":        "node affinity",
 		"loginsets.spec.service.spec.type":                         "how the Service is exposed",
-		"tokens.status.conditions":                                 "the token's state",
+		"tokens.status.conditions":                                 "conditions of the token",
 		"nodesets.spec.volumeClaimTemplates.spec.storageClassName": "StorageClass",
 	} {
 		out, err := kubectl(t, "explain", "--api-version=slinky.slurm.net/v1beta1", field)
