@@ -56,8 +56,6 @@ const (
 	// ReasonInvalidSpec means that the API server accepted the spec but the operator cannot apply it; the message names
 	// the field.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonPodTemplateInvalid means that Kubernetes rejected a pod built from the template.
-	ReasonPodTemplateInvalid = "PodTemplateInvalid"
 	// ReasonReferenceNotFound means that a Secret, ConfigMap or other object that the spec refers to does not exist, or
 	// lacks the key.
 	ReasonReferenceNotFound = "ReferenceNotFound"
@@ -160,8 +158,6 @@ const (
 	// ReasonTopologyRefused means that the position that a Kubernetes node specifies does not exist in Slurm's
 	// topologies.
 	ReasonTopologyRefused = "TopologyRefused"
-	// ReasonHostnameConflict means that another pod of the cluster already has the Slurm node name.
-	ReasonHostnameConflict = "HostnameConflict"
 )
 
 // Reasons of conditions of a Token.

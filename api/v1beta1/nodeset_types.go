@@ -24,8 +24,8 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Replicas",type=integer,priority=1,JSONPath=`.status.replicas`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 52",fieldPath=".metadata",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 52 characters, because pods and Slurm nodes are named <name>-<ordinal>; choose a shorter or plainer name"
-// +kubebuilder:validation:XValidation:rule="!self.spec.partition.enabled || !(self.metadata.name in ['all', 'default'])",fieldPath=".spec.partition.enabled",message="spec.partition.enabled makes a partition of the NodeSet's name, but Slurm gives the names 'all' and 'default' a meaning of their own; name the NodeSet otherwise, or define the partition in the Controller's extraConf"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 52",fieldPath=".metadata",message="metadata.name must be a DNS label (a-z, 0-9 and '-') of at most 52 characters, because pods and Slurm nodes are named <name>-<ordinal>; choose a shorter or simpler name"
+// +kubebuilder:validation:XValidation:rule="!self.spec.partition.enabled || !(self.metadata.name in ['all', 'default'])",fieldPath=".spec.partition.enabled",message="spec.partition.enabled makes a partition of the NodeSet's name, but Slurm gives the names 'all' and 'default' a meaning of their own; choose another name for the NodeSet, or define the partition in the Controller's extraConf"
 type NodeSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

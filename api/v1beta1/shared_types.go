@@ -18,7 +18,7 @@ type Metadata struct {
 }
 
 // PodTemplate customizes the pods that the operator creates.
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'",fieldPath=".spec.restartPolicy",message="template.spec.restartPolicy must be Always, because Slurm's daemons are to be restarted whenever they exit; remove the field"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'",fieldPath=".spec.restartPolicy",message="template.spec.restartPolicy must be Always, because Slurm's daemons must be restarted whenever they exit; remove the field"
 type PodTemplate struct {
 	// metadata holds labels and annotations of the pods.
 	// +optional

@@ -15,7 +15,7 @@ func agentCommand() *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "agent",
-		Short: "Keeps slurmctld in step with its files, from beside it (in the Slurm image)",
+		Short: "Reconfigures slurmctld when its files change (in the Slurm image)",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return agent.Run(command.Context(), options)

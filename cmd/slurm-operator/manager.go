@@ -47,6 +47,7 @@ func managerCommand() *cobra.Command {
 		"how many objects of each resource type are reconciled in parallel")
 	flags.StringToIntVar(&options.WorkersByKind, "workers-by-kind", nil,
 		"the same for single resource types, such as NodeSet=16,Controller=8, instead of --workers")
+	options.AddSlurmFlag(flags)
 	options.SlurmClient.AddFlags(flags)
 	flags.BoolVar(&options.LeaderElection, "leader-elect", options.LeaderElection,
 		"elect a leader: only one of several replicas acts")

@@ -10,7 +10,7 @@ func releaseCommand() *cobra.Command {
 	var namespaces []string
 	command := &cobra.Command{
 		Use:   "release",
-		Short: "Lets NodeSets be deleted without the operator, after it was uninstalled",
+		Short: "Removes the finalizers of NodeSets after the operator was uninstalled",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config, err := connect()

@@ -10,7 +10,7 @@ func runCommand() *cobra.Command {
 	var state string
 	command := &cobra.Command{
 		Use:   "run COMMAND...",
-		Short: "Runs a daemon and sees to it that it ends when it is asked to (in the Slurm image)",
+		Short: "Runs a daemon and ensures that it terminates on SIGTERM (in the Slurm image)",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if state != "" {

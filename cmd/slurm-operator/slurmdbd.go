@@ -10,7 +10,7 @@ func slurmdbdCommand() *cobra.Command {
 	var options slurmdbd.Options
 	command := &cobra.Command{
 		Use:   "slurmdbd [--listen ADDRESS] COMMAND...",
-		Short: "Runs slurmdbd and tells what it says about its database (in the Slurm image)",
+		Short: "Runs slurmdbd and reports its database errors (in the Slurm image)",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options.Command, options.Log = args, command.ErrOrStderr()

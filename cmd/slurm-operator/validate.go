@@ -21,7 +21,7 @@ func validateCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.Config, "config", options.Config, "directory with the files to try")
+	flags.StringVar(&options.Config, "config", options.Config, "directory with the files to validate")
 	flags.StringVar(&options.Scratch, "scratch", options.Scratch, "directory for the files of the validation run")
 	flags.DurationVar(&options.Timeout, "timeout", options.Timeout, "how long the validation run may take")
 	flags.StringVar(&report, "report", report, "file to write the report to")

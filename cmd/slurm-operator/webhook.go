@@ -32,7 +32,7 @@ func webhookCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	options.AddFlags(flags)
-	flags.IntVar(&options.Port, "port", options.Port, "where API servers call")
+	flags.IntVar(&options.Port, "port", options.Port, "the port that API servers connect to")
 	flags.StringVar(&options.Certificate.Service, "service", "",
 		"the Service under which API servers call, in the namespace of POD_NAMESPACE")
 	flags.StringVar(&options.Certificate.Secret, "certificate-secret", "",
@@ -40,9 +40,9 @@ func webhookCommand() *cobra.Command {
 	flags.StringVar(&options.Certificate.Configuration, "configuration", "",
 		"the name of both webhook configurations, which the webhook makes trust its certificate")
 	flags.DurationVar(&options.Certificate.Lifetime, "certificate-lifetime", options.Certificate.Lifetime,
-		"how long a certificate is good; it is replaced when a sixth of that is left")
+		"the lifetime of a certificate; it is replaced when a sixth of that is left")
 	flags.StringVar(&options.CertificateDirectory, "certificate-directory", "",
-		"a directory with tls.crt and tls.key that are kept by others, such as cert-manager, instead of a "+
+		"a directory with tls.crt and tls.key that others renew, such as cert-manager, instead of a "+
 			"certificate of our own; they are read again when they change")
 	return command
 }

@@ -54,7 +54,7 @@ type ForeignError struct {
 
 // Error returns the conflict and the remedy.
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s %s exists and does not belong to %s; delete it, or choose another name", e.Kind, e.Name,
+	return fmt.Sprintf("%s %s exists and is not owned by %s; delete it, or choose another name", e.Kind, e.Name,
 		e.Owner)
 }
 

@@ -49,9 +49,9 @@ func Parse(key []byte, text string) (Token, error) {
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
 		return Token{}, errors.New("the token was signed with another key")
 	case err != nil:
-		return Token{}, errors.New("this is not a token of Slurm's")
+		return Token{}, errors.New("not a Slurm token")
 	case found.ExpiresAt == nil || found.IssuedAt == nil:
-		return Token{}, errors.New("the token does not say since and until when it is valid")
+		return Token{}, errors.New("the token has no iat or exp")
 	}
 	return Token{Text: text, User: found.User, Issued: found.IssuedAt.Time, Expires: found.ExpiresAt.Time}, nil
 }

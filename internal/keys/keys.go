@@ -35,7 +35,7 @@ func JWT(namespace string, reference slinkyv1beta1.SecretKeyReference) *corev1.S
 // new key: the daemons would reject each other.
 func Lost(reference slinkyv1beta1.SecretKeyReference) string {
 	return fmt.Sprintf(
-		"Secret %s was deleted, with the key by which the daemons believe each other; they go on, but nothing new "+
+		"Secret %s was deleted, with the key that authenticates the daemons; they keep running, but nothing new "+
 			"can start: "+
 			"put the key back, which running pods still have, as docs/keys.md says", reference.Name)
 }

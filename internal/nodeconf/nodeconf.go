@@ -44,7 +44,7 @@ func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
 	at := slices.IndexFunc(merged.Spec.Containers,
 		func(container corev1.Container) bool { return container.Name == Container })
 	if at < 0 {
-		return Node{}, invalid.New("spec.template.spec.containers", "it removes the container slurmd; leave it there")
+		return Node{}, invalid.New("spec.template.spec.containers", "it removes the container slurmd, which must stay")
 	}
 	extra, err := slurmconf.ParseNode(nodeSet.Spec.ExtraConf)
 	if err != nil {
@@ -114,7 +114,7 @@ func overlay(extra, own []slurmconf.Pair, devices []Gres) (Node, error) {
 	for _, pair := range extra {
 		for _, key := range identity {
 			if strings.EqualFold(pair.Key, key) {
-				return Node{}, invalid.New("spec.extraConf", "%s is the pod's own; remove it", pair.Key)
+				return Node{}, invalid.New("spec.extraConf", "%s is set by the operator; remove it", pair.Key)
 			}
 		}
 		switch canonical(pair.Key) {

@@ -25,13 +25,13 @@ var (
 	reachableMetric = prometheus.NewDesc("slurm_operator_slurm_reachable",
 		"Whether slurmctld answers (1) or not (0).", []string{"controller_namespace", "controller"}, nil)
 	snapshotAgeMetric = prometheus.NewDesc("slurm_operator_slurm_snapshot_age_seconds",
-		"Time since slurmctld was last asked for its nodes with success. It grows while nothing changes in a large "+
+		"Time since the list of Slurm nodes was last read. It grows while nothing changes in a large "+
 			"cluster at rest.",
 		[]string{"controller_namespace", "controller"}, nil)
 	nodesMetric = prometheus.NewDesc("slurm_operator_slurm_nodes",
 		"Nodes that slurmctld knows.", []string{"controller_namespace", "controller"}, nil)
 	nodeSetNodesMetric = prometheus.NewDesc("slurm_operator_nodeset_nodes",
-		"Slurm nodes of a NodeSet by state; one that is drained also counts as what it is besides.",
+		"Slurm nodes of a NodeSet by state; a drained node also counts under its base state.",
 		[]string{"nodeset_namespace", "nodeset", "state"}, nil)
 	conditionMetric = prometheus.NewDesc("slurm_operator_condition",
 		"Conditions of objects; the value is always 1, and status is True, False or Unknown.",

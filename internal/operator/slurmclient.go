@@ -25,7 +25,7 @@ func (s *SlurmClient) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.Backoff.First, "slurm-backoff-initial", defaults.First,
 		"how long to wait after the first failed request; the wait doubles with each further failure")
 	flags.DurationVar(&s.Backoff.MaxOutage, "slurm-backoff-max", defaults.MaxOutage,
-		"the longest wait while slurmrestd or slurmctld does not answer")
+		"the maximum backoff while slurmrestd or slurmctld does not answer")
 	flags.DurationVar(&s.Backoff.MaxRefusal, "slurm-backoff-max-refused", defaults.MaxRefusal,
-		"the longest wait while slurmrestd refuses the token or its version is not supported")
+		"the maximum backoff while slurmrestd refuses the token or its version is not supported")
 }

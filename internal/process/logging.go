@@ -45,12 +45,16 @@ const (
 func (l *Logging) AddFlags(flags *pflag.FlagSet) {
 	l.Level, l.SlurmLevel = new(slog.LevelVar), new(slog.LevelVar)
 	flags.TextVar(l.Level, "log-level", l.Level, "what is logged: debug, info, warn or error")
-	flags.TextVar(l.SlurmLevel, "slurm-log-level", l.SlurmLevel,
-		"what is logged of requests to slurmrestd: debug logs each of them")
 	flags.StringVar(&l.Format, "log-format", logJSON, "json or console")
 	flags.StringVar(&l.Levels, "log-levels", "",
 		"a directory with the files "+levelFile+" and "+slurmLevelFile+", which override those flags and are read "+
 			"again every "+levelInterval.String())
+}
+
+// AddSlurmFlag adds the flag for requests to slurmrestd, which the webhook does not make.
+func (l *Logging) AddSlurmFlag(flags *pflag.FlagSet) {
+	flags.TextVar(l.SlurmLevel, "slurm-log-level", l.SlurmLevel,
+		"the log level of requests to slurmrestd: debug logs each of them")
 }
 
 // StartLogging makes controller-runtime and client-go log to a writer, and polls the level files until the context is

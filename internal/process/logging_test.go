@@ -17,6 +17,7 @@ func newLogging(t *testing.T, arguments ...string) *Logging {
 	logging := &Logging{}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	logging.AddFlags(flags)
+	logging.AddSlurmFlag(flags)
 	if err := flags.Parse(arguments); err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func (l *ledger) explainOverload(err error) error {
 		return err
 	}
 	return fmt.Errorf(
-		"%w; Slurm last had %d jobs: if it has too many to tell their states in time, limit them by MaxJobCount or "+
+		"%w; Slurm last had %d jobs: if these are too many to read their states in time, limit them by MaxJobCount or "+
 			"MinJobAge "+
 			"in slurm.conf, or MaxSubmitJobs of accounts; from 26.05 on spec.metrics.enabled helps while no job is "+
 			"suspended", err, l.records)
@@ -225,7 +225,7 @@ func (l *ledger) readHidden(ctx context.Context) error {
 	}
 	if len(wanted) > maxHidden {
 		return &Error{Kind: TooLarge, Op: "read suspended jobs", Err: fmt.Errorf(
-			"%d jobs are suspended or in a state that is not known, and where they are is read for %d at most; "+
+			"%d jobs are suspended or in a state that is not known, and their nodes are read for %d at most; "+
 				"resume or cancel some", len(wanted), maxHidden)}
 	}
 	return l.readDetails(ctx, wanted)

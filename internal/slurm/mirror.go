@@ -154,7 +154,7 @@ func (m *Mirror) Refresh(ctx context.Context) (*Snapshot, error) {
 }
 
 // errStopped is returned after Run has ended.
-var errStopped = errors.New("the session with Slurm has ended")
+var errStopped = errors.New("the Slurm session is closed")
 
 // Subscribe collects the names of Slurm nodes that change, starting with all known nodes.
 func (m *Mirror) Subscribe() *Subscription[string] {

@@ -101,7 +101,7 @@ func (s *Session) mayCount(now time.Time) error {
 			"the cluster has %d jobs, and at most %d are counted one by one; wait for some to end, or cancel them", jobs, maxCounted)
 	}
 	if now.Before(s.nextCount) {
-		return fmt.Errorf("they were counted a short time ago; they are counted again after %s",
+		return fmt.Errorf("they were counted recently; they are counted again after %s",
 			s.nextCount.UTC().Format(time.RFC3339))
 	}
 	s.nextCount = now.Add(countTimeout)

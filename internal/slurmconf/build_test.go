@@ -139,37 +139,37 @@ func TestBuildRejectsInvalidExtraConf(t *testing.T) {
 	for name, test := range map[string]struct{ extra, want string }{
 		"a key that the operator owns": {
 			"A=1\nclustername=other",
-			"line 2: clustername: the key belongs to the operator: it is made from the Controller; set " +
+			"line 2: clustername: the operator sets this key: it is set from the Controller; set " +
 				"spec.clusterName instead",
 		},
 		"another slurmctld": {
 			"SlurmctldHost=other",
-			"line 1: SlurmctldHost: the key belongs to the operator: it is made from the Controller; remove the " +
+			"line 1: SlurmctldHost: the operator sets this key: it is set from the Controller; remove the " +
 				"line; spec.ha adds backups",
 		},
 		"the size of the cluster": {
 			"MaxNodeCount=5000",
-			"line 1: MaxNodeCount: the key belongs to the operator: it follows the size of the cluster and must not " +
+			"line 1: MaxNodeCount: the operator sets this key: it follows the size of the cluster and must not " +
 				"fall below the nodes that are registered; set spec.maxNodeCount instead",
 		},
 		"accounting": {
 			"AccountingStorageHost=dbd",
-			"line 1: AccountingStorageHost: the key belongs to the operator: it is made from the Accounting that " +
+			"line 1: AccountingStorageHost: the operator sets this key: it is set from the Accounting that " +
 				"the Controller refers to; set spec.accountingRef instead",
 		},
 		"an included file": {
 			"Include more.conf",
-			"line 1: Include: the key belongs to the operator: the operator cannot see what the file says, nor when " +
+			"line 1: Include: the operator sets this key: the operator cannot see what the file says, nor when " +
 				"it changes; put its lines here; other files come from spec.configFileRefs",
 		},
 		"metrics": {
 			"MetricsType=metrics/openmetrics",
-			"line 1: MetricsType: the key belongs to the operator: the ServiceMonitor depends on it; set " +
+			"line 1: MetricsType: the operator sets this key: the ServiceMonitor depends on it; set " +
 				"spec.metrics.enabled instead",
 		},
 		"scripts in addition to refs": {
 			"prolog=/opt/p.sh",
-			"line 1: prolog: the key belongs to the operator: its scripts come from ConfigMaps; remove the line, or " +
+			"line 1: prolog: the operator sets this key: its scripts come from ConfigMaps; remove the line, or " +
 				"add the script to a ConfigMap of spec.prologScriptRefs",
 		},
 		"a hash": {
@@ -184,7 +184,7 @@ func TestBuildRejectsInvalidExtraConf(t *testing.T) {
 		"a partition of a NodeSet": {"PartitionName=gpu Nodes=ALL",
 			`line 1: "PartitionName=gpu": the NodeSet gpu defines it already; remove it here, or set spec.partition.enabled of the NodeSet to false`},
 		"a NodeSet of the same name": {"NodeSet=gpu Feature=x",
-			`line 1: "NodeSet=gpu": the NodeSet gpu defines it already; rename it here; a NodeSet is there without a line of its own`},
+			`line 1: "NodeSet=gpu": the NodeSet gpu defines it already; rename it here; the operator adds the line of a NodeSet`},
 		"a duplicate partition": {"PartitionName=a\nA=1\nPartitionName=a",
 			`line 3: "PartitionName=a": it is defined twice; remove or rename one of the two`},
 		"text that is not configuration": {"make it fast",
@@ -229,7 +229,7 @@ func TestBuildRejectsInvalidValues(t *testing.T) {
 			func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("PartitionName=b")}} },
 			"PartitionName is the NodeSet's own name"},
 		"a partition with a continuation": {
-			func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new(`A=1 \`)}} }, "ends in a backslash"},
+			func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new(`A=1 \`)}} }, "ends with a backslash"},
 		"a partition of words": {
 			func(c *Cluster) { c.NodeSets = []NodeSet{{Name: "a", Partition: new("the best")}} },
 			`"the best": this is not of the form Key=Value`},

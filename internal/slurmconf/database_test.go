@@ -59,7 +59,7 @@ func TestBuildDatabaseErrorsOmitThePassword(t *testing.T) {
 		"with blanks and quotes":    {func(d *Database) { d.Password = canary + ` "` }, "both blanks and quotes"},
 		"in extraConf": {
 			func(d *Database) { d.ExtraConf = "StoragePass=" + canary },
-			"line 1: StoragePass: the key belongs to the operator: a password belongs into a Secret; " +
+			"line 1: StoragePass: the operator sets this key: passwords belong in a Secret; " +
 				"set spec.storageConfig.passwordKeyRef instead",
 		},
 		"in extraConf, badly written": {func(d *Database) { d.ExtraConf = "storagepass=x " + canary }, `line 1: "storagepass…"`},

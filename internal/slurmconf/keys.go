@@ -47,8 +47,8 @@ var lists = []string{
 }
 
 const (
-	fromController = "it is made from the Controller"
-	fromAccounting = "it is made from the Accounting that the Controller refers to"
+	fromController = "it is set from the Controller"
+	fromAccounting = "it is set from the Accounting that the Controller refers to"
 	fromPods       = "pods, volumes and probes depend on it"
 	fromKeys       = "every daemon of the cluster must use the keys that the operator gives it"
 	removeLine     = "remove the line"
@@ -67,7 +67,7 @@ var ownedKeys = keyTable{
 	},
 	"BackupAddr": {"it is the older form of SlurmctldHost, which " + fromController, removeLine},
 	"SlurmctldAddr": {
-		"clients find slurmctld by its Service", "remove the line; spec.service shapes the Service",
+		"clients find slurmctld by its Service", "remove the line; configure the Service in spec.service",
 	},
 	"SlurmctldPort": {"the Service and the probes depend on it", "set spec.service.port instead"},
 	"SlurmdPort":    {fromPods, removeLine},
@@ -79,7 +79,7 @@ var ownedKeys = keyTable{
 	"AuthAltTypes":      {fromKeys, "remove the line; spec.jwtKeyRef gives the key of auth/jwt"},
 	"AuthAltParameters": {fromKeys, "remove the line; use spec.jwtKeyRef and spec.jwksKeyRef"},
 	"StateSaveLocation": {
-		"the volume of the saved state is mounted there", "remove the line; spec.persistence shapes the volume",
+		"the volume of the saved state is mounted there", "remove the line; configure the volume in spec.persistence",
 	},
 	"SlurmctldPidFile":      {fromPods, removeLine},
 	"SlurmdPidFile":         {fromPods, removeLine},
@@ -106,7 +106,7 @@ var databaseKeys = keyTable{
 	"AuthAltParameters": {fromKeys, "remove the line; use spec.jwtKeyRef and spec.jwksKeyRef"},
 	"DbdHost":           {fromPods, removeLine},
 	"DbdAddr": {
-		"slurmctlds find slurmdbd by its Service", "remove the line; spec.service shapes the Service",
+		"slurmctlds find slurmdbd by its Service", "remove the line; configure the Service in spec.service",
 	},
 	"DbdPort":       {"the Service and the probes depend on it", "set spec.service.port instead"},
 	"DbdBackupHost": {"the operator runs one slurmdbd, and Kubernetes restarts it", removeLine},
@@ -114,12 +114,12 @@ var databaseKeys = keyTable{
 		"slurmdbd runs as the user that the pod gives it", "set spec.slurmUser to change its uid and gid",
 	},
 	"PidFile":           {fromPods, removeLine},
-	"StorageType":       {"it is made from spec.storageConfig", removeLine},
-	"StorageHost":       {"it is made from spec.storageConfig", "set spec.storageConfig.host instead"},
-	"StoragePort":       {"it is made from spec.storageConfig", "set spec.storageConfig.port instead"},
-	"StorageUser":       {"it is made from spec.storageConfig", "set spec.storageConfig.username instead"},
-	"StoragePass":       {"a password belongs into a Secret", "set spec.storageConfig.passwordKeyRef instead"},
-	"StoragePassScript": {"a password belongs into a Secret", "set spec.storageConfig.passwordKeyRef instead"},
-	"StorageLoc":        {"it is made from spec.storageConfig", "set spec.storageConfig.database instead"},
+	"StorageType":       {"it is set from spec.storageConfig", removeLine},
+	"StorageHost":       {"it is set from spec.storageConfig", "set spec.storageConfig.host instead"},
+	"StoragePort":       {"it is set from spec.storageConfig", "set spec.storageConfig.port instead"},
+	"StorageUser":       {"it is set from spec.storageConfig", "set spec.storageConfig.username instead"},
+	"StoragePass":       {"passwords belong in a Secret", "set spec.storageConfig.passwordKeyRef instead"},
+	"StoragePassScript": {"passwords belong in a Secret", "set spec.storageConfig.passwordKeyRef instead"},
+	"StorageLoc":        {"it is set from spec.storageConfig", "set spec.storageConfig.database instead"},
 	include:             {"the operator cannot see what the file says, nor when it changes", "put its lines here"},
 }

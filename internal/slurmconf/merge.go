@@ -33,7 +33,7 @@ func (m *merger) merge(text string) (Document, error) {
 		switch owner, owned := m.owned.find(entry.Key()); {
 		case owned:
 			if !m.matches(entry) {
-				m.refuse(entry, "the key belongs to the operator: "+owner.reason, owner.remedy)
+				m.refuse(entry, "the operator sets this key: "+owner.reason, owner.remedy)
 			}
 		case isRecord(entry.Key()), contains(repeatable, entry.Key()):
 			m.add(entry)

@@ -55,7 +55,7 @@ func ParsePartition(config string) ([]Pair, error) {
 	}
 	line, continued := cutContinuation(cutComment(config))
 	if continued {
-		return nil, errors.New("it ends in a backslash, which would draw in the next line; remove it")
+		return nil, errors.New("it ends with a backslash, which would join the next line; remove it")
 	}
 	pairs, fault := parsePairs(unescape(line))
 	if fault != nil {
@@ -94,7 +94,7 @@ func checkRecords(d Document) error {
 			fault.Reason = "the NodeSet " + first.Value() + " defines it already"
 			fault.Remedy = "remove it here, or set spec.partition.enabled of the NodeSet to false"
 			if entry.Is("NodeSet") {
-				fault.Remedy = "rename it here; a NodeSet is there without a line of its own"
+				fault.Remedy = "rename it here; the operator adds the line of a NodeSet"
 			}
 		}
 		faults = append(faults, fault)

@@ -153,7 +153,7 @@ func cutInclude(line string) (string, bool) {
 
 func notRecord(pairs []Pair) *fault {
 	return &fault{
-		fmt.Sprintf("Slurm takes one parameter a line, and does not expect %s behind %s", pairs[1].Key, pairs[0].Key),
+		fmt.Sprintf("Slurm accepts one parameter per line, but %s follows %s", pairs[1].Key, pairs[0].Key),
 		fmt.Sprintf("put %s on a line of its own, or the value of %s into quotes if it has blanks", pairs[1].Key,
 			pairs[0].Key),
 	}
@@ -211,7 +211,7 @@ func cutValue(line string) (value, rest string, _ *fault) {
 			return "", "", &fault{"a quote is not closed", `add the closing "`}
 		case rest != "" && !strings.ContainsRune(spaces, rune(rest[0])):
 			return "", "", &fault{
-				"a quoted value goes on behind its quote",
+				"text follows the closing quote of a value",
 				`put the closing " at the end of the value; Slurm has no way to write a " within quotes`,
 			}
 		}

@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 func TestParseErrorsNameTheRemedy(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"two parameters on a line": {"A=1\nB=2 C=3",
-			`line 2: "B=2 C=3": Slurm takes one parameter a line, and does not expect C behind B; put C on a line of its own, or the value of B into quotes if it has blanks`},
+			`line 2: "B=2 C=3": Slurm accepts one parameter per line, but C follows B; put C on a line of its own, or the value of B into quotes if it has blanks`},
 		"a value without quotes": {"A=one two",
 			`line 1: "A=one two": this is not of the form Key=Value; write Key=Value, with quotes around a value that has blanks, and # before a comment`},
 		"no value": {"A=",
@@ -88,7 +88,7 @@ func TestParseErrorsNameTheRemedy(t *testing.T) {
 		"an open quote": {`A="one two`,
 			`line 1: "A=\"one two": a quote is not closed; add the closing "`},
 		"text after a quote": {`A="one"two`,
-			`line 1: "A=\"one\"two": a quoted value goes on behind its quote; put the closing " at the end of the value; Slurm has no way to write a " within quotes`},
+			`line 1: "A=\"one\"two": text follows the closing quote of a value; put the closing " at the end of the value; Slurm has no way to write a " within quotes`},
 		"an inclusion of nothing": {"Include",
 			`line 1: "Include": Include takes the name of one file; write: Include <file>`},
 		"an inclusion with equals sign": {"Include=a",

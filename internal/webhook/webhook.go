@@ -56,7 +56,7 @@ func (o Options) check() error {
 		return errors.New("the namespace of the webhook is not known; set POD_NAMESPACE")
 	case own.Service == "" || own.Secret == "" || own.Configuration == "":
 		return errors.New(
-			"a certificate that the webhook keeps itself needs --service, --certificate-secret and --configuration; " +
+			"a certificate that the webhook renews itself needs --service, --certificate-secret and --configuration; " +
 				"or set --certificate-directory")
 	case own.Lifetime < time.Second:
 		return errors.New("--certificate-lifetime must be a second or more")

@@ -109,7 +109,7 @@ func (c *slurmCluster) loseState(t *testing.T) {
 	c.namespace.Eventually(t, time.Minute, "slurmctld to report the missing state", func(ctx context.Context) error {
 		out, err := c.namespace.Run(ctx, "get", "controller.slinky.slurm.net/slurm",
 			`--output=jsonpath={.status.conditions[?(@.type=="Ready")].message}`)
-		if err == nil && !strings.Contains(out, "does not hold the state that slurmctld had") {
+		if err == nil && !strings.Contains(out, "does not contain the saved state of slurmctld") {
 			err = errors.New(out)
 		}
 		return err

@@ -88,7 +88,7 @@ func (c *slurmCluster) waitForWebhook(t *testing.T) {
 		if err == nil {
 			return fmt.Errorf("it was accepted: %s", out)
 		}
-		if !strings.Contains(err.Error(), "belongs to the operator") {
+		if !strings.Contains(err.Error(), "the operator sets this key") {
 			return err
 		}
 		return nil

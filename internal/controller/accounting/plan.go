@@ -43,7 +43,7 @@ func decide(scope *scope) plan {
 	configuration, err := configure(scope)
 	if err != nil {
 		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec,
-			"slurmdbd.conf cannot be made (lines are those of spec.extraConf): %v", err))
+			"slurmdbd.conf cannot be built (lines are those of spec.extraConf): %v", err))
 	}
 	children, err := build(scope, configuration)
 	if err != nil {

@@ -86,7 +86,7 @@ func judgeDatabase(scope *scope) finding {
 		return finding{
 			State: status.State{
 				Status: metav1.ConditionUnknown, Reason: slinkyv1beta1.ReasonReconciling,
-				Message: "slurmdbd has not said yet whether it reaches its database",
+				Message: "slurmdbd has not reported yet whether it reaches its database",
 			},
 		}
 	case slices.Contains(refusals, report.Code):
@@ -109,7 +109,7 @@ const databaseStartGrace = time.Minute
 func judge(scope *scope, database finding) status.Verdict {
 	set := scope.statefulSet
 	if set.Status.ObservedGeneration < set.Generation {
-		return status.Progressing(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being made")
+		return status.Progressing(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being created")
 	}
 	if outdated(scope) != nil {
 		return status.Progressing(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being replaced")

@@ -67,7 +67,7 @@ func heldMessage(keys []string) string {
 	if len(keys) == 0 {
 		return ""
 	}
-	return "; left out until no slurmd is left that does not know it, and would end at it with its jobs: " +
+	return "; left out until the last older slurmd is gone, which would exit because of it, with its jobs: " +
 		strings.Join(keys, ", ") +
 		" (sinfo --format='%n %v' shows the releases)"
 }

@@ -100,7 +100,7 @@ func stateProblem(scope *scope) *status.Verdict {
 	case name == "":
 	case scope.state == nil && kept(scope.statefulSet) && usesClaim(scope.statefulSet, name):
 		return status.Problem(slinkyv1beta1.ReasonStateLost,
-			"PVC %s was deleted, and with it what slurmctld knew of all jobs; a slurmctld that starts without it "+
+			"PVC %s was deleted, and with it the saved state of all jobs; a slurmctld that starts without it "+
 				"ends every job that runs, so none is started: "+
 				"restore a backup as docs/backup.md says, or to start from scratch without the jobs, delete and "+
 				"re-create the Controller", name)

@@ -88,7 +88,7 @@ func configurationCondition(scope *scope, plan plan) status.State {
 	case promote, settled:
 	}
 	if done, why := applied(scope, hash); !done {
-		return no(slinkyv1beta1.ReasonApplying, "configuration %s is on its way to slurmctld: %s", hash, why)
+		return no(slinkyv1beta1.ReasonApplying, "configuration %s is being applied to slurmctld: %s", hash, why)
 	}
 	message := "slurmctld runs with configuration " + hash + leavingMessage(plan.candidate.leaving) +
 		heldMessage(plan.candidate.held)
@@ -142,9 +142,9 @@ func verdict(scope *scope, plan plan, configuration status.State, failure error)
 		return status.Degraded(configuration.Reason, "%s", configuration.Message)
 	case missingPods(scope) > 0:
 		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady,
-			"slurmctld works, and %d of its backups do not run yet", missingPods(scope))
+			"slurmctld is ready, and %d of its backups do not run yet", missingPods(scope))
 	}
-	return status.Ready("slurmctld works")
+	return status.Ready("slurmctld is ready")
 }
 
 // reportAvailability reports whether slurmctld answers. An external slurmctld is visible only through slurmrestd.

@@ -49,7 +49,7 @@ func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worke
 	pod := worker.Pod(scope.set, *scope.template, scope.revision.hash, identity)
 	switch err := r.Client.Create(ctx, pod, client.FieldOwner(naming.ManagedBy)); {
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("pod %s exists and does not belong to this NodeSet; delete or rename it (%w)", pod.Name,
+		return fmt.Errorf("pod %s exists and is not owned by this NodeSet; delete or rename it (%w)", pod.Name,
 			errOnlyThisPod)
 	case apierrors.IsInvalid(err):
 		return fmt.Errorf("creating pod %s: %w (%w)", pod.Name, err, errOnlyThisPod)
@@ -83,7 +83,7 @@ func (r *Reconciler) checkSlurmNodeName(ctx context.Context, scope *scope, ident
 	}
 	r.names.wait(name, client.ObjectKeyFromObject(scope.set))
 	return fmt.Errorf(
-		"pod %s is not created: pod %s is Slurm node %s already; give one of the NodeSets another name or "+
+		"pod %s is not created: pod %s already has Slurm node %s; give one of the NodeSets another name or "+
 			"spec.template.spec.hostname, keep it off that Kubernetes node, or change the node's hostname-override (%w)",
 		identity.Pod, holder, identity.SlurmName, errOnlyThisPod)
 }

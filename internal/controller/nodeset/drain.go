@@ -68,7 +68,7 @@ func (r *Reconciler) prune(ctx context.Context, scope *scope, next *plan.Plan, _
 	}
 	ctx = trace.Because(ctx, actions[0].Cause, actions[0].Why)
 	if err := scope.session.DeleteNodes(ctx, nodesOf(actions)); err != nil {
-		return fmt.Errorf("removing the records of %d nodes from Slurm: %w", len(actions), err)
+		return fmt.Errorf("deleting the records of %d Slurm nodes: %w", len(actions), err)
 	}
 	for _, action := range actions {
 		r.done(scope, action, "", action.SlurmNode)

@@ -90,13 +90,13 @@ func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan,
 		switch {
 		case slurm.ErrorNumber(err, slurm.NumberTopology):
 			result.placement.refused(nodes, slinkyv1beta1.ReasonTopologyRefused, fmt.Sprintf(
-				"Slurm has no place %s for node %s; correct the annotation or the labels of its Kubernetes node, or "+
+				"Slurm has no topology unit %s for Slurm node %s; correct the annotation or the labels of its Kubernetes node, or "+
 					"topology.yaml", topology, nodes[0]))
 		case errors.Is(err, slurm.Unsupported):
 			result.placement.refused(nodes, slinkyv1beta1.ReasonUnsupportedVersion,
-				"Slurm takes the places of nodes from topology.conf alone before 25.05")
+				"before 25.05 Slurm reads the topology of nodes only from topology.conf")
 		case err != nil:
-			failures = append(failures, fmt.Errorf("giving %d nodes the place %s: %w", len(nodes), topology, err))
+			failures = append(failures, fmt.Errorf("setting topology %[2]s of %[1]d Slurm nodes: %[3]w", len(nodes), topology, err))
 		}
 	}
 	return errors.Join(failures...)

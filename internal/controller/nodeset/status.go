@@ -150,7 +150,7 @@ func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
 			waiting(next.Waits), slinkyv1beta1.AnnotationDeleteWithoutDrain), true
 	}
 	if next.Stopped != "" {
-		return status.Degraded(slinkyv1beta1.ReasonUpdateStopped, "%s; correct the spec, or put back what it was",
+		return status.Degraded(slinkyv1beta1.ReasonUpdateStopped, "%s; correct the spec, or restore the previous one",
 			next.Stopped), true
 	}
 	for _, wait := range next.Waits {
@@ -335,9 +335,9 @@ func topologyApplied(result *placement, conditions *status.Conditions) {
 	case result == nil:
 		set(metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "Slurm was not asked")
 	case result.misplaced > 0:
-		set(metav1.ConditionFalse, result.reason, "%d nodes are not in their place: %s", result.misplaced, result.why)
+		set(metav1.ConditionFalse, result.reason, "%d Slurm nodes do not have their topology: %s", result.misplaced, result.why)
 	default:
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected,
-			"no Kubernetes node names another place than Slurm has")
+			"every Slurm node has the topology that its Kubernetes node asks for")
 	}
 }

@@ -82,7 +82,7 @@ func TestJudge(t *testing.T) {
 		"an update has stopped": {
 			func(_ *scope, next *plan.Plan) { next.Stopped = "1 of 1 pods do not come up" },
 			status.Degraded(slinkyv1beta1.ReasonUpdateStopped,
-				"1 of 1 pods do not come up; correct the spec, or put back what it was"),
+				"1 of 1 pods do not come up; correct the spec, or restore the previous one"),
 		},
 		"an update goes on": {
 			func(_ *scope, next *plan.Plan) { next.Updated, next.Outdated = 1, 1 },

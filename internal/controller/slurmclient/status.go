@@ -46,7 +46,7 @@ func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string)
 	switch {
 	case len(scope.restAPIs) == 0:
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonNoRestAPI, fmt.Sprintf(
-			"no RestApi has spec.controllerRef.name %s, so the operator cannot talk with Slurm; create one", scope.controller.Name)
+			"no RestApi has spec.controllerRef.name %s, so the operator has no connection to Slurm; create one", scope.controller.Name)
 	case scope.jwtKey == nil && scope.session == nil:
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound, "the key that signs tokens for Slurm " +
 			"does not exist yet"
@@ -71,7 +71,7 @@ func answer(state slurm.Status) (is metav1.ConditionStatus, reason, message stri
 	case state.Reachable:
 		return metav1.ConditionTrue, slinkyv1beta1.ReasonConnected, "slurmctld answers"
 	case state.Err == nil:
-		return metav1.ConditionUnknown, slinkyv1beta1.ReasonConnecting, "the first answer is awaited"
+		return metav1.ConditionUnknown, slinkyv1beta1.ReasonConnecting, "waiting for the first answer"
 	case errors.Is(state.Err, slurm.ControllerDown):
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonSlurmctldDown, state.Err.Error()
 	case errors.Is(state.Err, slurm.Unauthorized):

@@ -82,7 +82,7 @@ func (r *readiness) check(ctx context.Context) error {
 	r.noHTTPAt = time.Now()
 	// slurmctld runs only on a host whose name is in slurm.conf, and containers of a pod share their host name.
 	if host, err := os.Hostname(); err != nil || !sameHost(host, active) {
-		return fmt.Errorf("the slurmctld in charge is %s", active)
+		return fmt.Errorf("the active slurmctld is %s", active)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (r *readiness) checkHTTP(ctx context.Context) (supported bool, err error) {
 	case err == nil:
 		defer response.Body.Close()
 		if response.StatusCode >= http.StatusMultipleChoices {
-			return true, fmt.Errorf("slurmctld says %s", response.Status)
+			return true, fmt.Errorf("slurmctld answers %s", response.Status)
 		}
 		return true, nil
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, context.DeadlineExceeded):

@@ -79,7 +79,7 @@ func outcome(ctx context.Context, name string, err error) error {
 	case err != nil:
 		return fmt.Errorf("running %s: %w", name, err)
 	case ctx.Err() == nil:
-		return fmt.Errorf("%s has ended by itself", name)
+		return fmt.Errorf("%s exited unexpectedly", name)
 	}
 	return nil
 }

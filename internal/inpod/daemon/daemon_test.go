@@ -96,10 +96,10 @@ func TestDaemonThatIgnoresSIGTERMIsKilled(t *testing.T) {
 
 func TestUnexpectedExitIsAnError(t *testing.T) {
 	for command, want := range map[string]string{
-		"exit 0":          "sh has ended by itself",
+		"exit 0":          "sh exited unexpectedly",
 		"exit 3":          "running sh: exit status 3",
 		"kill -SEGV $$":   "running sh: signal: segmentation fault",
-		"echo gone; true": "sh has ended by itself",
+		"echo gone; true": "sh exited unexpectedly",
 	} {
 		if err := Run(t.Context(), []string{"sh", "-c", command}, io.Discard); err == nil ||
 			!strings.HasPrefix(err.Error(), want) {

@@ -17,12 +17,12 @@ func HasState(directory string) error {
 	_, err := os.Stat(filepath.Join(directory, clusterName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf(
-			"%s does not hold the state that slurmctld had, and a slurmctld that starts without it ends every job "+
+			"%s does not contain the saved state of slurmctld, and a slurmctld that starts without it terminates every job "+
 				"that runs: "+
 				"put back the volume that has it, or restore a backup as docs/backup.md says", directory)
 	}
 	if err != nil {
-		return fmt.Errorf("looking for the state that slurmctld had: %w", err)
+		return fmt.Errorf("reading the saved state of slurmctld: %w", err)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func Run(ctx context.Context, options Options) error {
 		return nil // the exit was requested
 	}
 	if err == nil {
-		err = errors.New("it has ended by itself")
+		err = errors.New("it exited unexpectedly")
 	}
 	return fmt.Errorf("running %s: %w", options.Command[0], err)
 }

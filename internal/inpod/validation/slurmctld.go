@@ -49,7 +49,7 @@ func runSlurmctld(ctx context.Context, conf string, copyTo io.Writer) (string, e
 			return log.String(), fmt.Errorf("%w: %w", errRefused, exitReason(err))
 		case <-ctx.Done():
 			stop(command.Process, exited)
-			return log.String(), errors.New("slurmctld neither answered nor ended in time")
+			return log.String(), errors.New("slurmctld neither answered nor exited in time")
 		case <-ticker.C:
 		}
 		if waitsForFile(log.String()) {

@@ -87,7 +87,7 @@ func validateVariant(ctx context.Context, opts Options, variant func(conf string
 	etc := filepath.Join(opts.Scratch, "etc")
 	files, err := prepare(opts.Config, etc, variant)
 	if err != nil {
-		return Report{Outcome: Failed, Detail: "preparing the trial: " + err.Error()}
+		return Report{Outcome: Failed, Detail: "preparing the validation run: " + err.Error()}
 	}
 	if complaint := checkCgroup(files["cgroup.conf"]); complaint != "" {
 		return Report{Outcome: Refused, Detail: complaint}

@@ -269,7 +269,7 @@ func redact(reasons []slurm.Reason, token string) []slurm.Reason {
 	return reasons
 }
 
-var errTooLarge = errors.New("it is longer than the bound")
+var errTooLarge = errors.New("the answer exceeds the size limit")
 
 // A boundedReader fails after a number of bytes, instead of reporting the end of the answer.
 type boundedReader struct {

@@ -76,7 +76,7 @@ func decodeAnswer(body io.Reader, wanted fields, required string) ([]slurm.Reaso
 			read = into(new(skipped))
 		}
 		if seen[name] {
-			return nil, fmt.Errorf("member %q is there twice", name)
+			return nil, fmt.Errorf("duplicate member %q", name)
 		}
 		seen[name] = true
 		if err := read(decoder); err != nil {

@@ -32,7 +32,7 @@ func (c *Client) Diag(ctx context.Context) (slurm.Diag, error) {
 		return slurm.Diag{}, err
 	}
 	if !answer.ReqTime.set || !answer.ReqTimeStart.set {
-		return slurm.Diag{}, malformed("get statistics", errors.New("they have no time"))
+		return slurm.Diag{}, malformed("get statistics", errors.New("the statistics have no timestamp"))
 	}
 	return answer.diag(), nil
 }
@@ -64,7 +64,7 @@ func (c *Client) nodes(ctx context.Context, since slurm.Cursor) (slurm.NodeList,
 	case result.unchanged:
 		return slurm.NodeList{Unchanged: true, Cursor: since, Bytes: result.bytes}, nil
 	case lastUpdate.value <= 0:
-		return slurm.NodeList{}, malformed("list nodes", errors.New("the list has no time"))
+		return slurm.NodeList{}, malformed("list nodes", errors.New("the list has no timestamp"))
 	}
 	list.Cursor, list.Bytes = slurm.Cursor(lastUpdate.value), result.bytes
 	return list, nil
@@ -82,7 +82,7 @@ func (c *Client) Node(ctx context.Context, name string) (slurm.Node, error) {
 		return slurm.Node{}, err
 	}
 	if len(nodes) != 1 || nodes[0].Name != name {
-		return slurm.Node{}, malformed(op, fmt.Errorf("%d nodes or another one", len(nodes)))
+		return slurm.Node{}, malformed(op, fmt.Errorf("the answer has %d nodes, or another one", len(nodes)))
 	}
 	return nodes[0], nil
 }
@@ -103,7 +103,7 @@ func (c *Client) Jobs(ctx context.Context, since slurm.Cursor) (slurm.JobList, e
 	case result.unchanged, since != 0 && len(list.Jobs) == 0 && lastUpdate.set && lastUpdate.value == 0:
 		return slurm.JobList{Unchanged: true, Cursor: since, Bytes: result.bytes}, nil
 	case lastUpdate.value <= 0:
-		return slurm.JobList{}, malformed("list jobs", errors.New("the list has no time"))
+		return slurm.JobList{}, malformed("list jobs", errors.New("the list has no timestamp"))
 	}
 	list.Cursor, list.Bytes = slurm.Cursor(lastUpdate.value), result.bytes
 	return list, nil
@@ -118,7 +118,7 @@ func (c *Client) EachJob(ctx context.Context, each func(*slurm.Job) error) error
 		fields: fields{"jobs": everyJob(each), "last_update": into(&lastUpdate)},
 	})
 	if err == nil && lastUpdate.value <= 0 {
-		err = malformed(op, errors.New("the list has no time"))
+		err = malformed(op, errors.New("the list has no timestamp"))
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (c *Client) UpdateNodes(ctx context.Context, names []string, update slurm.N
 		body: body, targets: len(names),
 	}
 	if update.Topology != nil {
-		return c.doNewer(ctx, call, "give nodes a place in a topology")
+		return c.doNewer(ctx, call, "set the topology of nodes")
 	}
 	_, err = c.do(ctx, call)
 	return err

@@ -68,7 +68,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 			continue // another replica was faster; read its result
 		}
 		if err != nil && ctx.Err() == nil {
-			logger.Error(err, "keeping the certificate")
+			logger.Error(err, "renewing the certificate")
 		}
 		select {
 		case <-ctx.Done():

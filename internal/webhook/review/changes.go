@@ -73,7 +73,7 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 		findings = append(findings,
 			find("spec.accountingRef", "",
 				"the history of jobs, users and limits stays in the database of Accounting %s; put the old value back "+
-					"if that is not meant",
+					"if that is not intended",
 				was.AccountingRef.Name))
 	}
 	return findings
@@ -91,7 +91,7 @@ func clusterChanges(before, after *slinkyv1beta1.Controller, found Found) []Find
 		)
 		findings = append(findings, find(fields, is.Name,
 			"daemons with different keys refuse each other: unless this Secret holds the key that the cluster runs "+
-				"with, no configuration is applied any more; docs/keys.md tells how to change a key"))
+				"with, no configuration is applied any more; docs/keys.md describes how to change a key"))
 	} else if slices.Equal(naming.ControllerEndpoints(before), naming.ControllerEndpoints(after)) {
 		return nil
 	}
@@ -213,7 +213,7 @@ func accountingChanges(before, after *slinkyv1beta1.Accounting, _ Found) []Findi
 	if naming.AccountingKeys(before).Slurm != naming.AccountingKeys(after).Slurm {
 		findings = append(findings, find("spec.slurmKeyRef", naming.AccountingKeys(after).Slurm.Name,
 			"daemons with different keys refuse each other: unless this Secret holds the key that the clusters run "+
-				"with, slurmdbd loses them; docs/keys.md tells how to change a key"))
+				"with, slurmdbd loses them; docs/keys.md describes how to change a key"))
 	}
 	return findings
 }

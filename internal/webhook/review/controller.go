@@ -62,7 +62,7 @@ func controllerFaults(controller *slinkyv1beta1.Controller, found Found) []Findi
 	if modes := spec.Persistence.AccessModes; spec.HA.Enabled && spec.Persistence.ExistingClaim == "" &&
 		len(modes) > 0 && !shared(modes) {
 		findings = append(findings, find("spec.persistence.accessModes", fmt.Sprint(modes),
-			"with spec.ha.enabled slurmctlds on several machines share the saved state; use ReadWriteMany, and a "+
+			"with spec.ha.enabled slurmctlds on several Kubernetes nodes share the saved state; use ReadWriteMany, and a "+
 				"storage class that has it"))
 	}
 	return append(findings, extraConfFaults(controller, found)...)

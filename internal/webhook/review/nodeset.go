@@ -58,7 +58,7 @@ func nodeSetCautions(set *slinkyv1beta1.NodeSet, found Found) []Finding {
 		if other := &found.NodeSets[i]; other.Name != set.Name && sameHosts(set, other) {
 			findings = append(findings,
 				find("spec.template.spec.hostname", strings.TrimSuffix(naming.WorkerHost(set, 0), "0"),
-					"host names of NodeSet %s begin so too, and two pods cannot be one Slurm node; choose another prefix", other.Name))
+					"host names of NodeSet %s have the same prefix, and two pods cannot have the same Slurm node; choose another prefix", other.Name))
 		}
 	}
 	return findings

@@ -34,7 +34,7 @@ func loginSetCautions(set *slinkyv1beta1.LoginSet, _ Found) []Finding {
 		}
 		if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err != nil {
 			findings = append(findings, find("spec.rootSshAuthorizedKeys", "",
-				"line %d is no public key, and sshd ignores it; write a line as it is in authorized_keys, such as "+
+				"line %d is not a public key, and sshd ignores it; write a line as in authorized_keys, such as "+
 					"ssh-ed25519 AAAA… admin@example.com", number))
 		}
 	}
@@ -119,6 +119,6 @@ func tokenCautions(token *slinkyv1beta1.Token, found Found) []Finding {
 		return nil
 	}
 	return []Finding{find("spec.secretRef.name", secret,
-		"a Secret of this name exists and does not belong to this Token, so no token is written; delete it, or "+
+		"a Secret of this name exists and is not owned by this Token, so no token is written; delete it, or "+
 			"choose another name")}
 }

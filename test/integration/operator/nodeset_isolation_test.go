@@ -45,7 +45,7 @@ func TestSlurmNodeHasAtMostOnePod(t *testing.T) {
 	other.Name = "other"
 	other.Spec.Template.Spec.Raw = []byte(`{"hostname":"gpu-"}`) // so that its nodes are gpu-0, gpu-1, …
 	w.create(t, other)
-	w.readyMessageContains(t, other, "pod gpu-0 is Slurm node gpu-0 already", "pod gpu-1 is Slurm node gpu-1 already")
+	w.readyMessageContains(t, other, "pod gpu-0 already has Slurm node gpu-0", "pod gpu-1 already has Slurm node gpu-1")
 	theirs := &nodeWorld{world: w.world, set: other}
 	theirs.hasPods(t, "other-2", "other-3")
 	w.ready(t)
@@ -83,7 +83,7 @@ func TestBadOrdinalDoesNotBlockOthers(t *testing.T) {
 	}
 	w.scale(t, 4)
 	w.hasPods(t, "gpu-2", "gpu-3")
-	w.readyMessageContains(t, w.set, "pod gpu-0 exists and does not belong to this NodeSet",
+	w.readyMessageContains(t, w.set, "pod gpu-0 exists and is not owned by this NodeSet",
 		"PVC scratch-gpu-1 is still being deleted")
 	w.node(t, "gpu-3", "idle", func(node *slurm.Node) bool { return node.State == slurm.StateIdle })
 	w.patch(t, stuck, `{"metadata":{"finalizers":null}}`)
@@ -101,7 +101,7 @@ func TestJobsAreProtectedWhileSlurmRejectsRequests(t *testing.T) {
 	w.slurm.Inject(slurmtest.Fault{Path: "node/gpu-2", Respond: slurmtest.Answer(http.StatusInternalServerError,
 		`{"errors":[{"error_number":2016,"error":"Requested nodes are busy","description":"it is reserved"}]}`)})
 	w.scale(t, 2)
-	w.readyMessageContains(t, w.set, "removing the records of 1 nodes from Slurm")
+	w.readyMessageContains(t, w.set, "deleting the records of 1 nodes from Slurm")
 	pod := &corev1.Pod{}
 	w.get(t, "gpu-1", pod)
 	w.patch(t, pod, `{"metadata":{"labels":{%q:null}}}`, slinkyv1beta1.LabelPodProtect)

@@ -218,7 +218,7 @@ func TestLostSlurmNodeRecords(t *testing.T) {
 		}), []string{"keep gpu-0 (RecordLost): gpu-0 runs job 7 until 2026-03-01 13:00 UTC"}},
 		"waits for a slurmctld that has just started": {
 			scene(2, lost, func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch.Add(-time.Minute) }),
-			[]string{"keep gpu-0 (RecordLost): its slurmd may register any moment"},
+			[]string{"keep gpu-0 (RecordLost): its slurmd may register at any moment"},
 		},
 		"waits while Slurm is away": {
 			scene(2, lost, func(s *plan.Snapshot) { s.Answers = false }), nil,

@@ -164,7 +164,7 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 		expected = pod.Started
 	}
 	if until := expected.Add(s.Set.Registration); s.Now.Before(until) {
-		return Hold{Why: "its slurmd may register any moment", Kind: Registering, Until: until}, true
+		return Hold{Why: "its slurmd may register at any moment", Kind: Registering, Until: until}, true
 	}
 	if !pod.Named && !pod.Registered && !pod.Started.IsZero() {
 		return Hold{
