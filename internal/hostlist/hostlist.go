@@ -175,9 +175,9 @@ func pad(number uint64, width int) string {
 
 // shorten keeps errors readable.
 func shorten(text string) string {
-	const enough = 64
-	if len(text) > enough {
-		return text[:enough] + "…"
+	const maxShown = 64
+	if len(text) > maxShown {
+		return text[:maxShown] + "…"
 	}
 	return text
 }

@@ -1,6 +1,6 @@
 // Package index defines the references between objects: every field index, with the watch handlers that use it.
 //
-// A change of a referenced object must reach the objects that refer to it. Each Reference is a field index over the
+// A change of a referenced object must reach the objects that refer to it. Each Index is a field index over the
 // referring type, and provides the handler for a watch on the referenced type.
 package index
 
@@ -20,21 +20,21 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// A Reference is an index of one type by the names of the objects it refers to, in the same namespace.
-type Reference struct {
+// An Index finds the objects of one type by the names of the objects it refers to, in the same namespace.
+type Index struct {
 	field string
 	kind  client.Object
 	list  func() client.ObjectList
 	names func(client.Object) []string
 }
 
-// reference returns a Reference that extracts the names from an object of the type with a function.
+// reference returns an Index that extracts the names from an object of the type with a function.
 func reference[O client.Object, L any, P interface {
 	*L
 	client.ObjectList
-}](field string, kind O, _ P, names func(O) []string) Reference {
+}](field string, kind O, _ P, names func(O) []string) Index {
 	list := func() client.ObjectList { return P(new(L)) }
-	return Reference{field: "references." + field, kind: kind, list: list, names: func(object client.Object) []string {
+	return Index{field: "references." + field, kind: kind, list: list, names: func(object client.Object) []string {
 		typed, ok := object.(O)
 		if !ok {
 			return nil
@@ -56,14 +56,14 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // List fills a list of the referring type with the objects that refer to a name.
-func (r Reference) List(ctx context.Context, reader client.Reader, referenced types.NamespacedName,
+func (r Index) List(ctx context.Context, reader client.Reader, referenced types.NamespacedName,
 	list client.ObjectList, options ...client.ListOption) error {
 	options = append(options, client.InNamespace(referenced.Namespace), client.MatchingFields{r.field: referenced.Name})
 	return reader.List(ctx, list, options...)
 }
 
 // Requests returns requests for the objects that refer to a name.
-func (r Reference) Requests(ctx context.Context, reader client.Reader,
+func (r Index) Requests(ctx context.Context, reader client.Reader,
 	referenced types.NamespacedName) ([]reconcile.Request, error) {
 	list := r.list()
 	if err := r.List(ctx, reader, referenced, list); err != nil {
@@ -81,20 +81,20 @@ func (r Reference) Requests(ctx context.Context, reader client.Reader,
 
 // Handler enqueues the objects that refer to the changed object, directly or through others: the first reference starts
 // at the changed object, each next one at the objects found so far.
-func Handler(reader client.Reader, chain ...Reference) handler.EventHandler {
+func Handler(reader client.Reader, chain ...Index) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		return follow(ctx, reader, client.ObjectKeyFromObject(object), chain)
 	})
 }
 
 // Referenced enqueues the objects that the changed object refers to.
-func (r Reference) Referenced() handler.EventHandler {
+func (r Index) Referenced() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(
 		func(_ context.Context, object client.Object) []reconcile.Request { return r.Names(object) })
 }
 
 // Names returns requests for the objects that an object refers to.
-func (r Reference) Names(object client.Object) []reconcile.Request {
+func (r Index) Names(object client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range r.names(object) {
 		requests = append(requests, reconcile.Request{
@@ -105,7 +105,7 @@ func (r Reference) Names(object client.Object) []reconcile.Request {
 }
 
 // OwnerHandler enqueues the objects that refer to the owner of the changed object, if the owner has a given kind.
-func OwnerHandler(reader client.Reader, kind string, chain ...Reference) handler.EventHandler {
+func OwnerHandler(reader client.Reader, kind string, chain ...Index) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		owner := metav1.GetControllerOf(object)
 		if owner == nil || owner.Kind != kind {
@@ -117,7 +117,7 @@ func OwnerHandler(reader client.Reader, kind string, chain ...Reference) handler
 
 // follow returns requests for the objects at the end of a chain of references that starts at a name.
 func follow(ctx context.Context, reader client.Reader, name types.NamespacedName,
-	chain []Reference) []reconcile.Request {
+	chain []Index) []reconcile.Request {
 	found := []reconcile.Request{{NamespacedName: name}}
 	for _, reference := range chain {
 		var next []reconcile.Request
@@ -139,7 +139,7 @@ func Pods(daemon naming.Daemon) handler.EventHandler { return PodHandler(nil, da
 
 // PodHandler enqueues the objects at the end of a chain of references that starts at the custom resource of a daemon's
 // pod.
-func PodHandler(reader client.Reader, daemon naming.Daemon, chain ...Reference) handler.EventHandler {
+func PodHandler(reader client.Reader, daemon naming.Daemon, chain ...Index) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		instance, found := naming.Instance(daemon, object.GetLabels())
 		if !found {

@@ -39,7 +39,7 @@ var (
 		controllerClaim)
 )
 
-var all = []Reference{
+var all = []Index{
 	RestAPIsByController, LoginSetsByController, NodeSetsByController, ControllersByAccounting,
 	PodsByNodeSet, PodsByKubernetesNode, PodsBySlurmNode,
 	ControllersBySecret, AccountingsBySecret, LoginSetsBySecret, TokensBySecret,

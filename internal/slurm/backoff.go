@@ -23,13 +23,13 @@ var DefaultBackoff = Backoff{First: time.Second, MaxOutage: 30 * time.Second, Ma
 // after returns the delay after a number of consecutive failures, the last of which is err. Half of it is random, so
 // that clusters that failed together are not retried together.
 func (b Backoff) after(failures int, err error) time.Duration {
-	longest := b.MaxOutage
+	limit := b.MaxOutage
 	if errors.Is(err, Unauthorized) || errors.Is(err, Unsupported) || errors.Is(err, Rejected) {
-		longest = b.MaxRefusal
+		limit = b.MaxRefusal
 	}
-	wait := longest
+	wait := limit
 	if doublings := failures - 1; doublings < 20 {
-		wait = min(b.First<<doublings, longest)
+		wait = min(b.First<<doublings, limit)
 	}
 	return wait/2 + rand.N(wait/2)
 }

@@ -232,15 +232,15 @@ var secret = regexp.MustCompile("(?i)pass")
 
 // shorten quotes a line for a message, without a possible password.
 func shorten(line string) string {
-	const enough = 60
+	const maxShown = 60
 	line = strings.Trim(line, spaces)
 	if at := secret.FindStringIndex(line); at != nil {
-		return fmt.Sprintf("%q", line[:min(at[1], enough)]+"…")
+		return fmt.Sprintf("%q", line[:min(at[1], maxShown)]+"…")
 	}
-	if len(line) <= enough {
+	if len(line) <= maxShown {
 		return fmt.Sprintf("%q", line)
 	}
-	cut := enough
+	cut := maxShown
 	for cut > 0 && !utf8.RuneStart(line[cut]) {
 		cut--
 	}

@@ -152,11 +152,11 @@ func (r *Reconciler) setsOnKubernetesNode(ctx context.Context, node client.Objec
 }
 
 // setsOfPods returns the NodeSets whose pods refer to an object.
-func (r *Reconciler) setsOfPods(ctx context.Context, reference index.Reference,
+func (r *Reconciler) setsOfPods(ctx context.Context, references index.Index,
 	referenced types.NamespacedName) map[reconcile.Request]bool {
 	sets := map[reconcile.Request]bool{}
 	pods := &corev1.PodList{}
-	if err := reference.List(ctx, r.Client, referenced, pods, client.UnsafeDisableDeepCopy); err != nil {
+	if err := references.List(ctx, r.Client, referenced, pods, client.UnsafeDisableDeepCopy); err != nil {
 		panic(err) // a missing index, which every test shows: the cache itself always answers
 	}
 	for i := range pods.Items {

@@ -96,7 +96,8 @@ func (r *Reconciler) placeNodes(ctx context.Context, scope *scope, _ *plan.Plan,
 			result.placement.refused(nodes, slinkyv1beta1.ReasonUnsupportedVersion,
 				"before 25.05 Slurm reads the topology of nodes only from topology.conf")
 		case err != nil:
-			failures = append(failures, fmt.Errorf("setting topology %[2]s of %[1]d Slurm nodes: %[3]w", len(nodes), topology, err))
+			failures = append(failures,
+				fmt.Errorf("setting topology %s of %d Slurm nodes: %w", topology, len(nodes), err))
 		}
 	}
 	return errors.Join(failures...)

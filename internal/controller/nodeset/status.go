@@ -335,7 +335,8 @@ func topologyApplied(result *placement, conditions *status.Conditions) {
 	case result == nil:
 		set(metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "Slurm was not asked")
 	case result.misplaced > 0:
-		set(metav1.ConditionFalse, result.reason, "%d Slurm nodes do not have their topology: %s", result.misplaced, result.why)
+		set(metav1.ConditionFalse, result.reason,
+			"%d Slurm nodes do not have their topology: %s", result.misplaced, result.why)
 	default:
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected,
 			"every Slurm node has the topology that its Kubernetes node asks for")

@@ -68,9 +68,9 @@ func (scontrol) run(ctx context.Context, args ...string) (string, error) {
 	if err == nil {
 		return stdout.String(), nil
 	}
-	const enough = 1000
+	const maxMessage = 1000
 	message := strings.TrimSpace(stderr.String() + stdout.String())
-	message = strings.ToValidUTF8(message[:min(len(message), enough)], "")
+	message = strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 	what := "scontrol " + strings.Join(args, " ")
 	switch {
 	case ctx.Err() != nil:

@@ -64,7 +64,7 @@ func explain(log, etc string, files map[string]string) string {
 
 // complaints returns slurmctld's errors without duplicates, then its fatal errors.
 func complaints(log string) []string {
-	const enough = 8 // a partition with a thousand unknown nodes has a thousand errors
+	const maxErrors = 8 // a partition with a thousand unknown nodes has a thousand errors
 	var errors, fatal []string
 	for line := range strings.Lines(log) {
 		match := complaint.FindStringSubmatch(prefix.ReplaceAllString(strings.TrimSpace(line), ""))
@@ -76,7 +76,7 @@ func complaints(log string) []string {
 		switch {
 		case match[1] == "fatal":
 			fatal = append(fatal, text)
-		case len(errors) < enough && !slices.Contains(errors, text):
+		case len(errors) < maxErrors && !slices.Contains(errors, text):
 			errors = append(errors, text)
 		}
 	}
@@ -185,6 +185,6 @@ func mixedCase(text string) bool {
 }
 
 func position(file string, number int, line string) string {
-	const enough = 200
-	return fmt.Sprintf("%s line %d: %s", file, number, cut(strings.TrimSpace(line), enough))
+	const maxLine = 200
+	return fmt.Sprintf("%s line %d: %s", file, number, cut(strings.TrimSpace(line), maxLine))
 }

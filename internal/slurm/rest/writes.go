@@ -125,9 +125,9 @@ func (c *Client) doNewer(ctx context.Context, call call, what string) error {
 
 // shorten keeps error messages readable.
 func shorten(expression string) string {
-	const enough = 80
-	if len(expression) <= enough {
+	const maxShown = 80
+	if len(expression) <= maxShown {
 		return expression
 	}
-	return strings.ToValidUTF8(expression[:enough], "") + "…"
+	return strings.ToValidUTF8(expression[:maxShown], "") + "…"
 }
