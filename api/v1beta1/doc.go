@@ -15,7 +15,8 @@
 //     operator's defaults must distinguish "false" from "absent".
 //   - Everything that can be checked within one object is validated by the API server itself (schema and CEL rules).
 //     Every message names the field, the rule and the remedy.
-//   - Every status carries the conditions Ready, Progressing and Degraded, with types and reasons from this package.
+//   - Every status carries the conditions Ready, Available, Progressing and Degraded, with types and reasons from this
+//     package.
 //
 // +kubebuilder:object:generate=true
 // +groupName=slinky.slurm.net

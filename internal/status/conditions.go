@@ -1,9 +1,9 @@
 // Package status reports the state of an object to users: conditions that are always present, one status patch, and an
 // event for each condition that changes.
 //
-// A controller determines one Verdict, from which the three standard conditions follow, and adds those of its resource
-// type. All of them are written with server-side apply, so that two controllers may each own some conditions of an
-// object.
+// A controller determines one Verdict, from which Ready, Progressing and Degraded follow, and adds Available and the
+// conditions of its resource type. All of them are written with server-side apply, so that two controllers may each own
+// some conditions of an object.
 package status
 
 import (
