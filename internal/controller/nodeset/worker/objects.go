@@ -14,8 +14,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
-// HostsService gives the slurmd pods of all NodeSets of a Controller names in DNS. It is the same whichever NodeSet
-// asks for it, and lives as long as the Controller.
+// HostsService returns the headless Service that gives the slurmd pods of all NodeSets of a Controller DNS names. It is
+// the same for every NodeSet, and exists as long as the Controller.
 func HostsService(controller *slinkyv1beta1.Controller) *applycorev1.ServiceApplyConfiguration {
 	labels := naming.Labels(naming.Slurmd, controller.Name)
 	labels[naming.LabelController] = controller.Name
@@ -25,11 +25,12 @@ func HostsService(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAppl
 	}.Headless()
 }
 
-// unattainable is more pods than there will ever be. With maxUnavailable or a percentage the disruption controller
-// would compare with the replicas of the spec, and allow the eviction of busy pods during every scale-in.
+// unattainable is a minAvailable above any number of pods. With maxUnavailable or a percentage, the disruption
+// controller would compare with spec.replicas, and allow the eviction of busy pods during every scale-in.
 const unattainable = math.MaxInt32
 
-// DisruptionBudget refuses the eviction of every pod that is protected. It is nil when the user does not want it.
+// DisruptionBudget returns the PodDisruptionBudget that refuses the eviction of protected pods; nil if the user has
+// disabled it.
 func DisruptionBudget(nodeSet *slinkyv1beta1.NodeSet) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
 	if wanted := nodeSet.Spec.WorkloadDisruptionProtection; wanted != nil && !*wanted {
 		return nil

@@ -15,17 +15,17 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 )
 
-// An Identity is what tells one pod of a NodeSet from the others.
+// An Identity distinguishes a pod of a NodeSet from the others.
 type Identity struct {
-	// Ordinal is the number of the pod; -1 in DaemonSet mode.
+	// Ordinal is the pod's ordinal; -1 in DaemonSet mode.
 	Ordinal int
-	// Pod is the name of the pod, and SlurmName its host name and the name of its Slurm node.
+	// Pod is the pod's name; SlurmName is its host name and the name of its Slurm node.
 	Pod, SlurmName string
-	// Node is the Kubernetes node that it has to be on; any when empty.
+	// Node is the Kubernetes node that it must run on; empty for any.
 	Node string
 }
 
-// Numbered is the identity of the pod with an ordinal. It has to be on a Kubernetes node unless that is empty.
+// Numbered returns the identity of the pod with an ordinal. If a Kubernetes node is given, the pod must run on it.
 func Numbered(nodeSet *slinkyv1beta1.NodeSet, ordinal int, node string) Identity {
 	return Identity{
 		Ordinal: ordinal, Pod: naming.WorkerPod(nodeSet, ordinal), SlurmName: naming.WorkerHost(nodeSet, ordinal),
@@ -33,7 +33,8 @@ func Numbered(nodeSet *slinkyv1beta1.NodeSet, ordinal int, node string) Identity
 	}
 }
 
-// OnNode is the identity of the pod for a Kubernetes node, in DaemonSet mode. The node's annotation may give its name.
+// OnNode returns the identity of the pod for a Kubernetes node, in DaemonSet mode. An annotation of the Kubernetes node
+// can override the host name.
 func OnNode(nodeSet *slinkyv1beta1.NodeSet, node *corev1.Node) Identity {
 	return Identity{
 		Ordinal: -1, Pod: naming.NodeWorkerPod(nodeSet, node.Name), Node: node.Name,
@@ -42,20 +43,19 @@ func OnNode(nodeSet *slinkyv1beta1.NodeSet, node *corev1.Node) Identity {
 	}
 }
 
-// Ordinal is the number of a pod. It returns false for a pod in DaemonSet mode.
+// Ordinal returns the ordinal of a pod; false for a pod in DaemonSet mode.
 func Ordinal(pod *corev1.Pod) (int, bool) {
 	ordinal, err := strconv.Atoi(pod.Labels[slinkyv1beta1.LabelPodIndex])
 	return ordinal, err == nil
 }
 
-// SlurmName is the name of the Slurm node that a pod is.
+// SlurmName returns the name of a pod's Slurm node.
 func SlurmName(pod *corev1.Pod) string {
 	return cmp.Or(pod.Labels[slinkyv1beta1.LabelPodHostname], pod.Spec.Hostname)
 }
 
-// IsNamed reports whether a pod's slurmd can have registered under no other name than SlurmName: because it is told so,
-// or because that is its host name and nothing else is said. Who replaces the arguments of a pod on the host's network
-// leaves that open.
+// IsNamed reports whether a pod's slurmd can only register as SlurmName: that name is in its arguments, or it is the
+// host name and the arguments set none. With hostNetwork and arguments that set none, the name is unknown.
 func IsNamed(pod *corev1.Pod) bool {
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
@@ -75,7 +75,7 @@ func IsNamed(pod *corev1.Pod) bool {
 // IsExternal reports whether a pod belongs to a slurmctld outside Kubernetes.
 func IsExternal(pod *corev1.Pod) bool { return pod.Annotations[annotationExternal] == "true" }
 
-// Pod makes one pod from a template, whose revision has a hash.
+// Pod returns a pod that is made from the template of a revision, which is identified by its hash.
 func Pod(nodeSet *slinkyv1beta1.NodeSet, template corev1.PodTemplateSpec, hash string, identity Identity) *corev1.Pod {
 	template = *template.DeepCopy()
 	pod := &corev1.Pod{
@@ -92,21 +92,21 @@ func Pod(nodeSet *slinkyv1beta1.NodeSet, template corev1.PodTemplateSpec, hash s
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = hash
 	pod.Labels[slinkyv1beta1.LabelPodName] = identity.Pod
 	pod.Labels[slinkyv1beta1.LabelPodHostname] = identity.SlurmName
-	pod.Labels[slinkyv1beta1.LabelPodProtect] = "true" // until its node is known to be closed and empty
+	pod.Labels[slinkyv1beta1.LabelPodProtect] = "true" // until its Slurm node is known to be drained and empty
 	if identity.Ordinal >= 0 {
 		pod.Labels[slinkyv1beta1.LabelPodIndex] = strconv.Itoa(identity.Ordinal)
 	}
 	pod.Spec.Hostname = identity.SlurmName
 	pod.Spec.Volumes = withPVCs(nodeSet, identity, pod.Spec.Volumes)
 	if identity.Node != "" {
-		place(&pod.Spec, identity.Node)
+		requireNode(&pod.Spec, identity.Node)
 	}
 	return pod
 }
 
-// place binds a pod to a Kubernetes node by its name, which lets the scheduler look at that node alone. Whatever else
-// the user asks of the node has to hold too.
-func place(spec *corev1.PodSpec, node string) {
+// requireNode requires a pod to run on a Kubernetes node. It selects the node by name, so that the scheduler evaluates
+// no other. The user's own requirements stay.
+func requireNode(spec *corev1.PodSpec, node string) {
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
 	}
@@ -122,15 +122,15 @@ func place(spec *corev1.PodSpec, node string) {
 	byName := corev1.NodeSelectorRequirement{
 		Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
 	}
-	// One of the terms has to hold.
+	// The terms are ORed, so each of them gets the requirement.
 	terms := affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	for i := range terms {
 		terms[i].MatchFields = append(terms[i].MatchFields, byName)
 	}
 }
 
-// PVCs returns the PVCs that a pod needs, one for each template, without ownerReferences: those follow the retention
-// policy.
+// PVCs returns the PVCs of a pod, one per template. They have no ownerReferences: the retention policy decides about
+// them.
 func PVCs(nodeSet *slinkyv1beta1.NodeSet, pod string) []*corev1.PersistentVolumeClaim {
 	var pvcs []*corev1.PersistentVolumeClaim
 	for _, template := range nodeSet.Spec.VolumeClaimTemplates {
@@ -147,12 +147,12 @@ func PVCs(nodeSet *slinkyv1beta1.NodeSet, pod string) []*corev1.PersistentVolume
 	return pvcs
 }
 
-// PVCName returns the name of the PVC of a pod for a template.
+// PVCName returns the name of a pod's PVC for a template.
 func PVCName(template slinkyv1beta1.VolumeClaimTemplate, pod string) string {
 	return template.Metadata.Name + "-" + pod
 }
 
-// withPVCs adds a volume for each PVC, and replaces those of the same name.
+// withPVCs adds a volume for each PVC, and replaces volumes of the same name.
 func withPVCs(nodeSet *slinkyv1beta1.NodeSet, identity Identity, volumes []corev1.Volume) []corev1.Volume {
 	for _, template := range nodeSet.Spec.VolumeClaimTemplates {
 		name := template.Metadata.Name

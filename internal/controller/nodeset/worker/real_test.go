@@ -19,7 +19,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// asPod runs a command with the rights of the container, in directories with the owners and modes of volumes.
+// asPod runs a command with the capabilities of the container, in directories with the owners and modes of volumes.
 var asPod = []string{"/bin/sh", "-euc", `
 mkdir -p /run/slurm /var/spool/slurmd /var/log/slurm
 chown root:root /etc/slurm/slurm.key /run/slurm /var/spool/slurmd /var/log/slurm
@@ -28,7 +28,7 @@ chmod 0777 /run/slurm /var/spool/slurmd /var/log/slurm /tmp /dev/shm
 exec setpriv --no-new-privs --bounding-set="$CAPABILITIES" "$@"
 `, "pod"}
 
-// external is a Controller whose endpoint is the slurmctld of a test.
+// external returns a Controller whose endpoint is the test's slurmctld.
 func external() *slinkyv1beta1.Controller {
 	return &slinkyv1beta1.Controller{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "slurm"},
@@ -38,20 +38,20 @@ func external() *slinkyv1beta1.Controller {
 	}
 }
 
-// start starts a host as the pod of a NodeSet, whose Slurm node has the name of the host.
+// start starts slurmd on a host as a pod of a NodeSet would; the Slurm node has the host's name.
 func start(t *testing.T, host *slurmnet.Daemon, nodeSet *slinkyv1beta1.NodeSet) corev1.PodTemplateSpec {
 	t.Helper()
 	return startAs(t, host, host.Name, nodeSet)
 }
 
-// startAs starts a host as a pod of a NodeSet whose Slurm node may have another name, as it has on the host's network.
+// startAs is start for a Slurm node with another name than the host, as with hostNetwork.
 func startAs(t *testing.T, host *slurmnet.Daemon, name string, nodeSet *slinkyv1beta1.NodeSet) corev1.PodTemplateSpec {
 	t.Helper()
 	template, err := worker.Template(worker.Set{NodeSet: nodeSet, Controller: external()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As the volume would do it.
+	// Kubernetes would mount it from the annotation.
 	host.Write(t, slurmconf.Directory+"/"+slurmconf.PodGresFile,
 		template.Annotations["nodeset.slinky.slurm.net/gres-conf"])
 	capabilities := []string{"-all"}
@@ -60,14 +60,14 @@ func startAs(t *testing.T, host *slurmnet.Daemon, name string, nodeSet *slinkyv1
 	}
 	args := append([]string{"/usr/bin/env", "CAPABILITIES=" + strings.Join(capabilities, ",")}, asPod...)
 	for _, arg := range template.Spec.Containers[0].Args {
-		// as Kubernetes does
+		// Kubernetes expands arguments this way.
 		args = append(args, strings.ReplaceAll(strings.ReplaceAll(arg, "$(SLURM_OPERATOR_NODE)", name), "$$", "$"))
 	}
 	host.StartWith(t, args...)
 	return template
 }
 
-// configure gives slurmctld the configuration of a cluster with the NodeSets, as the Controller would.
+// configure configures slurmctld for the NodeSets, as the controller of the Controller would.
 func configure(t *testing.T, slurm *slurmnet.Cluster, nodeSets ...*slinkyv1beta1.NodeSet) {
 	t.Helper()
 	cluster := slurmconf.Cluster{
@@ -94,6 +94,7 @@ func configure(t *testing.T, slurm *slurmnet.Cluster, nodeSets ...*slinkyv1beta1
 	slurm.Login.MustRun(t, "scontrol", "reconfigure")
 }
 
+// idle waits until a Slurm node is idle, and returns its record.
 func idle(t *testing.T, slurm *slurmnet.Cluster, node string) map[string]string {
 	t.Helper()
 	record := map[string]string{}
@@ -107,14 +108,14 @@ func idle(t *testing.T, slurm *slurmnet.Cluster, node string) map[string]string 
 			record[key] = value
 		}
 		if record["State"] != "IDLE+DYNAMIC_NORM" {
-			return fmt.Errorf("it is %s: %s", record["State"], output)
+			return fmt.Errorf("state %s: %s", record["State"], output)
 		}
 		return nil
 	})
 	return record
 }
 
-// TestRealSlurmAcceptsGeneratedPods starts slurmd as the pods would, beside a slurmctld that had never heard of GPUs.
+// TestRealSlurmAcceptsGeneratedPods starts slurmd as the pods would, on a slurmctld that was started without GRES.
 func TestRealSlurmAcceptsGeneratedPods(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -127,7 +128,7 @@ func TestRealSlurmAcceptsGeneratedPods(t *testing.T) {
 				`{"resources":{"limits":{"nvidia.com/mig-1g.10gb":"1","nvidia.com/mig-2g.20gb":"1"}}}`)
 			plain := nodeSet("plain", "")
 			for i, host := range slurm.Nodes {
-				// Another pod's GPUs come first on this Kubernetes node.
+				// The lower numbers are those of another pod's GPUs on the same Kubernetes node.
 				if i == 0 {
 					host.MustRun(t, "mknod", "/dev/nvidia5", "c", "1", "3")
 					host.MustRun(t, "mknod", "/dev/nvidia10", "c", "1", "5")
@@ -144,15 +145,15 @@ func TestRealSlurmAcceptsGeneratedPods(t *testing.T) {
 			checkSlices(t, slurm)
 			record := idle(t, slurm, "node-2")
 			if record["Gres"] != "(null)" || record["AvailableFeatures"] != "plain" || record["RealMemory"] == "1" {
-				t.Errorf("the plain node is %v", record)
+				t.Errorf("unexpected record of the Slurm node without GRES: %v", record)
 			}
 			probe := template.Spec.Containers[0].StartupProbe.Exec.Command
 			slurm.Nodes[0].MustRun(t, probe...)
 			if _, err := slurm.Slurmctld.Run(t.Context(), probe...); err == nil {
-				t.Error("the probe finds a slurmd where none is")
+				t.Error("the startup probe succeeds without a slurmd")
 			}
 			if log := slurm.Nodes[2].Logs(); strings.Contains(log, "fatal") {
-				t.Errorf("the plain node's slurmd logs\n%s", log)
+				t.Errorf("fatal error in the log of slurmd on the Slurm node without GRES:\n%s", log)
 			}
 			modes := slurm.Nodes[2].MustRun(t, "stat", "--format=%a", "/tmp", "/dev/shm", "/run/slurm",
 				"/var/spool/slurmd", "/var/log/slurm")
@@ -171,14 +172,14 @@ func checkGPUs(t *testing.T, slurm *slurmnet.Cluster) {
 		"Partitions": "gpu",
 	} {
 		if record[key] != want {
-			t.Errorf("%s of the node with GPUs is %q, want %q", key, record[key], want)
+			t.Errorf("%s of the Slurm node with GPUs is %q, want %q", key, record[key], want)
 		}
 	}
 	if got := slurm.Nodes[0].MustRun(t, "sh", "-c",
 		"readlink /run/slurm/devices/*"); got != "/dev/nvidia5\n/dev/nvidia10" {
-		t.Errorf("the devices are %q", got)
+		t.Errorf("the linked devices are %q", got)
 	}
-	// Somebody else than root.
+	// Jobs run as another user than root.
 	user := []string{
 		"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "srun", "--partition=gpu", "--chdir=/",
 		"--mem=100",
@@ -201,7 +202,7 @@ func checkSlices(t *testing.T, slurm *slurmnet.Cluster) {
 	t.Helper()
 	record := idle(t, slurm, "node-1")
 	if want := "gpu:1g.10gb:1,gpu:2g.20gb:1"; record["Gres"] != want {
-		t.Errorf("Gres of the node with slices is %q, want %q", record["Gres"], want)
+		t.Errorf("Gres of the Slurm node with slices is %q, want %q", record["Gres"], want)
 	}
 	got := slurm.Login.MustRun(t, "srun", "--partition=slices", "--gres=gpu:2g.20gb:1", "sh", "-c",
 		"echo $CUDA_VISIBLE_DEVICES")
@@ -210,7 +211,7 @@ func checkSlices(t *testing.T, slurm *slurmnet.Cluster) {
 	}
 }
 
-// TestRealSlurmNodeIsNamedAfterItsPod starts slurmd on a host of another name, as a pod on the host's network does.
+// TestRealSlurmNodeIsNamedAfterItsPod starts slurmd on a host with another name, as in a pod with hostNetwork.
 func TestRealSlurmNodeIsNamedAfterItsPod(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -222,11 +223,11 @@ func TestRealSlurmNodeIsNamedAfterItsPod(t *testing.T) {
 			configure(t, slurm, bare)
 			startAs(t, host, "bare-m1", bare)
 			if record := idle(t, slurm, "bare-m1"); record["NodeHostName"] != host.Name {
-				t.Errorf("the node is %v", record)
+				t.Errorf("unexpected record: %v", record)
 			}
 			if nodes := slurm.Login.MustRun(t, "sinfo", "--noheader", "--Node", "--format=%N"); strings.Contains(nodes,
 				host.Name) {
-				t.Errorf("Slurm also has a node of the host's name: %s", nodes)
+				t.Errorf("Slurm also has a node with the host's name: %s", nodes)
 			}
 			if got := slurm.Login.MustRun(t, "srun", "--partition=bare", "--nodelist=bare-m1", "sh", "-c",
 				"echo $SLURMD_NODENAME on $(hostname)"); got != "bare-m1 on "+host.Name {

@@ -14,7 +14,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// TestRealSSHRequiresAJob logs in to a node as a user without and with a job there.
+// TestRealSSHRequiresAJob logs in to a Slurm node as a user without and with a job on it.
 func TestRealSSHRequiresAJob(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -36,30 +36,30 @@ echo "$1" >/etc/authorized_keys_alice`, "sh", key)
 			refused := func(ctx context.Context) error {
 				_, err := ssh(ctx, "true")
 				if err == nil {
-					return errors.New("she is let in")
+					return errors.New("login without a job succeeded")
 				}
 				if !strings.Contains(err.Error(), "you have no active jobs on this node") {
 					return err
 				}
 				return nil
 			}
-			slurm.WaitFor(t, "a refusal that says why", refused)
+			slurm.WaitFor(t, "login to be refused without a job", refused)
 			job := slurm.Login.MustRun(t, "setpriv", "--reuid=2000", "--regid=2000", "--clear-groups", "sbatch",
 				"--parsable", "--partition=gpu", "--chdir=/tmp", "--output=/dev/null", "--wrap=sleep 1000")
-			slurm.WaitFor(t, "a session in the job", func(ctx context.Context) error {
+			slurm.WaitFor(t, "login to the job", func(ctx context.Context) error {
 				out, err := ssh(ctx, "echo $(id -un) $SLURM_JOB_ID")
 				if err == nil && strings.TrimSpace(out) != "alice "+job {
-					t.Fatalf("the session is of %q, want alice and job %s", out, job)
+					t.Fatalf("the session has user and job %q, want alice and job %s", out, job)
 				}
 				return err
 			})
 			slurm.Login.MustRun(t, "scancel", job)
-			slurm.WaitFor(t, "another refusal", refused)
+			slurm.WaitFor(t, "login to be refused after the job", refused)
 		})
 	}
 }
 
-// startSSH starts a node with sshd, as the pod of a NodeSet.
+// startSSH starts slurmd and sshd on a host, as a pod of a NodeSet would.
 func startSSH(t *testing.T, slurm *slurmnet.Cluster) *slurmnet.Daemon {
 	t.Helper()
 	node, set := slurm.Nodes[0], nodeSet("gpu", "")
@@ -75,7 +75,7 @@ func startSSH(t *testing.T, slurm *slurmnet.Cluster) *slurmnet.Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As the volume would do it.
+	// Kubernetes would mount it from the annotation.
 	keys.Data["sshd_config"] = []byte(template.Annotations["nodeset.slinky.slurm.net/sshd-config"])
 	for name, content := range keys.Data {
 		node.Write(t, "/etc/ssh/nodeset/"+name, string(content))

@@ -10,14 +10,14 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podshape"
 )
 
-// TestShapeMatchesPodTemplate changes each field of a spec in turn, and holds that the template of the pods changes if
-// and only if their shape does.
+// TestShapeMatchesPodTemplate changes each field of the spec, and checks that the pod template changes if and only if
+// the pod shape does.
 func TestShapeMatchesPodTemplate(t *testing.T) {
-	// exempt are the fields that are in the template and make no new revision, with the reason.
+	// exempt are fields that affect the template and do not create a revision, with the reason.
 	exempt := map[string]string{
 		"controllerRef": "is immutable",
-		"scalingMode":   "gives pods other names, and so creates other pods",
-		"logfile":       "is for a container that only some templates have",
+		"scalingMode":   "changes the names of pods, so that other pods are created",
+		"logfile":       "configures a container that only some templates have",
 	}
 	changes := map[string]string{
 		"replicas": `7`, "slurmd": `{"image":"other"}`, "ssh": `{"enabled":true}`,
@@ -26,8 +26,9 @@ func TestShapeMatchesPodTemplate(t *testing.T) {
 		"volumeClaimTemplates": `[{"metadata":{"name":"x"}}]`,
 		"updateStrategy":       `{"type":"OnDelete"}`, "revisionHistoryLimit": `1`,
 		"persistentVolumeClaimRetentionPolicy": `{"whenScaled":"Delete"}`,
-		"minReadySeconds":                      `7`, "ordinalPadding": `3`, "pinToNode": `true`, "workloadDisruptionProtection": `false`,
-		"pruneSlurmNodeRecords": `"Always"`, "oversubscribeNode": `true`, "registrationTimeout": `"7m"`,
+		"minReadySeconds":                      `7`, "ordinalPadding": `3`, "pinToNode": `true`,
+		"workloadDisruptionProtection": `false`,
+		"pruneSlurmNodeRecords":        `"Always"`, "oversubscribeNode": `true`, "registrationTimeout": `"7m"`,
 		"drainOnNodeConditions": `[{"type":"GPUBroken","status":"True"}]`, "nodeLabels": `{}`,
 		"gres": `[{"resource":"example.com/card","name":"card"}]`,
 	}
@@ -38,7 +39,7 @@ func TestShapeMatchesPodTemplate(t *testing.T) {
 		}
 		change, known := changes[name]
 		if !known {
-			t.Errorf("spec.%s: say in this test how to change it", name)
+			t.Errorf("spec.%s: add a change of it to this test", name)
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -50,17 +51,17 @@ func TestShapeMatchesPodTemplate(t *testing.T) {
 				t.Fatal("nothing was changed")
 			}
 			shapes := len(podshape.Changed(podshape.OfNodeSet(&before.Spec), podshape.OfNodeSet(&after.Spec))) > 0
-			if replaced := template(t, of(before)) != template(t, of(after)); replaced != shapes {
+			if replaced := template(t, setOf(before)) != template(t, setOf(after)); replaced != shapes {
 				t.Errorf("the template changes: %t; the shape changes: %t", replaced, shapes)
 			}
 		})
 	}
 }
 
-// jsonFields are the names of the fields of a struct.
-func jsonFields(of reflect.Type) map[string]bool {
+// jsonFields returns the JSON names of a struct's fields.
+func jsonFields(structType reflect.Type) map[string]bool {
 	names := map[string]bool{}
-	for field := range of.Fields() {
+	for field := range structType.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names[name] = true
 	}

@@ -13,31 +13,30 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// Directories in the container that are written to. The root filesystem is not.
+// Writable directories in the container. The root filesystem is read-only.
 const (
 	runDirectory    = "/run/slurm"
 	logDirectory    = "/var/log/slurm"
 	deviceDirectory = runDirectory + "/devices"
 )
 
-// capabilities are what slurmd needs to run jobs of other users and to end them; docs/nodesets.md says what each is
-// for.
+// capabilities are what slurmd needs to run and terminate jobs of other users; docs/nodesets.md explains each.
 var capabilities = []corev1.Capability{"CHOWN", "KILL", "SETGID", "SETUID"}
 
-// openDirectories gives directories that all users write to the mode that they have on every Kubernetes node: in a
-// volume, anybody could remove anybody's files. slurmd sees to its own directories itself.
-const openDirectories = "chmod 1777 /tmp /dev/shm\nchmod 0755 " + logDirectory + "\n"
+// fixModes gives shared directories the modes that they have on any host: with the mode of a volume, all users could
+// delete each other's files. slurmd sets the modes of its own directories itself.
+const fixModes = "chmod 1777 /tmp /dev/shm\nchmod 0755 " + logDirectory + "\n"
 
-// listening succeeds when something listens on slurmd's port, without connecting to it: slurmd would log every such
-// connection as an error.
-var listening = []string{"grep", "-qs", ":1AA2 0*:0000 0A", "/proc/net/tcp", "/proc/net/tcp6"}
+// listenProbe succeeds when slurmd's port is open. It does not connect, because slurmd would log every connection as an
+// error.
+var listenProbe = []string{"grep", "-qs", ":1AA2 0*:0000 0A", "/proc/net/tcp", "/proc/net/tcp6"}
 
-// slurmd is the container.
+// slurmd returns slurmd's container.
 func slurmd(set Set, node nodeconf.Node) corev1.Container {
-	script := openDirectories + node.DeviceScript(deviceDirectory) + startSSH(set.NodeSet.Spec.SSH) + `exec "$@"`
-	args := append([]string{"/bin/sh", "-c", script, "slurmd"}, command(set, node)...)
+	script := fixModes + node.DeviceScript(deviceDirectory) + startSSH(set.NodeSet.Spec.SSH) + `exec "$@"`
+	args := append([]string{"/bin/sh", "-c", script, "slurmd"}, slurmdCommand(set, node)...)
 	for i := range args {
-		args[i] = literal(args[i])
+		args[i] = escape(args[i])
 	}
 	args = append(args, nodeNameArgs...)
 	security := podtemplate.Locked()
@@ -49,9 +48,9 @@ func slurmd(set Set, node nodeconf.Node) corev1.Container {
 		Ports: []corev1.ContainerPort{
 			{Name: nodeconf.Container, ContainerPort: naming.PortSlurmd, Protocol: corev1.ProtocolTCP},
 		},
-		// slurmd may wait for slurmctld as long as it takes. A slurmd that does not listen has no jobs to lose.
+		// slurmd may have to wait an hour for slurmctld. A restart loses no jobs: a slurmd that does not listen has none.
 		StartupProbe: &corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: listening}},
+			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: listenProbe}},
 			PeriodSeconds: 2, TimeoutSeconds: 5, FailureThreshold: 1800,
 		},
 		SecurityContext:          security,
@@ -67,14 +66,14 @@ func slurmd(set Set, node nodeconf.Node) corev1.Container {
 	}
 }
 
-// nodeNameEnv is the variable that holds the name of the pod's Slurm node.
+// nodeNameEnv is the environment variable with the name of the pod's Slurm node.
 const nodeNameEnv = "SLURM_OPERATOR_NODE"
 
-// nodeNameArgs tell slurmd the name of its node. It would take the host name otherwise, which with hostNetwork is the
-// one of the Kubernetes node: Slurm would have another node than the operator looks for, and give it jobs.
+// nodeNameArgs set the name of the Slurm node. The default is the host name, which with hostNetwork is that of the
+// Kubernetes node: Slurm would run jobs on a Slurm node that the operator does not know.
 var nodeNameArgs = []string{"-N", "$(" + nodeNameEnv + ")"}
 
-// nodeNameVariable takes the name from the pod's label, so that one template serves all pods.
+// nodeNameVariable reads the name from the pod's label, so that all pods have the same template.
 func nodeNameVariable() corev1.EnvVar {
 	return corev1.EnvVar{Name: nodeNameEnv, ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{
@@ -83,11 +82,11 @@ func nodeNameVariable() corev1.EnvVar {
 	}}
 }
 
-// literal protects a text from Kubernetes, which replaces $(NAME) in arguments by a variable.
-func literal(argument string) string { return strings.ReplaceAll(argument, "$", "$$") }
+// escape keeps Kubernetes from expanding $(NAME) in an argument.
+func escape(argument string) string { return strings.ReplaceAll(argument, "$", "$$") }
 
-// volumes are of every slurmd pod. The volume for shared memory is as large as the pod's memory limit, or the node's
-// memory without one; a runtime's own has 64 MiB, which is not enough for jobs that exchange data that way.
+// volumes returns the volumes of every slurmd pod. The size of /dev/shm is the pod's memory limit, or the memory of the
+// Kubernetes node without one. The container runtime's default of 64 MiB is too small for jobs that use shared memory.
 func volumes(key slinkyv1beta1.SecretKeyReference) []corev1.Volume {
 	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	return []corev1.Volume{

@@ -8,20 +8,20 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
 )
 
-// sshd runs in slurmd's container, because a session has to be where jobs are: it sees their files and devices, and
-// slurmd can only take in processes whose numbers it knows. It is no part of the container's life: it is started again
-// whenever it ends, and jobs do not notice.
+// sshd runs in slurmd's container: a session needs the files and devices of the jobs, and slurmd can only adopt
+// processes of its own PID namespace. It does not affect the container's lifetime: sshd is restarted whenever it exits,
+// without an effect on jobs.
 
-// annotationSSHD on a pod is its sshd_config, which it reads as a file.
+// annotationSSHD holds a pod's sshd_config, which is mounted as a file.
 const annotationSSHD = "nodeset." + slinkyv1beta1.GroupName + "/sshd-config"
 
-// Directories of sshd. What Kubernetes mounts is copied, because sshd and sssd insist on owner and mode of their files.
+// Directories of sshd. Mounted files are copied, because sshd and sssd check the owner and mode of their files.
 const (
 	sshMounted   = "/etc/ssh/nodeset"
 	sshDirectory = "/run/sshd"
 )
 
-// sshCapabilities are what sshd needs besides what slurmd does; docs/login.md says what each is for.
+// sshCapabilities are what sshd needs in addition to slurmd; docs/login.md explains each.
 var sshCapabilities = []corev1.Capability{"AUDIT_WRITE", "NET_BIND_SERVICE", "SYS_CHROOT"}
 
 const sshScript = `chmod 0755 ` + sshDirectory + `
@@ -34,7 +34,7 @@ const sssdScript = `install --mode=0600 ` + sshMounted + `/sssd.conf /etc/sssd/s
 (while sleep 1; do sssd --interactive --logger=stderr; done &)
 `
 
-// startSSH is the part of the container's script that starts sshd, if it is wanted.
+// startSSH returns the part of the container's script that starts sshd; empty if SSH is disabled.
 func startSSH(ssh slinkyv1beta1.NodeSetSSH) string {
 	switch {
 	case !ssh.Enabled:
@@ -46,7 +46,7 @@ func startSSH(ssh slinkyv1beta1.NodeSetSSH) string {
 	}
 }
 
-// addSSH adds sshd to the operator's part of the pods.
+// addSSH adds sshd to the operator's template, if SSH is enabled.
 func addSSH(template *corev1.PodTemplateSpec, nodeSet *slinkyv1beta1.NodeSet) {
 	ssh := nodeSet.Spec.SSH
 	if !ssh.Enabled {
@@ -75,7 +75,7 @@ func addSSH(template *corev1.PodTemplateSpec, nodeSet *slinkyv1beta1.NodeSet) {
 				{Key: ref.Key, Path: "sssd.conf"},
 			},
 		}})
-		slurmd.SecurityContext.ReadOnlyRootFilesystem = new(false) // sssd keeps its caches in many places
+		slurmd.SecurityContext.ReadOnlyRootFilesystem = new(false) // sssd writes caches to many directories
 	}
 	template.Spec.Volumes = append(template.Spec.Volumes,
 		corev1.Volume{

@@ -15,8 +15,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/golden"
 )
 
-// of is everything that the pods of a NodeSet are made from.
-func of(nodeSet *slinkyv1beta1.NodeSet) worker.Set {
+// setOf returns the input for the pods of a NodeSet.
+func setOf(nodeSet *slinkyv1beta1.NodeSet) worker.Set {
 	return worker.Set{
 		NodeSet:       nodeSet,
 		Controller:    &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "slurm"}},
@@ -26,7 +26,7 @@ func of(nodeSet *slinkyv1beta1.NodeSet) worker.Set {
 	}
 }
 
-// everything is a NodeSet that uses all fields that its pods depend on.
+// everything returns a NodeSet that sets every field that its pods depend on.
 func everything() *slinkyv1beta1.NodeSet {
 	set := nodeSet("all", `{"image":"site/slurmd:7","resources":{"limits":{"cpu":"8","memory":"16Gi"}},"env":[{"name":"A","value":"1"}],
 		"volumeMounts":[{"name":"scratch","mountPath":"/scratch"}],"securityContext":{"privileged":true,"readOnlyRootFilesystem":false}}`)
@@ -76,13 +76,13 @@ func TestPods(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			template, err := worker.Template(of(test.set))
+			template, err := worker.Template(setOf(test.set))
 			if err != nil {
 				t.Fatal(err)
 			}
 			objects := []any{worker.Pod(test.set, template, "cafe", test.identity)}
-			for _, claim := range worker.PVCs(test.set, test.identity.Pod) {
-				objects = append(objects, claim)
+			for _, pvc := range worker.PVCs(test.set, test.identity.Pod) {
+				objects = append(objects, pvc)
 			}
 			golden.YAML(t, name+".yaml", objects...)
 		})
@@ -90,11 +90,11 @@ func TestPods(t *testing.T) {
 }
 
 func TestSharedObjects(t *testing.T) {
-	golden.YAML(t, "shared.yaml", worker.HostsService(of(nil).Controller), worker.DisruptionBudget(nodeSet("gpu", "")))
+	golden.YAML(t, "shared.yaml", worker.HostsService(setOf(nil).Controller), worker.DisruptionBudget(nodeSet("gpu", "")))
 	unprotected := nodeSet("gpu", "")
 	unprotected.Spec.WorkloadDisruptionProtection = new(false)
 	if budget := worker.DisruptionBudget(unprotected); budget != nil {
-		t.Errorf("there is a budget that nobody wants: %v", budget)
+		t.Errorf("a disabled PodDisruptionBudget is built: %v", budget)
 	}
 }
 
@@ -107,33 +107,35 @@ func TestInvalidTemplateNamesTheField(t *testing.T) {
 		},
 		"spec.extraConf:": func(s *slinkyv1beta1.NodeSetSpec) { s.ExtraConf = `Weight="1` },
 	}
-	for field, mistaken := range tests {
+	for field, invalidate := range tests {
 		t.Run(field, func(t *testing.T) {
 			set := nodeSet("gpu", "")
-			mistaken(&set.Spec)
-			if _, err := worker.Template(of(set)); err == nil || !strings.Contains(err.Error(), field) {
-				t.Errorf("the error is %v", err)
+			invalidate(&set.Spec)
+			if _, err := worker.Template(setOf(set)); err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("the error is %v, want the field in it", err)
 			}
 		})
 	}
 }
 
-// TestUnrelatedChangesKeepTheTemplate holds that nothing replaces pods but a change of what they are made from.
+// TestUnrelatedChangesKeepTheTemplate checks that changes of which pods are independent replace no pods.
 func TestUnrelatedChangesKeepTheTemplate(t *testing.T) {
 	tests := map[string]func(*worker.Set){
-		"when the set grows": func(s *worker.Set) { s.NodeSet.Spec.Replicas = new(int32(5000)) },
-		"when its partition changes": func(s *worker.Set) {
+		"at a scale-out": func(s *worker.Set) { s.NodeSet.Spec.Replicas = new(int32(5000)) },
+		"when the partition changes": func(s *worker.Set) {
 			s.NodeSet.Spec.Partition = slinkyv1beta1.NodeSetPartition{Enabled: true, Config: "Default=YES"}
 		},
 		"when slurm.conf changes": func(s *worker.Set) {
 			s.Controller.Spec.ExtraConf = "SlurmdTimeout=3\nSlurmdLogFile=/var/log/slurm/slurmd.log"
 		},
-		"when the strategy changes":             func(s *worker.Set) { s.NodeSet.Spec.UpdateStrategy.Type = slinkyv1beta1.OnDelete },
-		"when another release of Slurm is seen": func(s *worker.Set) { s.Controller.Status.SlurmVersion = "24.11.5" },
+		"when the update strategy changes": func(s *worker.Set) {
+			s.NodeSet.Spec.UpdateStrategy.Type = slinkyv1beta1.OnDelete
+		},
+		"when Slurm is upgraded": func(s *worker.Set) { s.Controller.Status.SlurmVersion = "24.11.5" },
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
-			set := of(everything())
+			set := setOf(everything())
 			before := template(t, set)
 			change(&set)
 			if diff := cmp.Diff(before, template(t, set)); diff != "" {
@@ -143,7 +145,7 @@ func TestUnrelatedChangesKeepTheTemplate(t *testing.T) {
 	}
 }
 
-// template is a set's, as it would be stored.
+// template returns the template of a NodeSet as JSON.
 func template(t *testing.T, set worker.Set) string {
 	t.Helper()
 	built, err := worker.Template(set)
@@ -157,44 +159,43 @@ func template(t *testing.T, set worker.Set) string {
 	return string(encoded)
 }
 
-// TestIsNamed has pods whose slurmd can be known by one name only, and others.
 func TestIsNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		slurmd, template string
 		want             bool
 	}{
-		"as the operator makes it":        {``, ``, true},
-		"on the host's network":           {``, `{"hostNetwork":true}`, true},
-		"with arguments of the user's":    {`{"args":["slurmd","-D","-Z"]}`, ``, true},
-		"with such on the host's network": {`{"args":["slurmd","-D","-Z"]}`, `{"hostNetwork":true}`, false},
-		"with another name":               {`{"args":["slurmd","-D","-Z","-N","mine"]}`, ``, false},
-		"with the operator's name by the user": {
+		"with the default arguments":                {``, ``, true},
+		"with hostNetwork":                          {``, `{"hostNetwork":true}`, true},
+		"with the user's arguments":                 {`{"args":["slurmd","-D","-Z"]}`, ``, true},
+		"with the user's arguments and hostNetwork": {`{"args":["slurmd","-D","-Z"]}`, `{"hostNetwork":true}`, false},
+		"with another name":                         {`{"args":["slurmd","-D","-Z","-N","mine"]}`, ``, false},
+		"with the operator's name in the user's arguments": {
 			`{"args":["slurmd","-Z","-N","$(SLURM_OPERATOR_NODE)"]}`, `{"hostNetwork":true}`, true,
 		},
-		"with a command on the host's network": {`{"command":["/start"],"args":[]}`, `{"hostNetwork":true}`, false},
+		"with the user's command and hostNetwork": {`{"command":["/start"],"args":[]}`, `{"hostNetwork":true}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := nodeSet("gpu", test.slurmd)
 			set.Spec.Template.Spec.Raw = []byte(test.template)
-			template, err := worker.Template(of(set))
+			template, err := worker.Template(setOf(set))
 			if err != nil {
 				t.Fatal(err)
 			}
 			pod := worker.Pod(set, template, "1", worker.Numbered(set, 0, ""))
 			if got := worker.IsNamed(pod); got != test.want {
-				t.Errorf("named: %v, want %v", got, test.want)
+				t.Errorf("IsNamed is %v, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-// A kubelet that is not heard from ends no job: the pods stay, unless the user says otherwise.
+// An unreachable kubelet must cost no job: Kubernetes keeps the pods, unless the user sets a limit.
 func TestPodsTolerateUnreachableKubelet(t *testing.T) {
 	for name, test := range map[string]struct {
 		template string
 		want     []corev1.Toleration
 	}{
-		"without tolerations of the user's": {``, []corev1.Toleration{
+		"without the user's tolerations": {``, []corev1.Toleration{
 			{
 				Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists,
 				Effect: corev1.TaintEffectNoExecute,
@@ -204,7 +205,7 @@ func TestPodsTolerateUnreachableKubelet(t *testing.T) {
 				Effect: corev1.TaintEffectNoExecute,
 			},
 		}},
-		"beside others": {`{"tolerations":[{"key":"gpu","operator":"Exists"}]}`, []corev1.Toleration{
+		"in addition to others": {`{"tolerations":[{"key":"gpu","operator":"Exists"}]}`, []corev1.Toleration{
 			{Key: "gpu", Operator: corev1.TolerationOpExists},
 			{
 				Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists,
@@ -215,7 +216,7 @@ func TestPodsTolerateUnreachableKubelet(t *testing.T) {
 				Effect: corev1.TaintEffectNoExecute,
 			},
 		}},
-		"unless the user says how long": {
+		"unless the user sets tolerationSeconds": {
 			`{"tolerations":[{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":7200}]}`, []corev1.Toleration{
 				{
 					Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists,
@@ -230,7 +231,7 @@ func TestPodsTolerateUnreachableKubelet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := nodeSet("gpu", "")
 			set.Spec.Template.Spec.Raw = []byte(test.template)
-			template, err := worker.Template(of(set))
+			template, err := worker.Template(setOf(set))
 			if err != nil {
 				t.Fatal(err)
 			}

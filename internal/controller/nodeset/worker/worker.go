@@ -1,12 +1,12 @@
 // Package worker builds the slurmd pods of a NodeSet: values in, objects out.
 //
-// Template is what all pods of a set have in common, and all that a revision is made of. Nothing in it depends on the
-// other nodes, on partitions or on slurm.conf, because slurmd fetches its configuration from slurmctld: no change of
-// these replaces a pod. Pod adds to a template what tells one pod from another: its name, its place and its volumes.
+// Template builds what all pods of a NodeSet have in common; a revision consists of nothing else. It does not depend on
+// other Slurm nodes, partitions or slurm.conf, because slurmd fetches its configuration from slurmctld: changes to them
+// replace no pods. Pod adds to a template what differs between pods: name, Kubernetes node and volumes.
 //
-// slurmd is told the name of its Slurm node, which is also the pod's host name unless the pod is on the host's network.
-// Readiness is asked for until slurmd listens and never again: a probe that fails would change nothing about the node,
-// whose state is Slurm's to tell, and a probe that restarts the container would end every job in it.
+// slurmd gets the name of its Slurm node as an argument. It is also the pod's host name, except with hostNetwork. There
+// is a startup probe, which succeeds once slurmd listens, and no other: a failing readiness probe would have no effect
+// on the Slurm node, whose state is up to Slurm, and a liveness probe that restarts the container would kill all jobs.
 package worker
 
 import (
@@ -22,51 +22,50 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
-// A Set is what all pods of a NodeSet are made from.
+// A Set is the input for all pods of a NodeSet.
 type Set struct {
 	NodeSet    *slinkyv1beta1.NodeSet
 	Controller *slinkyv1beta1.Controller
 	Images     naming.Images
 	// SlurmKey selects the cluster's auth/slurm key.
 	SlurmKey slinkyv1beta1.SecretKeyReference
-	// ClusterDomain is the DNS domain of the Kubernetes cluster, such as cluster.local. Without it pods find each other
-	// by long names only.
+	// ClusterDomain is the DNS domain of the Kubernetes cluster, such as cluster.local. Without it, pods do not resolve
+	// each other's short names.
 	ClusterDomain string
 }
 
-// annotationGres on a pod is the part of gres.conf about its devices, which it reads as a file.
+// annotationGres holds the part of gres.conf about a pod's devices, which is mounted as a file.
 const annotationGres = "nodeset." + slinkyv1beta1.GroupName + "/gres-conf"
 
-// Template is what all pods of a set have in common. Its errors are for the user to read: they name the field of the
-// spec.
+// Template returns the pod template of a NodeSet. Errors are shown to the user and name the field of the spec.
 func Template(set Set) (corev1.PodTemplateSpec, error) {
 	node, err := nodeconf.Of(set.NodeSet)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
-	template, err := podtemplate.Merge(own(set, node), set.NodeSet.Spec.Template,
+	template, err := podtemplate.Merge(operatorTemplate(set, node), set.NodeSet.Spec.Template,
 		podtemplate.Part{Container: nodeconf.Container, Fragment: set.NodeSet.Spec.Slurmd})
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
-	template.Spec.Hostname = "" // a prefix, which Pod completes
-	template.Spec.Tolerations = outlast(template.Spec.Tolerations)
+	template.Spec.Hostname = "" // only a prefix; Pod sets the host name
+	template.Spec.Tolerations = tolerateUnreachable(template.Spec.Tolerations)
 	if set.Controller.Spec.External {
 		template.Annotations[annotationExternal] = "true"
 	}
 	for i := range template.Spec.Containers {
-		permit(template.Spec.Containers[i].SecurityContext)
+		allowEscalation(template.Spec.Containers[i].SecurityContext)
 	}
 	return template, nil
 }
 
-// annotationExternal on a pod says that its slurmctld runs outside Kubernetes, and so outlives its Controller.
+// annotationExternal marks a pod whose slurmctld runs outside Kubernetes, and survives deletion of its Controller.
 const annotationExternal = slinkyv1beta1.GroupName + "/external-controller"
 
-// outlast adds what keeps Kubernetes from evicting a pod when its kubelet has not been heard from for five minutes.
-// That eviction asks no PodDisruptionBudget, and jobs go on without a kubelet. What the user says about these taints
-// stays.
-func outlast(tolerations []corev1.Toleration) []corev1.Toleration {
+// tolerateUnreachable adds tolerations, so that Kubernetes does not evict a pod whose kubelet has been unreachable for
+// five minutes. That eviction ignores PodDisruptionBudgets, and jobs keep running without a kubelet. The user's own
+// tolerations of these taints take precedence.
+func tolerateUnreachable(tolerations []corev1.Toleration) []corev1.Toleration {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		if !slices.ContainsFunc(tolerations, func(toleration corev1.Toleration) bool { return toleration.Key == key }) {
 			tolerations = append(tolerations, corev1.Toleration{
@@ -77,8 +76,9 @@ func outlast(tolerations []corev1.Toleration) []corev1.Toleration {
 	return tolerations
 }
 
-// permit takes back our ban on privilege escalation where the user grants what Kubernetes does not allow beside it.
-func permit(security *corev1.SecurityContext) {
+// allowEscalation unsets allowPrivilegeEscalation=false if the user grants privileges that Kubernetes rejects together
+// with it.
+func allowEscalation(security *corev1.SecurityContext) {
 	if security == nil {
 		return
 	}
@@ -88,8 +88,8 @@ func permit(security *corev1.SecurityContext) {
 	}
 }
 
-// own is the operator's part of the template.
-func own(set Set, node nodeconf.Node) corev1.PodTemplateSpec {
+// operatorTemplate returns the operator's part of the template.
+func operatorTemplate(set Set, node nodeconf.Node) corev1.PodTemplateSpec {
 	nodeSet := set.NodeSet
 	labels := naming.Labels(naming.Slurmd, nodeSet.Name)
 	labels[naming.LabelController] = nodeSet.Spec.ControllerRef.Name
@@ -114,17 +114,17 @@ func own(set Set, node nodeconf.Node) corev1.PodTemplateSpec {
 		template.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{domain}}
 	}
 	if !nodeSet.Spec.OversubscribeNode {
-		template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: apart()}
+		template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: onePerNode()}
 	}
 	return template
 }
 
-// apart keeps slurmd pods of a namespace off each other's Kubernetes nodes.
+// onePerNode schedules at most one slurmd pod of a namespace to each Kubernetes node.
 //
-// In Kubernetes' own measurements with 5,000 nodes the scheduler must place 60 such pods a second, and 85 with a spread
-// constraint, which can do the same; without either 270. The difference does not make up for what a spread constraint
-// leaves out: pods that do not have it themselves, and pods that are about to end.
-func apart() *corev1.PodAntiAffinity {
+// Kubernetes' own scheduler benchmarks with 5,000 Kubernetes nodes require 60 such pods per second, 85 with the
+// equivalent spread constraint, and 270 without either. The difference does not justify a spread constraint, which
+// ignores pods that do not have it themselves, and pods that are terminating.
+func onePerNode() *corev1.PodAntiAffinity {
 	return &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		TopologyKey:   corev1.LabelHostname,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: naming.DaemonSelector(naming.Slurmd)},
@@ -138,9 +138,9 @@ func scalingMode(nodeSet *slinkyv1beta1.NodeSet) slinkyv1beta1.ScalingMode {
 	return nodeSet.Spec.ScalingMode
 }
 
-// command is how slurmd is started: as a dynamic node (-Z) that fetches its configuration, and as one that was just
-// booted (-b), so that slurmctld notices at once that jobs of an earlier pod of the same name are gone.
-func command(set Set, node nodeconf.Node) []string {
+// slurmdCommand returns the command that starts slurmd: as a dynamic node (-Z) that fetches its configuration, and as
+// just booted (-b), so that slurmctld notices at once that the jobs of an earlier pod with the same name are lost.
+func slurmdCommand(set Set, node nodeconf.Node) []string {
 	return []string{
 		"/usr/sbin/slurmd", "-D", "-b", "-Z",
 		"--conf-server", strings.Join(naming.ControllerEndpoints(set.Controller), ","),

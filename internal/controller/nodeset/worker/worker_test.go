@@ -6,7 +6,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// nodeSet is a NodeSet with nothing but defaults and a fragment of slurmd's container.
+// nodeSet returns a NodeSet with defaults and a fragment of slurmd's container.
 func nodeSet(name, slurmd string) *slinkyv1beta1.NodeSet {
 	set := &slinkyv1beta1.NodeSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: name, UID: "1-2-3"},
