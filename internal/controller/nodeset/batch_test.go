@@ -19,7 +19,7 @@ func TestSlowStartRunsEachItemOnce(t *testing.T) {
 		}
 		for i := range done {
 			if times := done[i].Load(); times != 1 {
-				t.Errorf("of %d, number %d was done %d times", n, i, times)
+				t.Errorf("of %d items, item %d ran %d times", n, i, times)
 			}
 		}
 	}
@@ -27,8 +27,10 @@ func TestSlowStartRunsEachItemOnce(t *testing.T) {
 
 func TestBatchesStopBeforeTheDeadline(t *testing.T) {
 	batches := map[string]func(context.Context, func(int) error) error{
-		"slowStart":  func(ctx context.Context, do func(int) error) error { return slowStart(ctx, 100000, do) },
-		"inParallel": func(ctx context.Context, do func(int) error) error { return inParallel(ctx, 100000, parallelPods, do) },
+		"slowStart": func(ctx context.Context, do func(int) error) error { return slowStart(ctx, 100000, do) },
+		"inParallel": func(ctx context.Context, do func(int) error) error {
+			return inParallel(ctx, 100000, parallelPods, do)
+		},
 	}
 	for name, batch := range batches {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +40,7 @@ func TestBatchesStopBeforeTheDeadline(t *testing.T) {
 				begin := time.Now()
 				err := batch(ctx, func(int) error { time.Sleep(time.Second); return ctx.Err() })
 				if took := time.Since(begin); err != nil || took < 2*timeReserve || took > 2*timeReserve+time.Second {
-					t.Errorf("it took %s: %v", took, err)
+					t.Errorf("the batch took %s: %v", took, err)
 				}
 			})
 		})
@@ -47,23 +49,23 @@ func TestBatchesStopBeforeTheDeadline(t *testing.T) {
 
 func TestSlowStartStopsAfterAnError(t *testing.T) {
 	tests := map[string]struct{ fails, most int32 }{
-		"the first":         {fails: 0, most: 1},
-		"one in a batch":    {fails: 5, most: 7},
-		"one in the stream": {fails: 300, most: 300 + parallelPods},
+		"of the first item":    {fails: 0, most: 1},
+		"in a batch":           {fails: 5, most: 7},
+		"after the last batch": {fails: 300, most: 300 + parallelPods},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			refusal := errors.New("no")
-			var begun atomic.Int32
+			failure := errors.New("failure")
+			var started atomic.Int32
 			err := slowStart(t.Context(), 5000, func(index int) error {
-				begun.Add(1)
+				started.Add(1)
 				if int32(index) >= test.fails {
-					return refusal
+					return failure
 				}
 				return nil
 			})
-			if !errors.Is(err, refusal) || begun.Load() > test.most {
-				t.Errorf("%d were begun, and the error is %v", begun.Load(), err)
+			if !errors.Is(err, failure) || started.Load() > test.most {
+				t.Errorf("%d items were started, and the error is %v", started.Load(), err)
 			}
 		})
 	}
@@ -89,24 +91,24 @@ func TestBadPodDoesNotBlockOthers(t *testing.T) {
 }
 
 func TestSlowStartGivesUpAfterTooManyBadPods(t *testing.T) {
-	var begun atomic.Int32
-	err := slowStart(t.Context(), 5000, func(int) error { begun.Add(1); return errOnlyThisPod })
-	if err == nil || begun.Load() != maxBadPods {
-		t.Errorf("%d were begun, and the error is %v", begun.Load(), err)
+	var started atomic.Int32
+	err := slowStart(t.Context(), 5000, func(int) error { started.Add(1); return errOnlyThisPod })
+	if err == nil || started.Load() != maxBadPods {
+		t.Errorf("%d items were started, and the error is %v", started.Load(), err)
 	}
 }
 
 func TestSlowStartStopsWhenContextIsCanceled(t *testing.T) {
-	late := errors.New("late")
+	canceled := errors.New("canceled")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	var begun atomic.Int32
+	var started atomic.Int32
 	err := slowStart(ctx, 5000, func(int) error {
-		if begun.Add(1) == 1000 {
-			cancel(late)
+		if started.Add(1) == 1000 {
+			cancel(canceled)
 		}
 		return nil
 	})
-	if !errors.Is(err, late) || begun.Load() > 1000+parallelPods {
-		t.Errorf("%d were begun, and the error is %v", begun.Load(), err)
+	if !errors.Is(err, canceled) || started.Load() > 1000+parallelPods {
+		t.Errorf("%d items were started, and the error is %v", started.Load(), err)
 	}
 }

@@ -13,37 +13,37 @@ import (
 func TestDecisionEventsAreBatched(t *testing.T) {
 	const set = types.UID("set")
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	told := decisions{}
-	did := func(kind plan.Kind, cause plan.Cause, first, last int) {
+	made := decisions{}
+	act := func(kind plan.Kind, cause plan.Cause, first, last int) {
 		for n := first; n <= last; n++ {
 			name := fmt.Sprintf("gpu-%d", n)
-			told.did(set, plan.Action{Kind: kind, Cause: cause}, name, name)
+			made.did(set, plan.Action{Kind: kind, Cause: cause}, name, name)
 		}
 	}
 	var notes []string
-	tell := func(after time.Duration, wantMore time.Duration) {
+	report := func(after time.Duration, wantMore time.Duration) {
 		t.Helper()
-		due, more := told.due(set, begin.Add(after))
-		for _, made := range due {
-			notes = append(notes, made.note(&plan.Plan{}))
+		due, more := made.due(set, begin.Add(after))
+		for _, event := range due {
+			notes = append(notes, event.note(&plan.Plan{}))
 		}
 		if want := begin.Add(wantMore); wantMore == 0 && !more.IsZero() || wantMore != 0 && !more.Equal(want) {
-			t.Errorf("after %s, there is more to tell at %s", after, more)
+			t.Errorf("after %s, the next event is due at %s", after, more)
 		}
 	}
-	tell(0, 0)
-	did(plan.Drain, plan.Updating, 0, 9)
-	did(plan.Create, plan.Missing, 20, 20)
-	tell(0, 0)
-	did(plan.Drain, plan.Updating, 10, 10)
-	did(plan.Delete, plan.Updating, 0, 4)
-	tell(10*time.Second, time.Minute)
-	did(plan.Drain, plan.Updating, 11, 13)
-	tell(20*time.Second, time.Minute)
-	tell(time.Minute, 0)
-	tell(time.Hour, 0)
-	if len(told.bySet[set]) != 0 {
-		t.Errorf("%d decisions are remembered after an hour", len(told.bySet[set]))
+	report(0, 0)
+	act(plan.Drain, plan.Updating, 0, 9)
+	act(plan.Create, plan.Missing, 20, 20)
+	report(0, 0)
+	act(plan.Drain, plan.Updating, 10, 10)
+	act(plan.Delete, plan.Updating, 0, 4)
+	report(10*time.Second, time.Minute)
+	act(plan.Drain, plan.Updating, 11, 13)
+	report(20*time.Second, time.Minute)
+	report(time.Minute, 0)
+	report(time.Hour, 0)
+	if len(made.bySet[set]) != 0 {
+		t.Errorf("%d decisions are kept after an hour", len(made.bySet[set]))
 	}
 	want := []string{
 		"drained 10 Slurm nodes for an update: gpu-[0-9]",
@@ -52,7 +52,7 @@ func TestDecisionEventsAreBatched(t *testing.T) {
 		"drained 4 Slurm nodes for an update: gpu-[10-13]",
 	}
 	if fmt.Sprint(notes) != fmt.Sprint(want) {
-		t.Errorf("told %q, want %q", notes, want)
+		t.Errorf("events %q, want %q", notes, want)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestDrainEventReportsRunningJobs(t *testing.T) {
 	} {
 		if note := drained.note(
 			&plan.Plan{Waits: waits}); note != "drained 2 Slurm nodes for scale-in: gpu-[1-2]"+want {
-			t.Errorf("told %q, want %q at the end", note, want)
+			t.Errorf("event %q, want the suffix %q", note, want)
 		}
 	}
 }

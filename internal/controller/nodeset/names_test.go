@@ -21,11 +21,11 @@ func TestSlurmNodeNameIsHeldByOnePod(t *testing.T) {
 		{m1, "a-m1", time.Second, "a-m1"},
 		{m1, "b-m1", time.Second, "a-m1"},
 		{types.NamespacedName{Namespace: "other", Name: "m1"}, "b-m1", time.Second, "b-m1"},
-		{m1, "b-m1", expectationTimeout + time.Second, "a-m1"}, // claimed again a second after the first time
+		{m1, "b-m1", expectationTimeout + time.Second, "a-m1"}, // a-m1 took it again a second after the first time
 		{m1, "b-m1", 3 * expectationTimeout, "b-m1"},
 	} {
 		if got := taken.take(step.name, step.pod, noon.Add(step.at)); got != step.want {
-			t.Errorf("after %s, %s of %s is held by %s, want %s", step.at, step.name, step.pod, got, step.want)
+			t.Errorf("after %s, %s takes %s, which %s holds; want %s", step.at, step.pod, step.name, got, step.want)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestUnusedNamesAreEvicted(t *testing.T) {
 		taken.take(name, name.Name, noon.Add(time.Duration(i)*expectationTimeout/10))
 	}
 	if kept := len(taken.current) + len(taken.previous); kept > 20 {
-		t.Errorf("%d names are remembered", kept)
+		t.Errorf("%d names are kept", kept)
 	}
 }
 
@@ -48,12 +48,12 @@ func TestFreedNameWakesWaitingNodeSetsOnce(t *testing.T) {
 	taken.wait(m1, set)
 	taken.wait(m1, set)
 	if sets := taken.free(m1); len(sets) != 1 || sets[0] != set {
-		t.Errorf("%v wait", sets)
+		t.Errorf("waiting NodeSets: %v, want %v", sets, set)
 	}
 	if sets := taken.free(m1); len(sets) != 0 {
-		t.Errorf("%v still wait", sets)
+		t.Errorf("NodeSets %v wait for a free name", sets)
 	}
 	if holder := taken.take(m1, "b-m1", noon); holder != "b-m1" {
-		t.Errorf("a name that was freed is held by %s", holder)
+		t.Errorf("a free name is held by %s", holder)
 	}
 }

@@ -16,20 +16,20 @@ func TestExistingRevisionIsReused(t *testing.T) {
 	from := origin{Spec: podshape.NodeSet{ExtraConf: "Weight=1"}, Image: "slurmd:26.05"}
 	var first revision
 	if err := first.find(set, from); err != nil || first.live != nil {
-		t.Fatalf("a new revision is %+v, %v", first.live, err)
+		t.Fatalf("a new revision has the stored one %+v, %v", first.live, err)
 	}
-	kept := appsv1.ControllerRevision{
+	stored := appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: "gpu-" + first.hash}, Data: runtime.RawExtension{Raw: first.data},
 	}
-	again := revision{history: []appsv1.ControllerRevision{kept}}
+	again := revision{history: []appsv1.ControllerRevision{stored}}
 	if err := again.find(set, from); err != nil || again.live == nil || again.hash != first.hash ||
 		again.collisions != nil {
-		t.Errorf("it is found as %+v, %v", again, err)
+		t.Errorf("the stored revision is found as %+v, %v", again, err)
 	}
-	other := revision{history: []appsv1.ControllerRevision{kept}}
+	other := revision{history: []appsv1.ControllerRevision{stored}}
 	from.Spec.ExtraConf = "Weight=2"
 	if err := other.find(set, from); err != nil || other.live != nil || other.hash == first.hash {
-		t.Errorf("another one is %+v, %v", other, err)
+		t.Errorf("another revision is %+v, %v", other, err)
 	}
 }
 
@@ -44,9 +44,9 @@ func TestRevisionNameCollisionIsResolved(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "gpu-" + hash(data, nil)},
 		Data:       runtime.RawExtension{Raw: []byte(`{"other":1}`)},
 	}
-	is := revision{history: []appsv1.ControllerRevision{taken}}
-	if err := is.find(set, from); err != nil || is.live != nil || is.collisions == nil || *is.collisions != 1 ||
-		is.hash == hash(data, nil) {
-		t.Errorf("it is %+v, %v", is, err)
+	found := revision{history: []appsv1.ControllerRevision{taken}}
+	if err := found.find(set, from); err != nil || found.live != nil || found.collisions == nil ||
+		*found.collisions != 1 || found.hash == hash(data, nil) {
+		t.Errorf("the revision is %+v, %v", found, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// twoNodes is a set of two pods that do their work.
+// twoNodes returns the scope of a NodeSet with two healthy pods.
 func twoNodes() *scope {
 	is := &scope{
 		set:        &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}},
@@ -39,18 +39,20 @@ func TestJudge(t *testing.T) {
 	jobs := plan.Wait{
 		Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Jobs, Why: "gpu-1 runs job 7 until 2026-03-01 13:00 UTC"},
 	}
-	silence := plan.Wait{Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Silent, Why: "Slurm does not answer"}}
-	going := plan.Wait{Cause: plan.Deletion, Hold: jobs.Hold}
+	unreachable := plan.Wait{Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Silent, Why: "Slurm does not answer"}}
+	deletion := plan.Wait{Cause: plan.Deletion, Hold: jobs.Hold}
 	tests := map[string]struct {
 		edit func(*scope, *plan.Plan)
 		want status.Verdict
 	}{
-		"all is well": {func(*scope, *plan.Plan) {}, status.Ready("2 Slurm nodes: 2 idle, 0 allocated, 0 drained")},
-		"no pods are wanted": {
+		"all Slurm nodes are available": {
+			func(*scope, *plan.Plan) {}, status.Ready("2 Slurm nodes: 2 idle, 0 allocated, 0 drained"),
+		},
+		"no pods are desired": {
 			func(is *scope, next *plan.Plan) { is.pods, is.snapshot.Pods, next.Desired = nil, nil, 0 },
 			status.Ready("the NodeSet is scaled to zero"),
 		},
-		"nobody can make pods": {
+		"pods cannot be created": {
 			func(is *scope, _ *plan.Plan) {
 				is.problem = status.Problem(slinkyv1beta1.ReasonControllerNotFound, "%s", "there is none; create it")
 			},
@@ -68,23 +70,23 @@ func TestJudge(t *testing.T) {
 					"2026-03-01 13:00 UTC; gpu-1 runs job 7 until 2026-03-01 13:00 UTC; and 2 more"),
 		},
 		"a scale-in waits for Slurm": {
-			func(is *scope, next *plan.Plan) { is.snapshot.Answers, next.Waits = false, []plan.Wait{silence} },
+			func(is *scope, next *plan.Plan) { is.snapshot.Answers, next.Waits = false, []plan.Wait{unreachable} },
 			status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm, "waiting for 1 node: Slurm does not answer"),
 		},
-		"a deletion waits, and says how to waive": {
+		"a deletion waits, and the message says how to skip the drain": {
 			func(is *scope, next *plan.Plan) {
-				is.set.DeletionTimestamp, next.Waits = &metav1.Time{Time: noon}, []plan.Wait{going}
+				is.set.DeletionTimestamp, next.Waits = &metav1.Time{Time: noon}, []plan.Wait{deletion}
 			},
 			status.Progressing(slinkyv1beta1.ReasonDeleting,
 				"waiting for 1 node: gpu-1 runs job 7 until 2026-03-01 13:00 UTC; to delete them nevertheless, and "+
 					"lose their jobs, annotate the NodeSet with nodeset.slinky.slurm.net/delete-without-drain=true"),
 		},
-		"an update has stopped": {
+		"an update is stopped": {
 			func(_ *scope, next *plan.Plan) { next.Stopped = "1 of 1 pods do not come up" },
 			status.Degraded(slinkyv1beta1.ReasonUpdateStopped,
 				"1 of 1 pods do not come up; correct the spec, or restore the previous one"),
 		},
-		"an update goes on": {
+		"an update is in progress": {
 			func(_ *scope, next *plan.Plan) { next.Updated, next.Outdated = 1, 1 },
 			status.Progressing(slinkyv1beta1.ReasonUpdating, "1 of 2 pods are up to date"),
 		},
@@ -108,7 +110,7 @@ func TestJudge(t *testing.T) {
 			status.Degraded(slinkyv1beta1.ReasonNodesDown,
 				"1 Slurm nodes are down although their pods run; see sinfo -R for the reasons"),
 		},
-		"Slurm is silent": {
+		"Slurm does not answer": {
 			func(is *scope, _ *plan.Plan) { is.snapshot.Answers = false },
 			status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm,
 				"Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile"),

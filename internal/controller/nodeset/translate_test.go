@@ -15,10 +15,10 @@ import (
 )
 
 func TestPlanUpdate(t *testing.T) {
-	rolling := func(most intstr.IntOrString) slinkyv1beta1.NodeSetUpdateStrategy {
+	rolling := func(maxUnavailable intstr.IntOrString) slinkyv1beta1.NodeSetUpdateStrategy {
 		return slinkyv1beta1.NodeSetUpdateStrategy{
 			Type:          slinkyv1beta1.RollingUpdate,
-			RollingUpdate: &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: &most},
+			RollingUpdate: &slinkyv1beta1.NodeSetRollingUpdate{MaxUnavailable: &maxUnavailable},
 		}
 	}
 	scheduled := func(start time.Duration) slinkyv1beta1.NodeSetUpdateStrategy {
@@ -34,18 +34,18 @@ func TestPlanUpdate(t *testing.T) {
 		"rounds a percentage up": {
 			rolling(intstr.FromString("25%")), plan.Update{Replace: true, MaxUnavailable: 3},
 		},
-		"takes a number": {
+		"accepts a number": {
 			rolling(intstr.FromInt32(4)), plan.Update{Replace: true, MaxUnavailable: 4},
 		},
-		"has a quarter as its default": {
+		"defaults to 25%": {
 			slinkyv1beta1.NodeSetUpdateStrategy{}, plan.Update{Replace: true, MaxUnavailable: 3},
 		},
-		"replaces nothing on delete": {
+		"replaces nothing with OnDelete": {
 			slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.OnDelete}, plan.Update{},
 		},
-		"waits for the window":              {scheduled(time.Minute), plan.Update{MaxUnavailable: 10}},
-		"replaces everything in the window": {scheduled(0), plan.Update{Replace: true, MaxUnavailable: 10}},
-		"replaces nothing after the window": {scheduled(-30 * time.Minute), plan.Update{MaxUnavailable: 10}},
+		"replaces nothing before the window": {scheduled(time.Minute), plan.Update{MaxUnavailable: 10}},
+		"replaces everything in the window":  {scheduled(0), plan.Update{Replace: true, MaxUnavailable: 10}},
+		"replaces nothing after the window":  {scheduled(-30 * time.Minute), plan.Update{MaxUnavailable: 10}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,24 +75,24 @@ func TestPlanPod(t *testing.T) {
 		edit func(*corev1.Pod)
 		want func(*plan.Pod)
 	}{
-		"has no Kubernetes node before it is placed": {func(*corev1.Pod) {}, func(is *plan.Pod) { is.Unplaced = true }},
-		"has the Kubernetes node that it has to be on": {
+		"has no Kubernetes node before it is scheduled": {func(*corev1.Pod) {}, func(is *plan.Pod) { is.Unplaced = true }},
+		"has the Kubernetes node that it is pinned to": {
 			func(pod *corev1.Pod) { pod.Spec.Affinity = pinned },
 			func(is *plan.Pod) { is.Unplaced, is.KubernetesNode = true, "m2" },
 		},
-		"has not run while slurmd waits to start": {
+		"has not run while slurmd is waiting": {
 			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(waiting, 0) },
 			func(is *plan.Pod) { is.KubernetesNode = "m1" },
 		},
-		"has run before slurmd waits to start again": {
+		"has run if slurmd is waiting after a restart": {
 			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(waiting, 1) },
 			func(is *plan.Pod) { is.KubernetesNode, is.EverRan = "m1", true },
 		},
-		"runs since slurmd does": {
+		"runs since slurmd started": {
 			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(running, 0) },
 			func(is *plan.Pod) { is.KubernetesNode, is.EverRan, is.Started = "m1", true, noon },
 		},
-		"is ready since it is": {
+		"is ready since the transition of its condition": {
 			func(pod *corev1.Pod) {
 				pod.Status.Conditions = []corev1.PodCondition{
 					{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)},
@@ -100,11 +100,11 @@ func TestPlanPod(t *testing.T) {
 			},
 			func(is *plan.Pod) { is.Unplaced, is.ReadySince = true, noon },
 		},
-		"has ended when it has failed": {
+		"has exited if it has failed": {
 			func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" },
 			func(is *plan.Pod) { is.Unplaced, is.Ended, is.Failing = true, true, "Evicted" },
 		},
-		"takes a person's word": {
+		"has the annotations of the user": {
 			func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{
 					slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodDeletionCost: "-7",
@@ -112,7 +112,7 @@ func TestPlanPod(t *testing.T) {
 			},
 			func(is *plan.Pod) { is.Unplaced, is.Cordoned, is.DeletionCost = true, true, -7 },
 		},
-		"does not take nonsense for a cost": {
+		"ignores an invalid deletion cost": {
 			func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{slinkyv1beta1.AnnotationPodDeletionCost: "cheap"}
 			},
@@ -144,8 +144,8 @@ func TestPlanKubernetesNode(t *testing.T) {
 		want  plan.KubernetesNode
 		drain string
 	}{
-		"wants a pod when it fits": {func(*corev1.Node) {}, wanted, ""},
-		"wants none when a label is missing": {func(node *corev1.Node) { node.Labels = nil }, plan.KubernetesNode{},
+		"wants a pod if the template matches": {func(*corev1.Node) {}, wanted, ""},
+		"wants none if a label is missing": {func(node *corev1.Node) { node.Labels = nil }, plan.KubernetesNode{},
 			""},
 		"wants no new pod with a NoSchedule taint": {func(node *corev1.Node) {
 			node.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
@@ -161,26 +161,26 @@ func TestPlanKubernetesNode(t *testing.T) {
 				node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute}}
 			}, wanted, "",
 		},
-		"drains while it is cordoned": {func(node *corev1.Node) { node.Spec.Unschedulable = true }, wanted,
+		"is drained while it is cordoned": {func(node *corev1.Node) { node.Spec.Unschedulable = true }, wanted,
 			"Kubernetes node m1 is cordoned"},
-		"drains with the reason that is given": {func(node *corev1.Node) {
+		"is drained with the reason of the annotation": {func(node *corev1.Node) {
 			node.Spec.Unschedulable = true
 			node.Annotations = map[string]string{slinkyv1beta1.AnnotationNodeCordonReason: "new fans"}
 		}, wanted, "new fans"},
-		"drains with a condition of the rules": {
+		"is drained with a condition of drainOnNodeConditions": {
 			func(node *corev1.Node) {
-				node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUsWell", Status: corev1.ConditionFalse}}
-			}, wanted, "Kubernetes node m1 has condition GPUsWell=False",
+				node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUsHealthy", Status: corev1.ConditionFalse}}
+			}, wanted, "Kubernetes node m1 has condition GPUsHealthy=False",
 		},
-		"does not care about other conditions": {func(node *corev1.Node) {
-			node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUsWell", Status: corev1.ConditionTrue}}
+		"is not drained with other conditions": {func(node *corev1.Node) {
+			node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUsHealthy", Status: corev1.ConditionTrue}}
 		}, wanted, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{
 				ScalingMode: slinkyv1beta1.ScalingModeDaemonSet, DrainOnNodeConditions: []slinkyv1beta1.NodeConditionRule{
-					{Type: "GPUsWell", Status: corev1.ConditionFalse},
+					{Type: "GPUsHealthy", Status: corev1.ConditionFalse},
 				},
 			}}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: map[string]string{"gpu": "yes"}}}
@@ -191,10 +191,10 @@ func TestPlanKubernetesNode(t *testing.T) {
 			}
 		})
 	}
-	t.Run("keeps its pod when nobody knows who fits", func(t *testing.T) {
+	t.Run("keeps its pod without a template", func(t *testing.T) {
 		set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{ScalingMode: slinkyv1beta1.ScalingModeDaemonSet}}
 		if !planKubernetesNode(set, nil, &corev1.Node{}).Wanted {
-			t.Error("its pod would have to go")
+			t.Error("no pod is wanted")
 		}
 	})
 }

@@ -20,14 +20,14 @@ func TestUnknownGres(t *testing.T) {
 		want          []string
 	}{
 		"waits for the first configuration": {want: []string{"gpu", "nic"}},
-		"waits for a configuration with all of them": {
+		"waits for a configuration with all GRES": {
 			conf: conf("new", "gpu"), running: "new", want: []string{"nic"},
 		},
 		"waits until slurmctld runs with it": {
 			conf: conf("new", "gpu,nic"), running: "old", want: []string{"gpu", "nic"},
 		},
-		"waits for a slurmctld that never ran":        {conf: conf("new", "gpu,nic"), want: []string{"gpu", "nic"}},
-		"does not wait when slurmctld knows them all": {conf: conf("new", "bandwidth,gpu,nic"), running: "new"},
+		"waits for a slurmctld that never ran":      {conf: conf("new", "gpu,nic"), want: []string{"gpu", "nic"}},
+		"does not wait if slurmctld knows all GRES": {conf: conf("new", "bandwidth,gpu,nic"), running: "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := UnknownGres([]string{"gpu", "nic"}, test.conf, test.running)

@@ -13,7 +13,7 @@ import (
 
 func TestPinsInStatusAreLimited(t *testing.T) {
 	if shown := (Pins{}).Status(); shown != nil {
-		t.Errorf("without pins it is %v", shown)
+		t.Errorf("the status without pins is %v", shown)
 	}
 	pins := Pins{0: "m1", slinkyv1beta1.MaxOrdinalToNode - 1: "m2", slinkyv1beta1.MaxOrdinalToNode: "m3"}
 	if diff := cmp.Diff(map[string]string{"0": "m1", "999": "m2"}, pins.Status()); diff != "" {
@@ -49,10 +49,10 @@ func TestMissingPins(t *testing.T) {
 		"skip pods of DaemonSet mode": {
 			Pins{}, []corev1.Pod{{Spec: corev1.PodSpec{NodeName: "m1"}}}, map[int]map[string]string{},
 		},
-		"come with the others of their shard": {
+		"include the stored pins of their shard": {
 			Pins{0: "m1", 1000: "m2"}, []corev1.Pod{pod(1, "m3")}, map[int]map[string]string{0: {"0": "m1", "1": "m3"}},
 		},
-		"are grouped by the shard of a number": {
+		"are grouped by the shard of the ordinal": {
 			Pins{}, []corev1.Pod{pod(999, "m1"), pod(1000, "m2")},
 			map[int]map[string]string{0: {"999": "m1"}, 1: {"1000": "m2"}},
 		},

@@ -55,14 +55,14 @@ func TestDeadline(t *testing.T) {
 		load slurm.Load
 		want string
 	}{
-		"is when the last job ends at the latest":    {slurm.Load{Running: 1, Until: noon}, "2026-03-01T12:00:00Z"},
-		"is empty if a job has no time limit":        {slurm.Load{Other: 1, Unlimited: true}, ""},
-		"is empty while the end of a job is unknown": {slurm.Load{Running: 1}, ""},
-		"is empty without jobs":                      {slurm.Load{}, ""},
+		"is when the last job reaches its time limit":       {slurm.Load{Running: 1, Until: noon}, "2026-03-01T12:00:00Z"},
+		"is empty if a job has no time limit":               {slurm.Load{Other: 1, Unlimited: true}, ""},
+		"is empty while the time limit of a job is unknown": {slurm.Load{Running: 1}, ""},
+		"is empty without jobs":                             {slurm.Load{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := deadline(test.load); got != test.want {
-				t.Errorf("it is %q, want %q", got, test.want)
+				t.Errorf("the deadline is %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -120,7 +120,7 @@ func TestPatchesContainOnlyOwnFields(t *testing.T) {
 	}
 }
 
-// A patch that does not converge would be repeated by every reconcile.
+// Every reconcile would repeat a patch that does not converge.
 func TestPodConditionsConverge(t *testing.T) {
 	idle := &slurm.Node{State: slurm.StateIdle}
 	drained := &slurm.Node{State: slurm.StateIdle, Flags: slurm.FlagDrain, Reason: "slurm-operator: update"}
@@ -143,7 +143,7 @@ func TestPodConditionsConverge(t *testing.T) {
 	}
 }
 
-// patched is a pod after a patch of its status, as the API server makes it.
+// patched applies a patch of the status to a pod, as the API server does.
 func patched(t *testing.T, pod *corev1.Pod, patch []byte) *corev1.Pod {
 	t.Helper()
 	before, err := json.Marshal(pod)

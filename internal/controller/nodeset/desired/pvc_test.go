@@ -11,18 +11,18 @@ import (
 )
 
 func TestPVCOwners(t *testing.T) {
-	const keep, remove = slinkyv1beta1.RetainPVC, slinkyv1beta1.DeletePVC
+	const retain, remove = slinkyv1beta1.RetainPVC, slinkyv1beta1.DeletePVC
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "gpu-0", UID: "pod"}}
 	for name, test := range map[string]struct {
 		whenDeleted, whenScaled slinkyv1beta1.PVCRetentionPolicyType
 		scaledIn                bool
 		want                    []string
 	}{
-		"are none if PVCs are retained":               {keep, keep, true, nil},
-		"are the NodeSet if PVCs are deleted with it": {remove, keep, true, []string{"NodeSet"}},
-		"are the pod at a scale-in":                   {keep, remove, true, []string{"Pod"}},
-		"are not the pod at an update":                {keep, remove, false, nil},
-		"are both":                                    {remove, remove, true, []string{"NodeSet", "Pod"}},
+		"are none if PVCs are retained":               {retain, retain, true, nil},
+		"are the NodeSet if PVCs are deleted with it": {remove, retain, true, []string{"NodeSet"}},
+		"are the pod at a scale-in":                   {retain, remove, true, []string{"Pod"}},
+		"are not the pod at an update":                {retain, remove, false, nil},
+		"are both if both policies delete":            {remove, remove, true, []string{"NodeSet", "Pod"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu", UID: "set"}}

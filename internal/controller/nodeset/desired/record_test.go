@@ -35,7 +35,7 @@ func TestRecord(t *testing.T) {
 		"describes a new Slurm node": {
 			slurm.Node{Features: []string{"gpu"}}, slurm.NodeUpdate{Comment: &comment, Features: &features},
 		},
-		"is empty if everything is right": {
+		"is empty if everything is current": {
 			slurm.Node{Comment: comment, Features: features}, slurm.NodeUpdate{},
 		},
 		"follows a pod to another Kubernetes node": {

@@ -37,13 +37,13 @@ func TestReservation(t *testing.T) {
 		now      time.Time
 		want     *slurm.Reservation
 	}{
-		"covers the window before it opens":      {scheduled(noon), nodes, 1, noon.Add(-time.Hour), want},
-		"stays while the window is open":         {scheduled(noon), nodes, 1, noon.Add(time.Minute), want},
-		"ends with the window":                   {scheduled(noon), nodes, 1, noon.Add(time.Hour), nil},
-		"ends with the last outdated pod":        {scheduled(noon), nodes, 0, noon, nil},
-		"ends with the strategy":                 {rolling, nodes, 1, noon, nil},
-		"ends with the NodeSet":                  {deleted, nodes, 1, noon, nil},
-		"needs a Slurm node that Slurm knows of": {scheduled(noon), nil, 1, noon, nil},
+		"covers the window before its start":         {scheduled(noon), nodes, 1, noon.Add(-time.Hour), want},
+		"stays during the window":                    {scheduled(noon), nodes, 1, noon.Add(time.Minute), want},
+		"is none after the window":                   {scheduled(noon), nodes, 1, noon.Add(time.Hour), nil},
+		"is none without outdated pods":              {scheduled(noon), nodes, 0, noon, nil},
+		"is none with another strategy":              {rolling, nodes, 1, noon, nil},
+		"is none while the NodeSet is being deleted": {deleted, nodes, 1, noon, nil},
+		"is none without registered Slurm nodes":     {scheduled(noon), nil, 1, noon, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Reservation(test.set, test.nodes, test.outdated, test.now)
@@ -62,14 +62,14 @@ func TestWindowEdge(t *testing.T) {
 		outdated  int
 		now, want time.Time
 	}{
-		"is the start before it":     {1, noon.Add(-time.Minute), noon},
-		"is the end after that":      {1, noon, noon.Add(time.Hour)},
-		"is never after the end":     {1, noon.Add(time.Hour), time.Time{}},
-		"is never if all is current": {0, noon, time.Time{}},
+		"is the start before the window":  {1, noon.Add(-time.Minute), noon},
+		"is the end during the window":    {1, noon, noon.Add(time.Hour)},
+		"is none after the window":        {1, noon.Add(time.Hour), time.Time{}},
+		"is none if all pods are current": {0, noon, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := WindowEdge(scheduled(noon), test.outdated, test.now); !got.Equal(test.want) {
-				t.Errorf("it is %s, want %s", got, test.want)
+				t.Errorf("the edge is %s, want %s", got, test.want)
 			}
 		})
 	}

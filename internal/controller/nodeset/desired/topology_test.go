@@ -52,7 +52,7 @@ func TestTopology(t *testing.T) {
 			set.Spec.NodeLabels = &slinkyv1beta1.NodeLabelRules{Topology: test.rules}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations, Labels: test.labels}}
 			if got, managed := topology(set, node); got != test.want || managed != test.managed {
-				t.Errorf("it is %q, %t, want %q, %t", got, managed, test.want, test.managed)
+				t.Errorf("the topology is %q, %t, want %q, %t", got, managed, test.want, test.managed)
 			}
 		})
 	}
