@@ -10,37 +10,37 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// An event is something that others do, and how often compared to the rest. It does nothing when it does not apply.
+// An event is an action of others than the operator, and its relative frequency. It is a no-op if it does not apply.
 type event struct {
 	weight int
 	do     func(*world)
 }
 
-// events are what happens without the operator.
+// events happen without the operator.
 var events = []event{
 	// the scheduler and the kubelets
 	{8, func(w *world) {
 		w.onPod(func(pod *object, _ *container) bool { return pod.Unplaced && !pod.Terminating },
-			func(pod *object) { w.place(pod, w.machineFor(pod)) })
+			func(pod *object) { w.schedule(pod, w.kubernetesNodeFor(pod)) })
 	}},
 	{8, func(w *world) { w.onPod(w.startable, w.start) }},
 	{12, func(w *world) { w.onPod(unreported, w.report) }},
 	{6, func(w *world) {
 		w.onPod(func(pod *object, _ *container) bool { return pod.Terminating }, func(pod *object) {
-			w.note("kubernetes: %s is gone", pod.Name)
-			w.gone(pod)
+			w.note("kubernetes: %s is removed", pod.Name)
+			w.terminate(pod)
 		})
 	}},
 	{1, func(w *world) { w.onPod(running, w.crashSlurmd) }},
-	{1, func(w *world) { w.onPod(running, w.endPod) }},
+	{1, func(w *world) { w.onPod(running, w.exitPod) }},
 	{1, func(w *world) { w.onPod(notTerminating, w.deleteByOthers) }},
 
-	// people, about pods and Kubernetes nodes
+	// users, on pods and Kubernetes nodes
 	{1, func(w *world) { w.onPod(notTerminating, func(pod *object) { w.cordonPod(pod.Name, !pod.Cordoned) }) }},
 	{1, func(w *world) {
 		w.onPod(notTerminating, func(pod *object) {
 			cost := w.rand.Int32N(3)
-			w.note("a person gives %s the deletion cost %d", pod.Name, cost)
+			w.note("a user sets the deletion cost of %s to %d", pod.Name, cost)
 			w.write(pod, func(next *object) { next.DeletionCost = cost })
 		})
 	}},
@@ -51,7 +51,7 @@ var events = []event{
 	{1, func(w *world) {
 		if set := w.set(); set != nil && set.DaemonSet {
 			name := pick(w, sorted(w.kube.kubernetesNodes))
-			w.want(name, !w.kubernetesNode(name).Selected)
+			w.selectNode(name, !w.kubernetesNode(name).Selected)
 		}
 	}},
 	{1, func(w *world) {
@@ -61,7 +61,7 @@ var events = []event{
 	}},
 	{1, func(w *world) {
 		if set := w.set(); set != nil && set.DaemonSet {
-			w.forgetKubernetesNode(pick(w, sorted(w.kube.kubernetesNodes)))
+			w.toggleNodeObject(pick(w, sorted(w.kube.kubernetesNodes)))
 		}
 	}},
 
@@ -71,7 +71,7 @@ var events = []event{
 			w.onPod(w.unregistered, w.register)
 		}
 	}},
-	{12, (*world).someJob},
+	{12, (*world).randomJob},
 	{3, func(w *world) { w.onJob("RUNNING", "SUSPENDED") }},
 	{1, func(w *world) { w.onJob("SUSPENDED", "RUNNING") }},
 	{3, func(w *world) { w.onJob("RUNNING", "COMPLETING") }},
@@ -86,20 +86,20 @@ var events = []event{
 			func(name string) { w.failing(name, "XID 79") })
 	}},
 	{1, func(w *world) {
-		w.onNode(func(known *node) bool { return w.slurm.up && known.State == slurm.StateIdle }, w.down)
+		w.onNode(func(known *node) bool { return w.slurm.up && known.State == slurm.StateIdle }, w.setDown)
 	}},
-	{2, func(w *world) { // not before the operator could clear what is left of its own reason
+	{2, func(w *world) { // not before the operator could clear its own stale reason
 		w.onNode(func(known *node) bool {
 			return w.slurm.up && !known.Closed() && !known.stale
-		}, w.drainItself)
+		}, w.drainBySlurm)
 	}},
 	{1, func(w *world) {
-		w.onNode(func(known *node) bool { // that the operator has had the time to see
+		w.onNode(func(known *node) bool { // not before the operator has recorded its registration
 			pod := w.pod(known.Name)
 			return w.slurm.up && len(w.jobsOn(known.Name, anyPod)) == 0 && (pod == nil || pod.Registered)
 		}, func(name string) {
 			w.note("slurm: an administrator deletes the record of %s", name)
-			w.forgetRecord(w.slurm.nodes[name])
+			w.loseRecord(w.slurm.nodes[name])
 		})
 	}},
 	{4, func(w *world) {
@@ -111,7 +111,7 @@ var events = []event{
 	}},
 	{2, func(w *world) {
 		w.onNode(func(known *node) bool { return w.slurm.up && known.Responding() && w.slurmd(known.Name) == nil },
-			w.lost)
+			w.markDown)
 	}},
 	{1, func(w *world) {
 		w.onNode(func(known *node) bool { return w.slurm.up && known.Responding() }, func(name string) {
@@ -121,58 +121,58 @@ var events = []event{
 	}},
 	{1, func(w *world) { w.stopSlurmctld() }},
 	{1, func(w *world) {
-		w.note("slurm: slurmrestd is away")
-		w.slurm.unreachable = true
+		w.note("slurm: slurmrestd is down")
+		w.slurm.noREST = true
 	}},
 	{3, func(w *world) { w.endOutages() }},
 	{1, func(w *world) {
-		var forgets []string
+		var lost []string
 		for _, name := range sorted(w.slurm.nodes) {
-			if w.chance(2) {
-				forgets = append(forgets, name)
+			if w.oneIn(2) {
+				lost = append(lost, name)
 			}
 		}
-		w.restart(forgets...)
+		w.restart(lost...)
 	}},
 	{2, func(w *world) { w.pass(time.Duration(w.rand.IntN(10)) * time.Second) }},
 	{1, func(w *world) { w.pass(time.Duration(w.rand.IntN(4)) * time.Minute) }},
 
-	// what the operator sees
-	{8, (*world).seeSome},
-	{8, func(w *world) { _ = w.look(false) }},
+	// the operator's caches
+	{8, (*world).syncPartly},
+	{8, func(w *world) { _ = w.poll(false) }},
 }
 
-// wishes are what people ask of the NodeSet.
-var wishes = []event{
+// requests are changes of the NodeSet by users.
+var requests = []event{
 	{8, func(w *world) { w.scale(w.rand.IntN(6)) }},
 	{5, func(w *world) { w.release(pick(w, []fault{works, works, works, neverStarts, crashes, neverRegisters})) }},
 	{2, func(w *world) {
-		w.edit("at most 1 to 3 may be unavailable",
+		w.edit("maxUnavailable between 1 and 3",
 			func(set *plan.Set) { set.Update.MaxUnavailable = 1 + w.rand.IntN(3) })
 	}},
 	{1, func(w *world) {
-		w.edit("pods are replaced by hand, or not", func(set *plan.Set) { set.Update.Replace = !set.Update.Replace })
+		w.edit("update strategy OnDelete, or not", func(set *plan.Set) { set.Update.Replace = !set.Update.Replace })
 	}},
 	{1, func(w *world) {
-		w.edit("another policy for records", func(set *plan.Set) { set.Prune = plan.PrunePolicy(w.rand.IntN(3)) })
+		w.edit("another prune policy", func(set *plan.Set) { set.Prune = plan.PrunePolicy(w.rand.IntN(3)) })
 	}},
-	{1, func(w *world) { w.edit("the NodeSet is deleted", func(set *plan.Set) { set.Deleting = true }) }},
+	{1, func(w *world) { w.edit("deletion of the NodeSet", func(set *plan.Set) { set.Deleting = true }) }},
 	{3, (*world).recreate},
 }
 
-// happen lets one thing happen.
-func (w *world) happen() { w.draw(w.events) }
+// randomEvent runs a random event.
+func (w *world) randomEvent() { w.draw(w.events) }
 
-// draw does one of some events.
+// draw runs one of some events at random, by their weights.
 func (w *world) draw(from []event) {
 	w.tick()
 	total := 0
 	for _, event := range from {
 		total += event.weight
 	}
-	lot := w.rand.IntN(total)
+	n := w.rand.IntN(total)
 	for _, event := range from {
-		if lot -= event.weight; lot < 0 {
+		if n -= event.weight; n < 0 {
 			event.do(w)
 			return
 		}
@@ -185,18 +185,18 @@ func running(pod *object, box *container) bool { return box.running && !pod.Term
 
 func notTerminating(pod *object, _ *container) bool { return !pod.Terminating }
 
-// onPod does something to one of the pods that a condition holds for.
+// onPod runs a function on a random pod that matches a condition.
 func (w *world) onPod(is func(*object, *container) bool, do func(*object)) {
 	if pods := w.podsThat(is); len(pods) > 0 {
 		do(pick(w, pods))
 	}
 }
 
-// onNode does something to one of the nodes that slurmctld knows and that a condition holds for.
+// onNode runs a function on a random Slurm node that slurmctld knows and that matches a condition.
 func (w *world) onNode(is func(*node) bool, do func(name string)) {
 	var names []string
 	for _, name := range sorted(w.slurm.nodes) {
-		if known := w.slurm.nodes[name]; !known.forgotten && is(known) {
+		if known := w.slurm.nodes[name]; !known.recordLost && is(known) {
 			names = append(names, name)
 		}
 	}
@@ -205,7 +205,7 @@ func (w *world) onNode(is func(*node) bool, do func(name string)) {
 	}
 }
 
-// onJob moves one of the jobs in a state to another.
+// onJob moves a random job from one state to another.
 func (w *world) onJob(from, to string) {
 	var ids []int64
 	for _, id := range slices.Sorted(maps.Keys(w.slurm.jobs)) {
@@ -214,16 +214,16 @@ func (w *world) onJob(from, to string) {
 		}
 	}
 	if w.slurm.up && len(ids) > 0 {
-		w.become(pick(w, ids), to)
+		w.setJobState(pick(w, ids), to)
 	}
 }
 
-// someJob starts a job on one or two nodes that can take it.
-func (w *world) someJob() {
+// randomJob starts a job on one or two open Slurm nodes.
+func (w *world) randomJob() {
 	var names []string
 	w.onNode(func(known *node) bool { return w.open(known.Name) && w.mayStart(known.Name) },
 		func(name string) { names = append(names, name) })
-	if w.chance(3) {
+	if w.oneIn(3) {
 		w.onNode(func(known *node) bool { return w.open(known.Name) && w.mayStart(known.Name) }, func(name string) {
 			if name != names[0] {
 				names = append(names, name)
@@ -231,12 +231,12 @@ func (w *world) someJob() {
 		})
 	}
 	if len(names) > 0 {
-		w.begin(time.Duration(w.rand.IntN(3))*time.Hour, names...)
+		w.startJob(time.Duration(w.rand.IntN(3))*time.Hour, names...)
 	}
 }
 
-// drainItself is Slurm's own drain, as after a prolog that failed. 24.11 keeps the reason that is there.
-func (w *world) drainItself(name string) {
+// drainBySlurm drains a Slurm node as slurmctld does after a failed prolog. Slurm 24.11 keeps an existing reason.
+func (w *world) drainBySlurm(name string) {
 	w.pass(time.Second)
 	known := w.slurm.nodes[name]
 	reason := known.Reason
@@ -244,87 +244,87 @@ func (w *world) drainItself(name string) {
 		reason = "Prolog error"
 	}
 	w.note("slurm: slurmctld drains %s: %s", name, reason)
-	w.closed(name, reason)
+	w.closedByOthers(name, reason)
 	known.Flags |= slurm.FlagDrain
 }
 
-// down sets a node down, which ends its jobs, until its slurmd registers again.
-func (w *world) down(name string) {
+// setDown sets a Slurm node to DOWN as an administrator, until its slurmd registers again. Its jobs are lost.
+func (w *world) setDown(name string) {
 	w.pass(time.Second)
-	w.note("slurm: an administrator sets %s down: bad DIMM", name)
+	w.note("slurm: an administrator sets %s to DOWN: bad DIMM", name)
 	known := w.slurm.nodes[name]
 	known.State = slurm.StateDown
 	if !known.Draining() {
-		w.closed(name, "bad DIMM")
+		w.closedByOthers(name, "bad DIMM")
 	}
 	for _, id := range w.jobsOn(name, anyPod) {
 		delete(w.slurm.jobs, id)
 	}
 }
 
-// reopen lifts a drain for as long as it takes a job to begin and to be suspended, which no record of a node shows.
+// reopen lifts a drain until a job has started and is suspended, which no record of a Slurm node shows.
 func (w *world) reopen(name string) {
 	w.undrain(name)
 	if w.open(name) && w.mayStart(name) {
-		w.become(w.begin(time.Hour, name), "SUSPENDED")
+		w.setJobState(w.startJob(time.Hour, name), "SUSPENDED")
 	}
 	w.drain(name, "broken fan")
 }
 
-// seeSome brings a part of the operator's cache a step closer to the truth, or all of it.
-func (w *world) seeSome() {
-	if w.chance(3) {
-		w.seeAll()
+// syncPartly moves a part of the operator's cache some versions ahead, or brings all of it up to date.
+func (w *world) syncPartly() {
+	if w.oneIn(3) {
+		w.syncCache()
 		return
 	}
-	see(&w.kube.set, w.rand.IntN(2))
+	advance(&w.kube.set, w.rand.IntN(2))
 	for _, name := range w.kube.names {
-		see(w.kube.pods[name], w.rand.IntN(3))
+		advance(w.kube.pods[name], w.rand.IntN(3))
 	}
 	for _, name := range sorted(w.kube.kubernetesNodes) {
-		see(w.kube.kubernetesNodes[name], w.rand.IntN(2))
+		advance(w.kube.kubernetesNodes[name], w.rand.IntN(2))
 	}
 }
 
-// stopSlurmctld takes slurmctld away; jobs go on.
+// stopSlurmctld stops slurmctld; jobs keep running.
 func (w *world) stopSlurmctld() {
-	w.note("slurm: slurmctld is away")
+	w.note("slurm: slurmctld is down")
 	w.slurm.up = false
 }
 
-// endOutages brings slurmctld and slurmrestd back.
+// endOutages starts slurmctld and slurmrestd again.
 func (w *world) endOutages() {
-	w.slurm.unreachable = false
+	w.slurm.noREST = false
 	if !w.slurm.up {
 		w.restart()
 	}
 }
 
-// crashSlurmd ends the slurmd of a pod, which the kubelet starts again.
+// crashSlurmd crashes the slurmd of a pod; the kubelet restarts it.
 func (w *world) crashSlurmd(pod *object) {
 	w.note("kubernetes: the slurmd of %s crashes", pod.Name)
 	w.stop(pod.UID)
 }
 
-// endPod ends a pod for good.
-func (w *world) endPod(pod *object) {
-	w.note("kubernetes: %s ends for good", pod.Name)
+// exitPod makes all containers of a pod exit for good.
+func (w *world) exitPod(pod *object) {
+	w.note("kubernetes: %s exits for good", pod.Name)
 	w.stop(pod.UID)
 	w.kube.kubelets[pod.UID].ended = true
 }
 
 func (w *world) deleteByOthers(pod *object) {
-	w.note("a person deletes %s", pod.Name)
+	w.note("a user deletes %s", pod.Name)
 	w.remove(pod)
 }
 
 func (w *world) cordonPod(name string, cordoned bool) {
-	w.note("a person cordons pod %s: %v", name, cordoned)
+	w.note("a user sets cordon=%v on pod %s", cordoned, name)
 	w.write(w.pod(name), func(next *object) { next.Cordoned = cordoned })
 }
 
 func (w *world) cordon(kubernetesNode string, cordoned bool) {
-	w.note("a person cordons Kubernetes node %s: %v", kubernetesNode, cordoned)
+	w.note("a user sets cordon=%v on Kubernetes node %s", cordoned, kubernetesNode)
 	next := *w.kubernetesNode(kubernetesNode)
 	if next.Drain = ""; cordoned {
 		next.Drain = "Kubernetes node " + kubernetesNode + " is cordoned"
@@ -332,26 +332,26 @@ func (w *world) cordon(kubernetesNode string, cordoned bool) {
 	w.kube.kubernetesNodes[kubernetesNode].put(&next)
 }
 
-// want takes a Kubernetes node into the selection of a NodeSet in DaemonSet mode, or out of it.
-func (w *world) want(kubernetesNode string, wanted bool) {
-	w.note("Kubernetes node %s is to have a pod: %v", kubernetesNode, wanted)
+// selectNode makes the node selector of a NodeSet in DaemonSet mode match a Kubernetes node, or not.
+func (w *world) selectNode(kubernetesNode string, selected bool) {
+	w.note("Kubernetes node %s matches the node selector: %v", kubernetesNode, selected)
 	next := *w.kubernetesNode(kubernetesNode)
-	next.Wanted, next.Stays, next.Selected = wanted, wanted, wanted
+	next.Wanted, next.Stays, next.Selected = selected, selected, selected
 	w.kube.kubernetesNodes[kubernetesNode].put(&next)
 }
 
-// taint puts a NoSchedule taint on a Kubernetes node, or removes it.
+// taint adds a NoSchedule taint to a Kubernetes node, or removes it.
 func (w *world) taint(kubernetesNode string) {
 	next := *w.kubernetesNode(kubernetesNode)
 	if next.Selected {
 		next.Wanted = !next.Wanted
-		w.note("Kubernetes node %s has a taint that the pods do not tolerate: %v", kubernetesNode, !next.Wanted)
+		w.note("Kubernetes node %s has a NoSchedule taint: %v", kubernetesNode, !next.Wanted)
 		w.kube.kubernetesNodes[kubernetesNode].put(&next)
 	}
 }
 
-// forgetMachine deletes a Node object, whose kubelet goes on, or lets it register again.
-func (w *world) forgetKubernetesNode(kubernetesNode string) {
+// toggleNodeObject deletes a Node object, whose kubelet keeps running, or makes the kubelet register it again.
+func (w *world) toggleNodeObject(kubernetesNode string) {
 	if w.kube.kubernetesNodes[kubernetesNode].newest() == nil {
 		w.note("Kubernetes node %s registers again", kubernetesNode)
 		w.kube.kubernetesNodes[kubernetesNode].put(w.kubernetesNode(kubernetesNode))
@@ -361,7 +361,7 @@ func (w *world) forgetKubernetesNode(kubernetesNode string) {
 	w.kube.kubernetesNodes[kubernetesNode].put(nil)
 }
 
-// Kubernetes node is a Kubernetes node as it is, or as it was when its object was deleted.
+// kubernetesNode returns a Kubernetes node; if its object is deleted, the last version.
 func (w *world) kubernetesNode(name string) *plan.KubernetesNode {
 	versions := w.kube.kubernetesNodes[name].versions
 	for i := len(versions); i > 0; i-- {
@@ -372,11 +372,11 @@ func (w *world) kubernetesNode(name string) *plan.KubernetesNode {
 	return &plan.KubernetesNode{}
 }
 
-// edit changes the spec, unless there is none.
+// edit edits the NodeSet, unless it is deleted.
 func (w *world) edit(what string, edit func(*plan.Set)) {
 	if w.set() != nil {
 		w.change(edit)
-		w.note("a person asks: %s", what)
+		w.note("a user requests: %s", what)
 	}
 }
 
@@ -384,7 +384,7 @@ func (w *world) scale(replicas int) {
 	w.edit(fmt.Sprintf("replicas: %d", replicas), func(set *plan.Set) { set.Replicas = replicas })
 }
 
-// release makes a new revision that works, or does not.
+// release requests a new revision, which may have a fault.
 func (w *world) release(how fault) {
 	if w.set() == nil {
 		return
@@ -394,7 +394,7 @@ func (w *world) release(how fault) {
 	w.edit(fmt.Sprintf("revision %s, which %s", revision, how), func(set *plan.Set) { set.Revision = revision })
 }
 
-// recreate makes a NodeSet anew that was deleted.
+// recreate re-creates a deleted NodeSet.
 func (w *world) recreate() {
 	if w.set() != nil {
 		return
@@ -402,5 +402,5 @@ func (w *world) recreate() {
 	next := *w.kube.set.versions[len(w.kube.set.versions)-2]
 	next.Deleting, next.Waived, next.UID = false, false, fmt.Sprintf("set-%d", w.count)
 	w.kube.set.put(&next)
-	w.note("a person creates the NodeSet again")
+	w.note("a user re-creates the NodeSet")
 }

@@ -10,42 +10,42 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// A cluster is what is really so in Slurm.
+// A cluster is the actual state of Slurm.
 type cluster struct {
 	up bool // whether slurmctld runs
-	// unreachable says that slurmrestd does not answer, whatever slurmctld does.
-	unreachable bool
+	// noREST says that slurmrestd does not answer, even if slurmctld runs.
+	noREST bool
 
-	since   time.Time
-	vague   bool // whether it cannot yet tell since when it runs
-	nodes   map[string]*node
-	jobs    map[int64]*job
-	lastJob int64
+	since        time.Time // when slurmctld started
+	startUnknown bool      // whether slurmctld does not report since yet
+	nodes        map[string]*node
+	jobs         map[int64]*job
+	lastJob      int64
 }
 
-// A node is slurmctld's record of a node.
+// A node is slurmctld's record of a Slurm node.
 type node struct {
 	slurm.Node
 	pod string // UID of the pod whose slurmd registered last
-	// forgotten says that slurmctld does not have it any more, since forgottenAt.
-	forgotten   bool
-	forgottenAt time.Time
-	// opened is when somebody other than the operator made it take jobs.
+	// recordLost says that slurmctld no longer has the record, since recordLostAt.
+	recordLost   bool
+	recordLostAt time.Time
+	// opened is the count at which others than the operator last opened it to jobs.
 	opened int
-	// stale says that somebody else lifted a drain of ours, and that its reason is still there.
+	// stale says that others lifted a drain of the operator, and that its reason is still set.
 	stale bool
-	// foreign is when a person or Slurm itself closed it; zero when none of them did.
+	// foreign is the count at which an administrator or Slurm itself closed it; zero if neither did.
 	foreign int
 }
 
-// A job runs on some nodes, in the pods that they had when it began.
+// A job runs on Slurm nodes, in the pods that they had when it started.
 type job struct {
-	pods  map[string]string // node to the pod's UID; empty when its processes are dead
+	pods  map[string]string // Slurm node to the pod's UID; empty if its processes have exited
 	state string            // RUNNING, SUSPENDED, COMPLETING
 	end   time.Time
 }
 
-// jobsOn lists the jobs on a node that slurmctld knows, or with processes in a pod.
+// jobsOn returns the jobs on a Slurm node whose pod there matches.
 func (w *world) jobsOn(node string, matches func(uid string) bool) []int64 {
 	var ids []int64
 	for id := int64(1); id <= w.slurm.lastJob && len(w.slurm.jobs) > 0; id++ {
@@ -62,7 +62,7 @@ func (w *world) jobsOn(node string, matches func(uid string) bool) []int64 {
 
 func anyPod(string) bool { return true }
 
-// slurmd is the pod that runs the slurmd of a node; nil when none does.
+// slurmd returns the pod that runs the slurmd of a Slurm node; nil if none does.
 func (w *world) slurmd(name string) *object {
 	for _, pod := range w.podsThat(
 		func(pod *object, box *container) bool { return w.registeredAs(pod) == name && box.running }) {
@@ -71,7 +71,7 @@ func (w *world) slurmd(name string) *object {
 	return nil
 }
 
-// register makes the slurmd of a pod known to slurmctld.
+// register registers the slurmd of a pod with slurmctld.
 func (w *world) register(pod *object) {
 	name := w.registeredAs(pod)
 	w.note("slurm: node %s registers", name)
@@ -80,27 +80,27 @@ func (w *world) register(pod *object) {
 	case known == nil:
 		known = &node{Node: slurm.Node{Name: name}}
 		w.slurm.nodes[name] = known
-	case known.forgotten:
+	case known.recordLost:
 		known.Flags, known.Reason = 0, ""
 	}
 	if known.pod != pod.UID {
 		for _, id := range w.jobsOn(name, func(uid string) bool { return uid != pod.UID }) {
-			delete(w.slurm.jobs, id) // slurmd -b tells that they are lost
+			delete(w.slurm.jobs, id) // slurmd -b reports that they are lost
 		}
 	}
-	known.pod, known.forgotten, known.opened = pod.UID, false, w.count
+	known.pod, known.recordLost, known.opened = pod.UID, false, w.count
 	known.State, known.Flags = slurm.StateIdle, known.Flags&^slurm.FlagNotResponding
 	if !known.Closed() {
-		known.foreign = 0 // ReturnToService=2 ends DOWN, no matter who set it
+		known.foreign = 0 // ReturnToService=2 clears DOWN, whatever set it
 	}
-	if name == pod.SlurmNode && !w.chance(10) { // or the operator stops before it writes that down
+	if name == pod.SlurmNode && !w.oneIn(10) { // otherwise the operator crashes before it records the registration
 		w.write(pod, func(next *object) { next.Registered = true })
 	}
 	known.Comment = slurm.Owner{Namespace: "default", PodName: pod.Name, Node: pod.KubernetesNode, NodeSetName: setName,
 		NodeSetUID: w.set().UID}.Comment()
 }
 
-// registeredAs is the name under which a pod's slurmd registers: that of its host when it was told none.
+// registeredAs returns the name under which a pod's slurmd registers: the host name if it is started without a name.
 func (w *world) registeredAs(pod *object) string {
 	if pod.Named {
 		return pod.SlurmNode
@@ -114,19 +114,19 @@ func (w *world) unregistered(pod *object, box *container) bool {
 		return false
 	}
 	known := w.slurm.nodes[w.registeredAs(pod)]
-	return known == nil || known.forgotten || known.pod != pod.UID || !known.Responding()
+	return known == nil || known.recordLost || known.pod != pod.UID || !known.Responding()
 }
 
-// registering reports whether a pod's slurmd registers by itself: one that slurmctld has forgotten does so only when it
-// starts again, or when somebody makes it.
+// registering reports whether a pod's slurmd registers by itself: after slurmctld lost its record, it does so only when
+// it restarts, or on request of an administrator.
 func (w *world) registering(pod *object, box *container) bool {
 	known := w.slurm.nodes[w.registeredAs(pod)]
 	return w.unregistered(pod, box) &&
-		(known == nil || !known.forgotten || known.pod != pod.UID || box.started.After(known.forgottenAt))
+		(known == nil || !known.recordLost || known.pod != pod.UID || box.started.After(known.recordLostAt))
 }
 
-// deadlines makes happen what the world assumes to happen in time.
-func (w *world) deadlines() {
+// enforceDeadlines registers the slurmds that would exceed the registration timeout, as the world assumes.
+func (w *world) enforceDeadlines() {
 	if !w.slurm.up || w.set() == nil {
 		return
 	}
@@ -138,31 +138,31 @@ func (w *world) deadlines() {
 	}
 }
 
-// drain is somebody else's.
+// drain drains a Slurm node as an administrator.
 func (w *world) drain(name, reason string) {
 	w.pass(time.Second)
 	w.note("slurm: an administrator drains %s: %s", name, reason)
-	w.closed(name, reason)
+	w.closedByOthers(name, reason)
 	known := w.slurm.nodes[name]
 	known.Flags = known.Flags&^slurm.FlagFail | slurm.FlagDrain
 }
 
-// failing says that a node is about to fail, which closes it and, in Slurm, ends a drain.
+// failing sets FAIL on a Slurm node as an administrator, which closes it and, in Slurm, replaces a drain.
 func (w *world) failing(name, reason string) {
 	w.pass(time.Second)
 	w.note("slurm: an administrator marks %s as failing: %s", name, reason)
-	w.closed(name, reason)
+	w.closedByOthers(name, reason)
 	known := w.slurm.nodes[name]
 	known.Flags = known.Flags&^slurm.FlagDrain | slurm.FlagFail
 }
 
-// closed notes that somebody else closes a node.
-func (w *world) closed(name, reason string) {
+// closedByOthers records that others than the operator close a Slurm node.
+func (w *world) closedByOthers(name, reason string) {
 	known := w.slurm.nodes[name]
 	known.Reason, known.ReasonAt, known.foreign, known.stale = reason, w.now.Truncate(time.Second), w.count, false
 }
 
-// undrain opens a node, no matter who closed it.
+// undrain opens a Slurm node as an administrator, whatever closed it.
 func (w *world) undrain(name string) {
 	w.pass(time.Second)
 	w.note("slurm: an administrator resumes %s", name)
@@ -171,22 +171,23 @@ func (w *world) undrain(name string) {
 	known.foreign, known.opened, known.stale = 0, w.count, slurm.IsOurReason(known.Reason)
 }
 
-// open tells whether a node could take a job.
+// open reports whether Slurm could start a job on a Slurm node.
 func (w *world) open(name string) bool {
 	known, slurmd := w.slurm.nodes[name], w.slurmd(name)
-	return w.slurm.up && known != nil && !known.forgotten && !known.Closed() && known.Responding() && slurmd != nil &&
+	return w.slurm.up && known != nil && !known.recordLost && !known.Closed() && known.Responding() && slurmd != nil &&
 		slurmd.UID == known.pod
 }
 
-// mayStart is what the world assumes of the gap that no rule can close: see there.
+// mayStart reports whether a job may start on an open Slurm node, as the world assumes: not in the gap that no rule can
+// close.
 func (w *world) mayStart(name string) bool {
-	look := w.mirror.current
-	return look == nil || w.slurm.nodes[name].opened < w.mirror.looked ||
-		!look.TakenAfter(w.now.Add(-maxSnapshotAge))
+	snapshot := w.mirror.current
+	return snapshot == nil || w.slurm.nodes[name].opened < w.mirror.polled ||
+		!snapshot.TakenAfter(w.now.Add(-maxSnapshotAge))
 }
 
-// begin starts a job.
-func (w *world) begin(length time.Duration, nodes ...string) int64 {
+// startJob starts a job on Slurm nodes; a length of zero is no time limit.
+func (w *world) startJob(length time.Duration, nodes ...string) int64 {
 	w.slurm.lastJob++
 	started := &job{pods: map[string]string{}, state: "RUNNING"}
 	if length > 0 {
@@ -200,93 +201,92 @@ func (w *world) begin(length time.Duration, nodes ...string) int64 {
 	return w.slurm.lastJob
 }
 
-// become changes a job's state; DONE ends it.
-func (w *world) become(id int64, state string) {
+// setJobState changes a job's state; DONE removes it.
+func (w *world) setJobState(id int64, state string) {
 	w.note("slurm: job %d is %s", id, state)
 	if w.slurm.jobs[id].state = state; state == "DONE" {
 		delete(w.slurm.jobs, id)
 	}
 }
 
-// lost makes slurmctld notice that a node does not answer any more, and give up its jobs.
-func (w *world) lost(name string) {
+// markDown sets a Slurm node that does not respond to DOWN, and drops the jobs whose processes have exited.
+func (w *world) markDown(name string) {
 	w.note("slurm: node %s does not respond and is down", name)
 	known := w.slurm.nodes[name]
 	known.State = slurm.StateDown
 	known.Flags |= slurm.FlagNotResponding
 	if known.Reason == "" || !known.Draining() {
-		w.closed(name, "Not responding")
+		w.closedByOthers(name, "Not responding")
 	}
 	for _, id := range w.jobsOn(name, func(uid string) bool { return uid == "" }) {
 		delete(w.slurm.jobs, id)
 	}
 }
 
-// restart makes slurmctld start again. It may have crashed, and know less than before: jobs on nodes that it does not
-// know fail.
-func (w *world) restart(forgets ...string) {
-	w.note("slurm: slurmctld restarts and forgets %v", forgets)
-	w.slurm.up, w.slurm.vague, w.slurm.since = true, true, w.now
+// restart restarts slurmctld. After a crash it may have lost records of Slurm nodes, whose jobs fail.
+func (w *world) restart(lost ...string) {
+	w.note("slurm: slurmctld restarts; lost records: %v", lost)
+	w.slurm.up, w.slurm.startUnknown, w.slurm.since = true, true, w.now
 	for _, known := range w.slurm.nodes {
 		known.Flags |= slurm.FlagNotResponding
-		if slices.Contains(forgets, known.Name) {
-			w.forgetRecord(known)
+		if slices.Contains(lost, known.Name) {
+			w.loseRecord(known)
 		}
 	}
 }
 
-// forgetRecord takes the record of a node from slurmctld, and with it every job that has processes there.
-func (w *world) forgetRecord(known *node) {
-	known.forgotten, known.forgottenAt = true, w.now
+// loseRecord removes the record of a Slurm node from slurmctld, and every job on it.
+func (w *world) loseRecord(known *node) {
+	known.recordLost, known.recordLostAt = true, w.now
 	for _, id := range w.jobsOn(known.Name, anyPod) {
 		delete(w.slurm.jobs, id)
 	}
 }
 
-// A mirror is what the operator's mirror last saw, and when.
+// A mirror is the last snapshot in the operator's mirror of Slurm.
 type mirror struct {
 	current *slurm.Snapshot
-	looked  int
+	polled  int // the count at the last successful poll
 	answers bool
 }
 
-// away tells whether the operator cannot ask Slurm.
-func (w *world) away() bool { return !w.slurm.up || w.slurm.unreachable }
+// unreachable reports whether the operator cannot query Slurm.
+func (w *world) unreachable() bool { return !w.slurm.up || w.slurm.noREST }
 
-var errAway = errors.New("slurm does not answer")
+var errUnreachable = errors.New("slurm does not answer")
 
-// look polls as slurm.Mirror does: jobs first, if they are demanded, and then nodes.
-func (w *world) look(demanded bool) error {
+// poll refreshes the mirror as slurm.Mirror does: first jobs, always if they are demanded, then Slurm nodes.
+func (w *world) poll(demanded bool) error {
 	next := &slurm.Snapshot{}
 	if w.mirror.current != nil {
 		*next = *w.mirror.current
 	}
-	if w.away() {
+	if w.unreachable() {
 		w.mirror.answers = false
-		return errAway
+		return errUnreachable
 	}
-	if next.ControllerSince = w.slurm.since; w.slurm.vague {
-		next.ControllerSince, w.slurm.vague = time.Time{}, false
+	if next.ControllerSince = w.slurm.since; w.slurm.startUnknown {
+		next.ControllerSince, w.slurm.startUnknown = time.Time{}, false
 	}
-	if demanded || w.mirror.current == nil || !w.chance(2) {
+	if demanded || w.mirror.current == nil || !w.oneIn(2) {
 		next.JobsAsOf, next.Loads = w.tick(), w.loads()
 	}
 	w.yield()
-	if w.away() {
+	if w.unreachable() {
 		w.mirror.answers = false
-		return errAway
+		return errUnreachable
 	}
 	next.NodesAsOf, next.Nodes = w.tick(), w.records()
-	w.mirror = mirror{current: next, looked: w.count, answers: true}
+	w.mirror = mirror{current: next, polled: w.count, answers: true}
 	return nil
 }
 
-// records is what slurmctld says about nodes.
+// records returns slurmctld's list of Slurm nodes.
 func (w *world) records() []*slurm.Node {
 	var records []*slurm.Node
 	for _, name := range sorted(w.slurm.nodes) {
 		known := w.slurm.nodes[name]
-		if known.forgotten {
+		if known.recordLost {
 			continue
 		}
 		record := known.Node
@@ -303,13 +303,13 @@ func (w *world) records() []*slurm.Node {
 	return records
 }
 
-// loads is what slurmctld says about jobs.
+// loads returns the jobs on each Slurm node, from slurmctld's list of jobs.
 func (w *world) loads() map[string]slurm.Load {
 	loads := map[string]slurm.Load{}
 	for _, id := range slices.Sorted(maps.Keys(w.slurm.jobs)) {
 		job := w.slurm.jobs[id]
 		for name := range job.pods {
-			if w.slurm.nodes[name].forgotten {
+			if w.slurm.nodes[name].recordLost {
 				continue
 			}
 			load := loads[name]

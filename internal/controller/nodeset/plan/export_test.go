@@ -1,4 +1,4 @@
 package plan
 
-// MaxSnapshotAge is known to tests.
+// MaxSnapshotAge exports maxSnapshotAge to tests.
 const MaxSnapshotAge = maxSnapshotAge

@@ -7,21 +7,21 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 )
 
-// kubernetes is the API server with all versions of its objects, of which the operator's cache shows one each, and the
-// kubelets.
+// kubernetes is the API server and the kubelets. It has all versions of each object; the operator's cache shows one of
+// them.
 type kubernetes struct {
 	set             history[plan.Set]
 	pods            map[string]*history[object]
-	names           []string // of all pods that there ever were, sorted
+	names           []string // of all pods that ever existed, sorted
 	kubernetesNodes map[string]*history[plan.KubernetesNode]
 	kubelets        map[string]*container // by the pod's UID
-	// claims has the UID of the pod that last used the claim of a name.
-	claims map[string]string
+	// pvcs has, by pod name, the UID of the pod that last used its PVC.
+	pvcs   map[string]string
 	faulty map[string]fault // by revision
 	uids   int
 }
 
-// A fault is how a revision does not work.
+// A fault is what is wrong with a revision.
 type fault uint8
 
 const (
@@ -35,7 +35,7 @@ func (f fault) String() string {
 	return [...]string{"works", "has no image", "crashes", "never registers"}[f]
 }
 
-// A history is the versions of an object, nil where it did not exist.
+// A history is the versions of an object; nil while it did not exist.
 type history[T any] struct {
 	versions []*T
 	seen     int // the version that the operator's cache shows, counted from one
@@ -54,19 +54,19 @@ func at[T any](versions []*T, index int) *T {
 	return versions[index-1]
 }
 
-// An object is a pod as the API server has it.
+// An object is a pod in the API server.
 type object struct {
 	plan.Pod
 	resourceVersion int
 }
 
-// A container is what really is on a Kubernetes node.
+// A container is the actual state of a pod on its Kubernetes node.
 type container struct {
 	running, everRan, ended bool
 	started, ready          time.Time
 }
 
-// pod is the newest version of a pod; nil when there is none.
+// pod returns the newest version of a pod; nil if there is none.
 func (w *world) pod(name string) *object {
 	if versions := w.kube.pods[name]; versions != nil {
 		return versions.newest()
@@ -74,7 +74,7 @@ func (w *world) pod(name string) *object {
 	return nil
 }
 
-// podsThat lists the pods that there are and that a condition holds for, sorted by name.
+// podsThat returns the pods that match a condition, sorted by name.
 func (w *world) podsThat(is func(*object, *container) bool) []*object {
 	var found []*object
 	for _, name := range w.kube.names {
@@ -98,7 +98,7 @@ func (w *world) tickCount() int {
 	return w.count
 }
 
-// create is the API server's answer to the creation of a pod.
+// create handles a request to create a pod, as the API server does.
 func (w *world) create(pod plan.Pod) error {
 	if w.pod(pod.Name) != nil {
 		return fmt.Errorf("pod %s already exists", pod.Name)
@@ -111,26 +111,26 @@ func (w *world) create(pod plan.Pod) error {
 	pod.UID, pod.Created, pod.Unplaced = fmt.Sprintf("pod-%d", w.kube.uids), w.now, true
 	w.kube.kubelets[pod.UID] = &container{}
 	w.kube.pods[pod.Name].put(&object{pod, w.tickCount()})
-	w.kube.claims[pod.Name] = pod.UID
+	w.kube.pvcs[pod.Name] = pod.UID
 	return nil
 }
 
-// remove is the API server's answer to the deletion of a pod, by whomever.
+// remove handles a request to delete a pod, as the API server does.
 func (w *world) remove(pod *object) {
 	w.write(pod, func(next *object) { next.Terminating = true })
 	if pod.Unplaced || pod.Ended {
-		w.gone(w.pod(pod.Name))
+		w.terminate(w.pod(pod.Name))
 	}
 }
 
-// gone ends a pod and its jobs.
-func (w *world) gone(pod *object) {
+// terminate kills the processes of a pod and removes its object.
+func (w *world) terminate(pod *object) {
 	w.stop(pod.UID)
 	w.kube.pods[pod.Name].put(nil)
 	delete(w.kube.kubelets, pod.UID)
 }
 
-// stop ends what runs in a pod.
+// stop kills the processes of a pod, jobs included.
 func (w *world) stop(uid string) {
 	box := w.kube.kubelets[uid]
 	box.running, box.started, box.ready = false, time.Time{}, time.Time{}
@@ -143,9 +143,9 @@ func (w *world) stop(uid string) {
 	}
 }
 
-// place gives a pod to a kubelet.
-func (w *world) place(pod *object, kubernetesNode string) {
-	w.note("kubernetes: %s is placed on %s", pod.Name, kubernetesNode)
+// schedule binds a pod to a Kubernetes node.
+func (w *world) schedule(pod *object, kubernetesNode string) {
+	w.note("kubernetes: %s is scheduled to %s", pod.Name, kubernetesNode)
 	w.write(pod, func(next *object) { next.Unplaced, next.KubernetesNode = false, kubernetesNode })
 }
 
@@ -160,7 +160,7 @@ func (w *world) start(pod *object) {
 	box.running, box.started, box.ready = true, w.now, w.now
 }
 
-// report makes the API server know what a kubelet knows.
+// report writes the kubelet's state of a pod to the API server.
 func (w *world) report(pod *object) {
 	box := w.kube.kubelets[pod.UID]
 	w.write(pod, func(next *object) {
@@ -175,55 +175,55 @@ func (w *world) report(pod *object) {
 	})
 }
 
-// unreported tells whether a kubelet knows more than the API server.
+// unreported reports whether the API server does not have the kubelet's state of a pod yet.
 func unreported(pod *object, box *container) bool {
 	return !pod.Unplaced &&
 		(pod.EverRan != box.everRan || !pod.Started.Equal(box.started) || !pod.ReadySince.Equal(box.ready) ||
 			pod.Ended != box.ended)
 }
 
-// startable tells whether a kubelet can start a pod.
+// startable reports whether a kubelet can start a pod.
 func (w *world) startable(pod *object, box *container) bool {
 	fault := w.kube.faulty[pod.Revision]
 	return !pod.Unplaced && !pod.Terminating && !box.running && !box.ended && fault != neverStarts &&
 		(fault != crashes || !box.everRan)
 }
 
-// work lets the scheduler and the kubelets do all that there is to do.
-func (w *world) work() {
+// runKubernetes runs the scheduler and the kubelets until nothing is left to do.
+func (w *world) runKubernetes() {
 	for _, pod := range w.podsThat(func(pod *object, _ *container) bool { return pod.Unplaced && !pod.Terminating }) {
-		w.place(pod, w.machineFor(pod))
+		w.schedule(pod, w.kubernetesNodeFor(pod))
 	}
 	for _, pod := range w.podsThat(w.startable) {
 		w.start(pod)
 	}
 	for _, pod := range w.podsThat(func(pod *object, _ *container) bool { return pod.Terminating }) {
-		w.note("kubernetes: %s is gone", pod.Name)
-		w.gone(pod)
+		w.note("kubernetes: %s is removed", pod.Name)
+		w.terminate(pod)
 	}
 	for _, pod := range w.podsThat(unreported) {
 		w.report(pod)
 	}
 }
 
-func (w *world) machineFor(pod *object) string {
+func (w *world) kubernetesNodeFor(pod *object) string {
 	if pod.KubernetesNode != "" {
 		return pod.KubernetesNode
 	}
 	return fmt.Sprintf("m%d", 1+pod.Ordinal%3)
 }
 
-// see brings one object in the operator's cache up to date, or a step closer to it.
-func see[T any](h *history[T], steps int) { h.seen = min(h.seen+steps, len(h.versions)) }
+// advance moves an object in the operator's cache some versions ahead, at most to the newest.
+func advance[T any](h *history[T], steps int) { h.seen = min(h.seen+steps, len(h.versions)) }
 
-// seeAll brings the operator's cache up to date.
-func (w *world) seeAll() {
+// syncCache brings the operator's cache up to date.
+func (w *world) syncCache() {
 	const all = 1 << 30
-	see(&w.kube.set, all)
+	advance(&w.kube.set, all)
 	for _, pod := range w.kube.pods {
-		see(pod, all)
+		advance(pod, all)
 	}
 	for _, kubernetesNode := range w.kube.kubernetesNodes {
-		see(kubernetesNode, all)
+		advance(kubernetesNode, all)
 	}
 }

@@ -17,13 +17,13 @@ import (
 )
 
 var (
-	sequences = flag.Int("sequences", 10_000, "how many sequences the model test tries")
-	seed      = flag.Uint64("seed", 0, "the only sequence that the model test tries; 0 for all")
-	firstSeed = flag.Uint64("first-seed", 1, "the first sequence that the model test tries")
+	sequences = flag.Int("sequences", 10_000, "how many sequences the model test runs")
+	seed      = flag.Uint64("seed", 0, "the only sequence that the model test runs; 0 for all")
+	firstSeed = flag.Uint64("first-seed", 1, "the first sequence that the model test runs")
 )
 
-// TestModel lets random things happen to a NodeSet, again and again. After every step the invariants hold, and when
-// faults have ended, it converges.
+// TestModel runs random sequences of events on a NodeSet. It checks the invariants after every step, and that the
+// NodeSet converges once all faults are cleared.
 func TestModel(t *testing.T) {
 	if *seed != 0 {
 		if problems := try(steps(*seed), *seed, nil); len(problems) > 0 {
@@ -55,23 +55,23 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// reportFailure makes a failing sequence as short as it can and tells what happens in it.
+// reportFailure shrinks a failing sequence and reports its trace.
 func reportFailure(t *testing.T, seed uint64) {
 	t.Helper()
 	all := steps(seed)
 	short := shrink(all, func(steps []uint64) bool { return len(try(steps, seed, nil)) > 0 })
 	trace := &strings.Builder{}
 	problems := try(short, seed, trace)
-	t.Fatalf("sequence %d fails, with %d of its %d steps; again with -seed=%d:\n%s\n%s",
+	t.Fatalf("sequence %d fails, with %d of its %d steps; reproduce it with -seed=%d:\n%s\n%s",
 		seed, len(short), len(all), seed, strings.Join(problems, "\n"), trace)
 }
 
-// steps is a sequence: the seeds of its steps. Each step draws lots of its own, so that others can be left out.
+// steps returns a sequence: a seed for each step, so that a step does not depend on others that are left out.
 func steps(seed uint64) []uint64 {
-	lots := rand.New(rand.NewPCG(seed, 1))
-	steps := make([]uint64, 20+lots.IntN(100))
+	random := rand.New(rand.NewPCG(seed, 1))
+	steps := make([]uint64, 20+random.IntN(100))
 	for i := range steps {
-		steps[i] = lots.Uint64()
+		steps[i] = random.Uint64()
 	}
 	return steps
 }
@@ -90,70 +90,70 @@ func shrink(steps []uint64, fails func([]uint64) bool) []uint64 {
 	return steps
 }
 
-// try runs a sequence and returns what is wrong with it.
+// try runs a sequence and returns the violated invariants.
 func try(steps []uint64, seed uint64, trace *strings.Builder) (problems []string) {
 	w := randomWorld(rand.New(rand.NewPCG(seed, 2)))
 	w.trace = trace
 	for _, step := range steps {
 		w.rand = rand.New(rand.NewPCG(step, 3))
-		w.survive(func() { w.step() })
+		w.restartOnCrash(func() { w.step() })
 		if len(w.broken) > 0 {
 			return w.broken
 		}
 	}
 	w.recover()
-	if !w.hostNetwork { // what Slurm does not know by its name waits for a person
+	if !w.hostNetwork { // unidentified slurmds wait for a user
 		w.converge()
 	}
 	return w.broken
 }
 
-func randomWorld(lots *rand.Rand) *world {
+func randomWorld(random *rand.Rand) *world {
 	w := newWorld(plan.Set{
-		Replicas: lots.IntN(6), DaemonSet: lots.IntN(4) == 0, Prune: plan.PrunePolicy(lots.IntN(3)),
-		MinReady: time.Duration(lots.IntN(2)) * 10 * time.Second,
-		Update:   plan.Update{MaxUnavailable: 1 + lots.IntN(3)},
+		Replicas: random.IntN(6), DaemonSet: random.IntN(4) == 0, Prune: plan.PrunePolicy(random.IntN(3)),
+		MinReady: time.Duration(random.IntN(2)) * 10 * time.Second,
+		Update:   plan.Update{MaxUnavailable: 1 + random.IntN(3)},
 	})
-	w.hostNetwork = lots.IntN(8) == 0
-	w.seeAll()
-	if lots.IntN(3) > 0 { // most things happen to a NodeSet that is up
+	w.hostNetwork = random.IntN(8) == 0
+	w.syncCache()
+	if random.IntN(3) > 0 { // usually the NodeSet is up before the first event
 		w.settle()
 	}
 	w.calm, w.events = false, events
 	return w
 }
 
-// step lets the operator take a turn, or something happen to it, or a person ask for something.
+// step runs a reconcile, a request of a user, a poll or an event.
 func (w *world) step() {
-	switch lot := w.rand.IntN(20); {
-	case lot < 8:
+	switch n := w.rand.IntN(20); {
+	case n < 8:
 		w.reconcile()
-	case lot == 8:
-		w.draw(wishes)
-	case lot == 9:
-		if w.chance(3) {
+	case n == 8:
+		w.draw(requests)
+	case n == 9:
+		if w.oneIn(3) {
 			panic(crash{})
 		}
 		w.pass(maxSnapshotAge)
-	case lot < 12:
+	case n < 12:
 		w.settleKubernetes()
-		_ = w.look(true)
+		_ = w.poll(true)
 	default:
-		w.happen()
+		w.randomEvent()
 	}
 }
 
 func (w *world) settleKubernetes() {
-	if w.chance(2) {
-		w.work()
+	if w.oneIn(2) {
+		w.runKubernetes()
 	}
-	w.seeAll()
+	w.syncCache()
 }
 
-// recover ends all faults and all jobs, and leaves of what people asked for what the NodeSet can live with.
+// recover clears all faults, ends all jobs, and reverts requests of users that would prevent convergence.
 func (w *world) recover() {
 	w.calm = true
-	w.note("all faults end")
+	w.note("all faults are cleared")
 	w.endOutages()
 	w.recreate()
 	clear(w.kube.faulty)
@@ -171,7 +171,7 @@ func (w *world) recover() {
 	for _, name := range sorted(w.slurm.nodes) {
 		known := w.slurm.nodes[name]
 		closed := known.Flags.HasAny(slurm.FlagDrain|slurm.FlagFail) && !known.DrainedByUs()
-		if closed && !known.forgotten && w.set().Update.MaxUnavailable <= drained {
+		if closed && !known.recordLost && w.set().Update.MaxUnavailable <= drained {
 			w.undrain(name)
 		} else if closed {
 			drained++
@@ -183,11 +183,11 @@ func (w *world) recover() {
 	}
 }
 
-// converge checks that the NodeSet comes to what the spec asks for, without a person, and without a reconcile that
-// nothing has caused.
+// converge checks that the NodeSet reaches the state that the spec asks for, without a user, and with reconciles that
+// are caused by a watch or a requeue only.
 func (w *world) converge() {
 	w.settle()
-	if w.set() == nil { // it was being deleted, and that has converged
+	if w.set() == nil { // its deletion has converged
 		w.recreate()
 		w.settle()
 	}
@@ -205,14 +205,14 @@ func (w *world) converge() {
 	for _, name := range sorted(w.slurm.nodes) {
 		known := w.slurm.nodes[name]
 		owner, err := slurm.ParseOwner(known.Comment)
-		ours := err == nil && owner.NodeSetUID == w.set().UID && !known.forgotten
+		ours := err == nil && owner.NodeSetUID == w.set().UID && !known.recordLost
 		if ours && w.prunable(known) && w.pod(name) == nil {
-			w.violate("converge: the record of %s is still there", name)
+			w.violate("converge: the record of %s still exists", name)
 		}
 	}
 }
 
-// prunable reports whether the policy wants a record without a pod to be removed.
+// prunable reports whether the policy deletes a record if it has no pod.
 func (w *world) prunable(known *node) bool {
 	switch w.set().Prune {
 	case plan.PruneAll:
@@ -224,7 +224,7 @@ func (w *world) prunable(known *node) bool {
 	return false
 }
 
-// desired is how many pods the spec asks for.
+// desired returns how many pods the spec asks for.
 func (w *world) desired() int {
 	if !w.set().DaemonSet {
 		return w.set().Replicas
@@ -243,30 +243,30 @@ func (w *world) desired() int {
 	return wanted
 }
 
-// checkPod checks that a pod is as the spec asks for.
+// checkPod checks that a pod is in the state that the spec asks for.
 func (w *world) checkPod(pod *object) {
 	known := w.slurm.nodes[pod.SlurmNode]
 	switch {
 	case pod.Revision != w.set().Revision:
 		w.violate("converge: %s has an old revision", pod.Name)
-	case known == nil || known.forgotten || !known.Responding():
+	case known == nil || known.recordLost || !known.Responding():
 		w.violate("converge: %s is not registered", pod.Name)
 	case known.DrainedByUs():
 		w.violate("converge: %s is still drained: %s", pod.Name, known.Reason)
-	case w.kube.claims[pod.Name] == "":
-		w.violate("converge: %s has lost its claim", pod.Name)
+	case w.kube.pvcs[pod.Name] == "":
+		w.violate("converge: %s has lost its PVC", pod.Name)
 	}
 }
 
-// settle lets everybody do their work until nothing is left to do. The operator takes a turn only when something that
-// it watches has changed, or when its plan has asked for it.
+// settle runs Kubernetes, Slurm and the operator until nothing is left to do. The operator reconciles only when
+// something that it watches has changed, or when its plan has requested it.
 func (w *world) settle() {
 	seen := ""
 	for range 400 {
-		w.work()
+		w.runKubernetes()
 		w.settleSlurm()
-		w.seeAll()
-		_ = w.look(true)
+		w.syncCache()
+		_ = w.poll(true)
 		due := !w.wake.IsZero() && !w.wake.After(w.now)
 		switch now := w.fingerprint(); {
 		case now != seen || due:
@@ -278,10 +278,10 @@ func (w *world) settle() {
 			w.pass(w.wake.Sub(w.now))
 		}
 	}
-	w.violate("converge: it never comes to rest")
+	w.violate("converge: the NodeSet reaches no steady state")
 }
 
-// settleSlurm lets slurmctld and the slurmds find each other.
+// settleSlurm registers slurmds, and sets the Slurm nodes without one to DOWN.
 func (w *world) settleSlurm() {
 	if !w.slurm.up {
 		return
@@ -290,8 +290,8 @@ func (w *world) settleSlurm() {
 		w.register(pod)
 	}
 	for _, name := range sorted(w.slurm.nodes) {
-		if known := w.slurm.nodes[name]; !known.forgotten && known.Responding() && w.slurmd(name) == nil {
-			w.lost(name)
+		if known := w.slurm.nodes[name]; !known.recordLost && known.Responding() && w.slurmd(name) == nil {
+			w.markDown(name)
 		}
 	}
 }

@@ -13,32 +13,32 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// An operator is the shell around the plan, as thin as it can be: observe, plan, act.
+// An operator is a minimal shell around package plan: observe, plan, act.
 type operator struct {
 	history plan.DrainHistory
-	// expects has, by pod, the version that the cache must show before anything is decided.
+	// expects has, by pod, the version that the cache must show before the next plan.
 	expects map[string]int
-	// versions has the resourceVersions of the pods that were observed.
+	// versions has the resourceVersions of the observed pods.
 	versions map[string]int
-	// looked is the look at Slurm that the plan at hand rests on; tooOld says that it was too old for any.
-	looked int
+	// polled identifies the poll of Slurm that the current plan is based on; tooOld says that it is older than
+	// maxSnapshotAge.
+	polled int
 	tooOld bool
-	// present is how many pods there were when the plan began to be carried out, really or in the cache.
+	// present is how many pods existed when the plan was started, in the API server or in the cache.
 	present int
-	// setSeen and machinesSeen are the versions of the NodeSet and of the Kubernetes nodes that the plan at hand rests
-	// on.
+	// setSeen and kubernetesNodesSeen are the versions of the NodeSet and of the Kubernetes nodes that the current plan
+	// is based on.
 	setSeen             int
 	kubernetesNodesSeen map[string]int
 }
 
-// startOperator makes an operator that has seen and expects nothing. Its cache is as fresh as the old one's, or
-// fresher.
+// startOperator starts an operator without history and expectations. Its cache is not older than before.
 func (w *world) startOperator() {
 	w.operator = operator{expects: map[string]int{}, versions: map[string]int{}}
 	w.mirror = mirror{}
 }
 
-// reconcile is one turn of the operator.
+// reconcile runs one reconcile of the operator.
 func (w *world) reconcile() {
 	w.wake = time.Time{}
 	for name, version := range w.operator.expects {
@@ -51,22 +51,22 @@ func (w *world) reconcile() {
 	}
 	snapshot := w.observe()
 	next := w.plan(snapshot)
-	if next.NeedsRefresh && w.mirror.answers && w.look(true) == nil {
-		w.glance(snapshot)
+	if next.NeedsRefresh && w.mirror.answers && w.poll(true) == nil {
+		w.refresh(snapshot)
 		snapshot.JustRead = true
 		next = w.plan(snapshot)
 	}
-	w.tell(next)
+	w.tracePlan(next)
 	w.wake = next.Wake
 	if soon := w.now.Add(time.Second); next.NeedsRefresh && w.mirror.answers &&
 		(w.wake.IsZero() || soon.Before(w.wake)) {
-		w.wake = soon // the look has shown something that only the next one can prove
+		w.wake = soon // the snapshot shows something that only the next one can prove
 	}
 	w.act(snapshot, next)
-	w.finish()
+	w.finishDeletion()
 }
 
-// observe is all that the operator knows.
+// observe returns everything that the operator knows.
 func (w *world) observe() *plan.Snapshot {
 	snapshot := &plan.Snapshot{Set: *w.kube.set.cached(), KubernetesNodes: map[string]plan.KubernetesNode{}}
 	w.operator.setSeen, w.operator.kubernetesNodesSeen = w.kube.set.seen, map[string]int{}
@@ -82,20 +82,20 @@ func (w *world) observe() *plan.Snapshot {
 			snapshot.KubernetesNodes[name] = *known
 		}
 	}
-	w.glance(snapshot)
+	w.refresh(snapshot)
 	return snapshot
 }
 
-// plan makes a plan, and notes what it rests on.
+// plan makes a plan, and records what it is based on.
 func (w *world) plan(snapshot *plan.Snapshot) plan.Plan {
-	w.operator.looked = w.mirror.looked
+	w.operator.polled = w.mirror.polled
 	w.operator.tooOld = snapshot.Slurm == nil || w.now.Sub(snapshot.Slurm.NodesAsOf) >= maxSnapshotAge
 	next := plan.Next(snapshot)
 	w.checkBudget(snapshot, next)
 	return next
 }
 
-// checkBudget checks that no more nodes are drained for an update than may be unavailable.
+// checkBudget checks that no more Slurm nodes are drained for an update than may be unavailable.
 func (w *world) checkBudget(snapshot *plan.Snapshot, next plan.Plan) {
 	if snapshot.Slurm == nil {
 		return
@@ -118,13 +118,13 @@ func (w *world) checkBudget(snapshot *plan.Snapshot, next plan.Plan) {
 		}
 	}
 	if more && len(drained) > snapshot.Set.Update.MaxUnavailable {
-		w.violate("budget: %d nodes are drained for the update, and %d may be unavailable", len(drained),
+		w.violate("budget: %d Slurm nodes are drained for the update, and %d may be unavailable", len(drained),
 			snapshot.Set.Update.MaxUnavailable)
 	}
 }
 
-// glance brings what a snapshot knows of Slurm up to date.
-func (w *world) glance(snapshot *plan.Snapshot) {
+// refresh updates the Slurm state of a snapshot from the mirror.
+func (w *world) refresh(snapshot *plan.Snapshot) {
 	nodes := make([]string, len(snapshot.Pods))
 	for i := range snapshot.Pods {
 		nodes[i] = snapshot.Pods[i].SlurmNode
@@ -134,8 +134,8 @@ func (w *world) glance(snapshot *plan.Snapshot) {
 	snapshot.DrainedSince = w.operator.history.Since()
 }
 
-// tell notes a plan down, when it is another one than before.
-func (w *world) tell(next plan.Plan) {
+// tracePlan adds a plan to the trace if it differs from the last one.
+func (w *world) tracePlan(next plan.Plan) {
 	if w.trace == nil {
 		return
 	}
@@ -169,7 +169,7 @@ func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
 	if len(undrains) > 0 {
 		w.yield()
 		_ = w.update(undrains, w.lift)
-		w.operator.history.Acknowledged(undrains, w.tick()) // whether it has failed or not
+		w.operator.history.Acknowledged(undrains, w.tick()) // even if the request failed
 	}
 	if len(stale) > 0 {
 		w.yield()
@@ -190,7 +190,7 @@ func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
 	}
 	if len(prunes) > 0 {
 		w.yield()
-		_ = w.update(prunes, w.forget)
+		_ = w.update(prunes, w.prune)
 	}
 	for _, action := range next.Actions {
 		if action.Kind == plan.Create {
@@ -200,7 +200,7 @@ func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
 	}
 }
 
-// drainNodes drains nodes for one reason, in one request.
+// drainNodes drains Slurm nodes for one reason, in one request.
 func (w *world) drainNodes(actions []plan.Action) {
 	w.yield()
 	nodes := make([]string, len(actions))
@@ -218,7 +218,7 @@ func (w *world) drainNodes(actions []plan.Action) {
 	}
 }
 
-// lift ends a drain.
+// lift lifts a drain.
 func (w *world) lift(known *node) error {
 	w.wroteDrain(known)
 	known.Flags &^= slurm.FlagDrain | slurm.FlagFail
@@ -226,8 +226,8 @@ func (w *world) lift(known *node) error {
 	return nil
 }
 
-// forget removes a record. Slurm refuses when there are jobs on it. One that is down may be removed: it has no pod.
-func (w *world) forget(known *node) error {
+// prune deletes a record. Slurm refuses to delete one with jobs. One that is down may be deleted: it has no pod.
+func (w *world) prune(known *node) error {
 	if len(w.jobsOn(known.Name, anyPod)) > 0 {
 		return errors.New("node is busy")
 	}
@@ -238,43 +238,43 @@ func (w *world) forget(known *node) error {
 	return nil
 }
 
-// wroteDrain checks I3 and I18: a node that somebody else had closed when the operator read it is not touched, nor one
-// that it could have seen if it had read again in time.
+// wroteDrain checks I3 and I18: the operator changes no Slurm node that others had closed before its last poll, or
+// whose closing it missed because that poll is too old.
 func (w *world) wroteDrain(known *node) {
-	if known.Closed() && known.foreign > 0 && (known.foreign < w.operator.looked || w.operator.tooOld) {
-		w.violate("I18: the state %v of %s, set by somebody else (%s), was touched", known.StateNames(), known.Name,
+	if known.Closed() && known.foreign > 0 && (known.foreign < w.operator.polled || w.operator.tooOld) {
+		w.violate("I18: the operator changed the state %v of %s, which others had set (%s)", known.StateNames(), known.Name,
 			known.Reason)
 	}
 }
 
-// update is one bulk request to Slurm. It can fail, without effect or with some.
+// update sends one bulk request to Slurm. It can fail without an effect, or with a partial or full one.
 func (w *world) update(names []string, change func(*node) error) error {
-	if w.away() || w.chance(20) {
-		return errAway
+	if w.unreachable() || w.oneIn(20) {
+		return errUnreachable
 	}
 	var failure error
 	for _, name := range names {
-		if known := w.slurm.nodes[name]; known == nil || known.forgotten {
+		if known := w.slurm.nodes[name]; known == nil || known.recordLost {
 			failure = errors.New("no such node")
 		}
 	}
-	if failure != nil && w.chance(2) {
-		return failure // the newer Slurm changes nothing then, the older one what it can
+	if failure != nil && w.oneIn(2) {
+		return failure // a newer Slurm then changes nothing, an older one all other nodes
 	}
 	for _, name := range names {
-		if known := w.slurm.nodes[name]; known != nil && !known.forgotten {
+		if known := w.slurm.nodes[name]; known != nil && !known.recordLost {
 			failure = errors.Join(failure, change(known))
 		}
 	}
-	if w.chance(20) {
-		return errAway // the answer is lost
+	if w.oneIn(20) {
+		return errUnreachable // the answer is lost
 	}
 	return failure
 }
 
-// deletePod asks the rule once more, and deletes a pod if it is still the one that was planned for.
+// deletePod evaluates the deletion rule again, and deletes a pod unless it has changed since the plan.
 func (w *world) deletePod(snapshot *plan.Snapshot, action plan.Action) {
-	w.glance(snapshot)
+	w.refresh(snapshot)
 	if snapshot.Release(action.Pod).Kind != plan.NotHeld {
 		return
 	}
@@ -283,31 +283,31 @@ func (w *world) deletePod(snapshot *plan.Snapshot, action plan.Action) {
 		return // conflict
 	}
 	w.checkDelete(snapshot, pod, action)
-	if w.chance(20) {
-		return // the API server is away
+	if w.oneIn(20) {
+		return // the API server is unreachable
 	}
 	w.remove(pod)
 	w.operator.expects[pod.Name] = len(w.kube.pods[pod.Name].versions)
 	if action.ScaledIn {
-		delete(w.kube.claims, pod.Name)
+		delete(w.kube.pvcs, pod.Name)
 	}
 }
 
-// checkDelete checks what must hold when a pod is deleted.
+// checkDelete checks the invariants of deletions.
 func (w *world) checkDelete(snapshot *plan.Snapshot, pod *object, action plan.Action) {
 	if ids := w.jobsIn(pod.UID); len(ids) > 0 && !pod.Ended && !snapshot.Set.Waived {
 		w.violate("I1: pod %s was deleted (%s) while job %d was %s", pod.Name, action.Cause, ids[0],
 			w.slurm.jobs[ids[0]].state)
 	}
 	if pod.Cordoned && action.Cause == plan.Updating {
-		w.violate("I11: pod %s was replaced, and with it went that its annotation cordons it", pod.Name)
+		w.violate("I11: cordoned pod %s was replaced, and its annotation is lost", pod.Name)
 	}
-	if action.ScaledIn && !w.leaves(pod) {
-		w.violate("I10: the claims of %s go although it was not scaled in", pod.Name)
+	if action.ScaledIn && !w.isScaledIn(pod) {
+		w.violate("I10: the PVCs of %s are deleted although it was not scaled in", pod.Name)
 	}
 }
 
-// jobsIn lists the jobs with processes in a pod, under whatever name its slurmd is registered.
+// jobsIn returns the jobs with processes in a pod, whatever the name of its Slurm node.
 func (w *world) jobsIn(uid string) []int64 {
 	var ids []int64
 	for _, id := range slices.Sorted(maps.Keys(w.slurm.jobs)) {
@@ -318,9 +318,9 @@ func (w *world) jobsIn(uid string) []int64 {
 	return ids
 }
 
-// leaves reports whether a person has asked for fewer pods, or taken the Kubernetes node of this one out of the
-// selection. It looks at what people have asked for since the cache last caught up, not at what the plan was made from.
-func (w *world) leaves(pod *object) bool {
+// isScaledIn reports whether a user has requested fewer pods, or excluded the Kubernetes node of this one from the
+// selection. It considers all requests since the cached versions, not only what the plan is based on.
+func (w *world) isScaledIn(pod *object) bool {
 	if w.set() == nil {
 		return false
 	}
@@ -343,22 +343,22 @@ func (w *world) leaves(pod *object) bool {
 	return false
 }
 
-// createPod creates a pod under the one name that it can have.
+// createPod creates a pod with the name that follows from its ordinal or Kubernetes node.
 func (w *world) createPod(snapshot *plan.Snapshot, pod *plan.Pod) {
-	made := *pod
-	if made.Name = fmt.Sprintf("%s-%d", setName, pod.Ordinal); pod.Ordinal < 0 {
-		made.Name = setName + "-" + pod.KubernetesNode
+	created := *pod
+	if created.Name = fmt.Sprintf("%s-%d", setName, pod.Ordinal); pod.Ordinal < 0 {
+		created.Name = setName + "-" + pod.KubernetesNode
 	}
-	made.SlurmNode, made.Revision, made.Named = made.Name, snapshot.Set.Revision, !w.hostNetwork
-	if w.chance(20) || w.create(made) != nil {
+	created.SlurmNode, created.Revision, created.Named = created.Name, snapshot.Set.Revision, !w.hostNetwork
+	if w.oneIn(20) || w.create(created) != nil {
 		return
 	}
-	w.operator.expects[made.Name] = len(w.kube.pods[made.Name].versions)
-	w.checkTwins()
+	w.operator.expects[created.Name] = len(w.kube.pods[created.Name].versions)
+	w.checkDuplicates()
 }
 
-// checkTwins checks I2: no ordinal, Kubernetes node or Slurm node has two pods.
-func (w *world) checkTwins() {
+// checkDuplicates checks I2: no ordinal, Kubernetes node or Slurm node has two pods.
+func (w *world) checkDuplicates() {
 	nodes, places := map[string]bool{}, map[string]bool{}
 	for _, pod := range w.podsThat(func(*object, *container) bool { return true }) {
 		place := strconv.Itoa(pod.Ordinal)
@@ -366,20 +366,20 @@ func (w *world) checkTwins() {
 			place = pod.KubernetesNode
 		}
 		if nodes[pod.SlurmNode] || places[place] {
-			w.violate("I2: two pods for node %s or place %s", pod.SlurmNode, place)
+			w.violate("I2: two pods for Slurm node %s, or for ordinal or Kubernetes node %s", pod.SlurmNode, place)
 		}
 		nodes[pod.SlurmNode], places[place] = true, true
 	}
 }
 
-// finish lets a NodeSet go that is being deleted and has nothing left.
-func (w *world) finish() {
+// finishDeletion removes a NodeSet that is being deleted and has no pods left.
+func (w *world) finishDeletion() {
 	set := w.kube.set.cached()
 	if set == nil || !set.Deleting || len(w.podsThat(func(*object, *container) bool { return true })) > 0 {
 		return
 	}
 	if w.kube.set.newest() == set {
-		w.note("kubernetes: the NodeSet is gone")
+		w.note("kubernetes: the NodeSet is removed")
 		w.kube.set.put(nil)
 	}
 }

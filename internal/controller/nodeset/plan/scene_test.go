@@ -8,10 +8,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// An edit changes one thing of a scene.
+// An edit changes one aspect of a scene.
 type edit func(*plan.Snapshot)
 
-// scene is a NodeSet of some pods that are up for an hour and idle, as seen a second ago, with edits to it.
+// scene returns an edited snapshot of a NodeSet whose pods have been up and idle for an hour. Slurm was read a second
+// ago.
 func scene(pods int, edits ...edit) *plan.Snapshot {
 	long, second := epoch.Add(-time.Hour), epoch.Add(-time.Second)
 	s := &plan.Snapshot{
@@ -43,7 +44,7 @@ func scene(pods int, edits ...edit) *plan.Snapshot {
 	return s
 }
 
-// many does several edits.
+// many combines edits.
 func many(edits ...edit) edit {
 	return func(s *plan.Snapshot) {
 		for _, edit := range edits {
@@ -60,15 +61,15 @@ func record(i int, change func(*slurm.Node)) edit {
 	return func(s *plan.Snapshot) { change(s.Slurm.Nodes[i]) }
 }
 
-// forgotten takes Slurm's record of a pod's node away, long before the last look.
-func forgotten(i int) edit {
+// withoutRecord removes the record of a pod's Slurm node, long before the last snapshot.
+func withoutRecord(i int) edit {
 	return func(s *plan.Snapshot) {
 		s.Slurm.Nodes = append(s.Slurm.Nodes[:i:i], s.Slurm.Nodes[i+1:]...)
 		s.DrainedSince[s.Pods[i].SlurmNode] = epoch.Add(-time.Minute)
 	}
 }
 
-// drained has a node drained for a reason, long before the last look.
+// drained drains a Slurm node for a reason, long before the last snapshot.
 func drained(i int, reason string) edit {
 	return func(s *plan.Snapshot) {
 		s.Slurm.Nodes[i].Flags |= slurm.FlagDrain
@@ -77,10 +78,10 @@ func drained(i int, reason string) edit {
 	}
 }
 
-// byUs is the reason of a drain of ours.
+// byUs returns the reason of a drain by the operator.
 func byUs(why string) string { return slurm.OurReason(why) }
 
-// busy has a job on a node for some time, or for ever.
+// busy adds a running job to a Slurm node; a length of zero is no time limit.
 func busy(i int, length time.Duration) edit {
 	return func(s *plan.Snapshot) {
 		load := slurm.Load{Running: 1, Job: int64(100 + i), Unlimited: length == 0}
@@ -101,16 +102,16 @@ func outdated(pods ...int) edit {
 	}
 }
 
-// unready has a pod that came up before and is not ready now.
+// unready clears the readiness of a pod that has come up before.
 func unready(i int) edit { return pod(i, func(pod *plan.Pod) { pod.ReadySince = time.Time{} }) }
 
-// silent has a node that does not answer slurmctld.
-func silent(i int) edit {
+// notResponding sets NOT_RESPONDING on a Slurm node.
+func notResponding(i int) edit {
 	return record(i, func(n *slurm.Node) { n.Flags |= slurm.FlagNotResponding })
 }
 
-// newborn makes the first pod one that a kubelet has and that has not started.
-func newborn(s *plan.Snapshot) {
+// notStarted makes the first pod one that is scheduled and has not started.
+func notStarted(s *plan.Snapshot) {
 	pod := &s.Pods[0]
 	pod.EverRan, pod.Started, pod.ReadySince, pod.Created = false, time.Time{}, time.Time{}, epoch.Add(-time.Second)
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 )
 
-// A world is a NodeSet in a simulated Kubernetes and a simulated Slurm, and an operator that knows of both only what it
-// has been told. The stories and the model test run in it: a story says what happens, the model test draws lots.
+// A world is a NodeSet in a simulated Kubernetes and a simulated Slurm, with an operator that reads both through its
+// caches only. The scenarios and the model test run in it: a scenario is a fixed sequence of events, the model test
+// draws them at random.
 //
-// What is simulated is what can go wrong between the three: views that lag behind, calls that fail or only seem to,
-// things that happen between two calls of the operator. What is real is the package plan.
+// The simulation covers what can go wrong between the three: stale caches, calls that fail or whose answer is lost,
+// events between two calls of the operator. Package plan is the real one.
 //
-// Slurm cannot compare and swap, so something may always happen between the operator's last snapshot of a Slurm node
+// Slurm has no compare-and-swap, so something may always happen between the operator's last snapshot of a Slurm node
 // and its write. The world assumes this much, and no more:
 //
 //   - A Slurm node that others open (lift its drain, register it) gets no job before the mirror has read it again or
@@ -27,18 +28,17 @@ import (
 //     while it is younger than maxSnapshotAge. See wroteDrain.
 //   - The reason of a drain is at least a second younger when the drain was lifted and set again.
 //   - A slurmd that registers at all does so within the NodeSet's registrationTimeout, counted from its own start or
-//     slurmctld's, whichever is later. One that slurmctld has forgotten does not register again by itself.
+//     slurmctld's, whichever is later. If slurmctld loses its record, it does not register again by itself.
 //   - Nothing happens between the last evaluation of the rule and the delete that carries UID and resourceVersion.
 type world struct {
 	now   time.Time
-	count int // of everything that happened, to order what the clock does not
+	count int // of all steps: a logical clock
 	rand  *rand.Rand
-	// calm says that nothing happens between two calls of the operator; depth that something is happening there
-	// already.
+	// calm disables events between two calls of the operator; depth is not zero while such an event is handled.
 	calm   bool
 	depth  int
 	events []event
-	// hostNetwork says that slurmds register under the names of their hosts, because they are told none.
+	// hostNetwork says that slurmds register under their host names, because they are started without a name.
 	hostNetwork bool
 
 	kube     kubernetes
@@ -46,10 +46,10 @@ type world struct {
 	mirror   mirror
 	operator operator
 
-	trace    *strings.Builder // nil when nobody reads it
+	trace    *strings.Builder // nil if it is not needed
 	lastPlan string
 	wake     time.Time
-	broken   []string // the invariants that do not hold
+	broken   []string // violated invariants
 }
 
 const (
@@ -74,7 +74,7 @@ func newWorld(set plan.Set) *world {
 	set.Update.Replace = true
 	w.kube = kubernetes{
 		pods: map[string]*history[object]{}, kubernetesNodes: map[string]*history[plan.KubernetesNode]{},
-		kubelets: map[string]*container{}, claims: map[string]string{}, faulty: map[string]fault{},
+		kubelets: map[string]*container{}, pvcs: map[string]string{}, faulty: map[string]fault{},
 	}
 	w.kube.set.put(&set)
 	for i := 1; i <= 3; i++ {
@@ -89,18 +89,18 @@ func newWorld(set plan.Set) *world {
 	return w
 }
 
-// tick lets a moment pass, so that no two things happen at once.
+// tick advances the clocks, so that no two steps have the same time.
 func (w *world) tick() time.Time {
 	w.count++
 	w.now = w.now.Add(time.Millisecond)
 	return w.now
 }
 
-// pass lets time pass. What must have happened by then happens.
+// pass advances the clock by a duration, and enforces deadlines on the way.
 func (w *world) pass(length time.Duration) {
 	for end := w.now.Add(length); w.now.Before(end); {
 		w.now = w.now.Add(min(end.Sub(w.now), 5*time.Second))
-		w.deadlines()
+		w.enforceDeadlines()
 	}
 	w.tick()
 }
@@ -113,7 +113,7 @@ func (w *world) note(format string, args ...any) {
 	}
 }
 
-// violate notes that an invariant does not hold.
+// violate records a violated invariant.
 func (w *world) violate(format string, args ...any) {
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
 	if w.trace != nil {
@@ -121,30 +121,30 @@ func (w *world) violate(format string, args ...any) {
 	}
 }
 
-// chance is true once in n times.
-func (w *world) chance(n int) bool { return !w.calm && w.rand.IntN(n) == 0 }
+// oneIn returns true once in n times, at random.
+func (w *world) oneIn(n int) bool { return !w.calm && w.rand.IntN(n) == 0 }
 
-// crash unwinds the operator to where it was called.
+// A crash is the panic value of a simulated crash of the operator.
 type crash struct{}
 
-// yield is a moment between two calls of the operator in which others act, or in which it dies.
+// yield lets random events happen between two calls of the operator, which may also crash there.
 func (w *world) yield() {
 	w.tick()
 	if w.calm || w.depth > 0 {
 		return
 	}
 	w.depth++
-	for w.chance(3) {
-		w.happen()
+	for w.oneIn(3) {
+		w.randomEvent()
 	}
 	w.depth--
-	if w.chance(100) {
+	if w.oneIn(100) {
 		panic(crash{})
 	}
 }
 
-// survive runs a part of the operator, which may crash in it.
-func (w *world) survive(part func()) {
+// restartOnCrash runs a part of the operator, and restarts the operator if it crashes.
+func (w *world) restartOnCrash(part func()) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			if _, ok := problem.(crash); !ok {
@@ -152,23 +152,23 @@ func (w *world) survive(part func()) {
 			}
 			w.depth = 0
 			w.startOperator()
-			w.note("the operator crashes and starts again")
+			w.note("the operator crashes and restarts")
 		}
 	}()
 	part()
 }
 
-// set is what the spec truly is.
+// set returns the newest version of the NodeSet; nil if it is deleted.
 func (w *world) set() *plan.Set { return w.kube.set.newest() }
 
-// change changes the spec.
+// change edits the NodeSet.
 func (w *world) change(edit func(*plan.Set)) {
 	next := *w.set()
 	edit(&next)
 	w.kube.set.put(&next)
 }
 
-// fail stops a test with the trace of what happened.
+// fail fails a test, with the trace.
 func (w *world) fail(t *testing.T, what string) {
 	t.Helper()
 	trace := "(not traced)"
@@ -178,5 +178,5 @@ func (w *world) fail(t *testing.T, what string) {
 	t.Fatalf("%s\n%s\n%s", what, strings.Join(w.broken, "\n"), trace)
 }
 
-// sorted is the keys of a map in order.
+// sorted returns the sorted keys of a map.
 func sorted[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
