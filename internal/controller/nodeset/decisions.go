@@ -167,7 +167,7 @@ func (a announcement) note(next *plan.Plan) string {
 var purposes = map[plan.Cause]string{
 	plan.ScaleIn: "for scale-in", plan.Updating: "for an update", plan.Deletion: "because the NodeSet is being deleted",
 	plan.PodCordon: "because the pod is cordoned", plan.FromKubernetesNode: "because of the Kubernetes node",
-	plan.Ended: "that exited", plan.Lost: "whose Slurm node record was lost",
+	plan.Exited: "that exited", plan.Lost: "whose Slurm node record was lost",
 }
 
 // waitingForJobs says how many Slurm nodes wait for jobs, and until when at the latest; empty if none does.

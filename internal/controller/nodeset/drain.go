@@ -50,7 +50,7 @@ func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, next *plan.P
 			r.drainHistories.acknowledged(scope, nodes, answered)
 		}
 		if err != nil {
-			failures = append(failures, fmt.Errorf("making Slurm %s %d nodes: %w", kind, len(nodes), err))
+			failures = append(failures, fmt.Errorf("%s of %d Slurm nodes: %w", kind, len(nodes), err))
 			continue
 		}
 		for _, action := range actions {

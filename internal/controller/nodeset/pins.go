@@ -49,7 +49,7 @@ func (r *Reconciler) writePins(ctx context.Context, scope *scope, _ *plan.Plan, 
 		configMap := applycorev1.ConfigMap(naming.NodeSetPins(scope.set.Name, shard), scope.set.Namespace).
 			WithLabels(naming.Labels(naming.Slurmd, scope.set.Name)).WithData(data)
 		if err := r.Children.Apply(ctx, scope.set, configMap, &corev1.ConfigMap{}); err != nil {
-			return fmt.Errorf("keeping where pods run: %w", err)
+			return fmt.Errorf("storing pins: %w", err)
 		}
 	}
 	return nil

@@ -154,7 +154,7 @@ func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
 			next.Stopped), true
 	}
 	for _, wait := range next.Waits {
-		if wait.Hold.Kind == plan.Silent {
+		if wait.Hold.Kind == plan.Unreachable {
 			return status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm, "%s", waiting(next.Waits)), true
 		}
 	}
@@ -282,7 +282,7 @@ func scaledIn(next *plan.Plan, conditions *status.Conditions) {
 		return
 	}
 	reason := slinkyv1beta1.ReasonDraining
-	if waits[0].Hold.Kind == plan.Silent {
+	if waits[0].Hold.Kind == plan.Unreachable {
 		reason = slinkyv1beta1.ReasonWaitingForSlurm
 	}
 	conditions.Set(slinkyv1beta1.ConditionScaledIn, metav1.ConditionFalse, reason, "%s", waiting(waits))
@@ -333,7 +333,7 @@ func topologyApplied(result *placement, conditions *status.Conditions) {
 	}
 	switch {
 	case result == nil:
-		set(metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "Slurm was not asked")
+		set(metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling, "Slurm was not queried")
 	case result.misplaced > 0:
 		set(metav1.ConditionFalse, result.reason,
 			"%d Slurm nodes do not have their topology: %s", result.misplaced, result.why)

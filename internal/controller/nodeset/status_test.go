@@ -39,7 +39,7 @@ func TestJudge(t *testing.T) {
 	jobs := plan.Wait{
 		Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Jobs, Why: "gpu-1 runs job 7 until 2026-03-01 13:00 UTC"},
 	}
-	unreachable := plan.Wait{Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Silent, Why: "Slurm does not answer"}}
+	unreachable := plan.Wait{Cause: plan.ScaleIn, Hold: plan.Hold{Kind: plan.Unreachable, Why: "Slurm does not answer"}}
 	deletion := plan.Wait{Cause: plan.Deletion, Hold: jobs.Hold}
 	tests := map[string]struct {
 		edit func(*scope, *plan.Plan)

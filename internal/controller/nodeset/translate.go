@@ -92,8 +92,8 @@ func planPod(pod *corev1.Pod) plan.Pod {
 		Name: pod.Name, UID: string(pod.UID), Ordinal: ordinal(pod), SlurmNode: worker.SlurmName(pod),
 		KubernetesNode: kubernetesNode(pod),
 		Revision:       pod.Labels[appsv1.ControllerRevisionHashLabelKey], Created: pod.CreationTimestamp.Time,
-		Unplaced: pod.Spec.NodeName == "", Terminating: pod.DeletionTimestamp != nil,
-		Ended:    pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		Unscheduled: pod.Spec.NodeName == "", Terminating: pod.DeletionTimestamp != nil,
+		Exited:   pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Cordoned: pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true",
 		Named:    worker.IsNamed(pod),
 	}

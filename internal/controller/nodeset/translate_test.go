@@ -75,10 +75,10 @@ func TestPlanPod(t *testing.T) {
 		edit func(*corev1.Pod)
 		want func(*plan.Pod)
 	}{
-		"has no Kubernetes node before it is scheduled": {func(*corev1.Pod) {}, func(is *plan.Pod) { is.Unplaced = true }},
+		"has no Kubernetes node before it is scheduled": {func(*corev1.Pod) {}, func(is *plan.Pod) { is.Unscheduled = true }},
 		"has the Kubernetes node that it is pinned to": {
 			func(pod *corev1.Pod) { pod.Spec.Affinity = pinned },
-			func(is *plan.Pod) { is.Unplaced, is.KubernetesNode = true, "m2" },
+			func(is *plan.Pod) { is.Unscheduled, is.KubernetesNode = true, "m2" },
 		},
 		"has not run while slurmd is waiting": {
 			func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.ContainerStatuses = "m1", container(waiting, 0) },
@@ -98,11 +98,11 @@ func TestPlanPod(t *testing.T) {
 					{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)},
 				}
 			},
-			func(is *plan.Pod) { is.Unplaced, is.ReadySince = true, noon },
+			func(is *plan.Pod) { is.Unscheduled, is.ReadySince = true, noon },
 		},
 		"has exited if it has failed": {
 			func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" },
-			func(is *plan.Pod) { is.Unplaced, is.Ended, is.Failing = true, true, "Evicted" },
+			func(is *plan.Pod) { is.Unscheduled, is.Exited, is.Failing = true, true, "Evicted" },
 		},
 		"has the annotations of the user": {
 			func(pod *corev1.Pod) {
@@ -110,13 +110,13 @@ func TestPlanPod(t *testing.T) {
 					slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodDeletionCost: "-7",
 				}
 			},
-			func(is *plan.Pod) { is.Unplaced, is.Cordoned, is.DeletionCost = true, true, -7 },
+			func(is *plan.Pod) { is.Unscheduled, is.Cordoned, is.DeletionCost = true, true, -7 },
 		},
 		"ignores an invalid deletion cost": {
 			func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{slinkyv1beta1.AnnotationPodDeletionCost: "cheap"}
 			},
-			func(is *plan.Pod) { is.Unplaced = true },
+			func(is *plan.Pod) { is.Unscheduled = true },
 		},
 	}
 	for name, test := range tests {

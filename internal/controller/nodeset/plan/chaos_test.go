@@ -20,7 +20,7 @@ type event struct {
 var events = []event{
 	// the scheduler and the kubelets
 	{8, func(w *world) {
-		w.onPod(func(pod *object, _ *container) bool { return pod.Unplaced && !pod.Terminating },
+		w.onPod(func(pod *object, _ *container) bool { return pod.Unscheduled && !pod.Terminating },
 			func(pod *object) { w.schedule(pod, w.kubernetesNodeFor(pod)) })
 	}},
 	{8, func(w *world) { w.onPod(w.startable, w.start) }},

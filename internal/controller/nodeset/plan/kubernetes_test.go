@@ -108,7 +108,7 @@ func (w *world) create(pod plan.Pod) error {
 		w.kube.names = sorted(w.kube.pods)
 	}
 	w.kube.uids++
-	pod.UID, pod.Created, pod.Unplaced = fmt.Sprintf("pod-%d", w.kube.uids), w.now, true
+	pod.UID, pod.Created, pod.Unscheduled = fmt.Sprintf("pod-%d", w.kube.uids), w.now, true
 	w.kube.kubelets[pod.UID] = &container{}
 	w.kube.pods[pod.Name].put(&object{pod, w.tickCount()})
 	w.kube.pvcs[pod.Name] = pod.UID
@@ -118,7 +118,7 @@ func (w *world) create(pod plan.Pod) error {
 // remove handles a request to delete a pod, as the API server does.
 func (w *world) remove(pod *object) {
 	w.write(pod, func(next *object) { next.Terminating = true })
-	if pod.Unplaced || pod.Ended {
+	if pod.Unscheduled || pod.Exited {
 		w.terminate(w.pod(pod.Name))
 	}
 }
@@ -146,7 +146,7 @@ func (w *world) stop(uid string) {
 // schedule binds a pod to a Kubernetes node.
 func (w *world) schedule(pod *object, kubernetesNode string) {
 	w.note("kubernetes: %s is scheduled to %s", pod.Name, kubernetesNode)
-	w.write(pod, func(next *object) { next.Unplaced, next.KubernetesNode = false, kubernetesNode })
+	w.write(pod, func(next *object) { next.Unscheduled, next.KubernetesNode = false, kubernetesNode })
 }
 
 // start starts the slurmd of a pod.
@@ -165,7 +165,7 @@ func (w *world) report(pod *object) {
 	box := w.kube.kubelets[pod.UID]
 	w.write(pod, func(next *object) {
 		next.EverRan, next.Started, next.ReadySince = box.everRan, box.started, box.ready
-		next.Ended, next.Failing = box.ended, ""
+		next.Exited, next.Failing = box.ended, ""
 		switch fault := w.kube.faulty[pod.Revision]; {
 		case fault == neverStarts:
 			next.Failing = "ImagePullBackOff"
@@ -177,21 +177,21 @@ func (w *world) report(pod *object) {
 
 // unreported reports whether the API server does not have the kubelet's state of a pod yet.
 func unreported(pod *object, box *container) bool {
-	return !pod.Unplaced &&
+	return !pod.Unscheduled &&
 		(pod.EverRan != box.everRan || !pod.Started.Equal(box.started) || !pod.ReadySince.Equal(box.ready) ||
-			pod.Ended != box.ended)
+			pod.Exited != box.ended)
 }
 
 // startable reports whether a kubelet can start a pod.
 func (w *world) startable(pod *object, box *container) bool {
 	fault := w.kube.faulty[pod.Revision]
-	return !pod.Unplaced && !pod.Terminating && !box.running && !box.ended && fault != neverStarts &&
+	return !pod.Unscheduled && !pod.Terminating && !box.running && !box.ended && fault != neverStarts &&
 		(fault != crashes || !box.everRan)
 }
 
 // runKubernetes runs the scheduler and the kubelets until nothing is left to do.
 func (w *world) runKubernetes() {
-	for _, pod := range w.podsThat(func(pod *object, _ *container) bool { return pod.Unplaced && !pod.Terminating }) {
+	for _, pod := range w.podsThat(func(pod *object, _ *container) bool { return pod.Unscheduled && !pod.Terminating }) {
 		w.schedule(pod, w.kubernetesNodeFor(pod))
 	}
 	for _, pod := range w.podsThat(w.startable) {

@@ -35,7 +35,7 @@ var mutations = map[string]mutation{
 	"a snapshot from before the drain is accepted as proof": {"release.go", "if since.After(after) {", "if false {"},
 	"a drain needs no history":                              {"release.go", "&& !recorded {", "&& !recorded && false {"},
 	"a pod is released while Slurm does not answer": {
-		"release.go", `return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Silent}, `,
+		"release.go", `return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Unreachable}, `,
 		`return Hold{}, `,
 	},
 	"a Slurm node without a record counts as drained": {
@@ -47,7 +47,7 @@ var mutations = map[string]mutation{
 	},
 	"an open Slurm node counts as drained": {"release.go", "s.occupied, s.undrained,", "s.occupied,"},
 	"a slurmd that is not reported as running counts as not running": {
-		"release.go", "return Hold{}, pod.Unplaced && !pod.EverRan", "return Hold{}, !pod.EverRan",
+		"release.go", "return Hold{}, pod.Unscheduled && !pod.EverRan", "return Hold{}, !pod.EverRan",
 	},
 	"the list of jobs is ignored": {slurmSnapshot, "case s.Loads[name].Jobs() > 0:", "case false:"},
 	"suspended jobs are ignored": {
@@ -148,7 +148,7 @@ var mutations = map[string]mutation{
 	},
 	"drains of the operator are never lifted": {"drain.go", "record.DrainedByUs() && up", "false && up"},
 	"PVCs are deleted with an update": {
-		"remove.go", "if cause != ScaleIn {", "if cause == Ended {",
+		"remove.go", "if cause != ScaleIn {", "if cause == Exited {",
 	},
 	"records of Slurm nodes that others closed are pruned": {
 		"prune.go", "return record.DrainedByUs() || !record.Draining() && !record.Flags.Has(slurm.FlagFail)",

@@ -64,7 +64,7 @@ func TestScaleInOrder(t *testing.T) {
 		},
 		"an unregistered pod before an unready one": {many(unready(0), withoutRecord(1)), "gpu-1"},
 		"an exited pod before an unregistered one": {
-			many(withoutRecord(1), pod(0, func(p *plan.Pod) { p.Ended = true })), "gpu-0",
+			many(withoutRecord(1), pod(0, func(p *plan.Pod) { p.Exited = true })), "gpu-0",
 		},
 		"the pod chosen before, among busy ones": {
 			many(drained(2, byUs("scale-in")), busy(0, 0), busy(1, 0), busy(2, 0), busy(3, 0)), "gpu-2",
@@ -140,7 +140,7 @@ func TestScale(t *testing.T) {
 			scene(2, drained(1, byUs("scale-in"))), []string{"undrain node gpu-1: it may take jobs again"},
 		},
 		"deletes a pod that has exited": {
-			scene(1, pod(0, func(p *plan.Pod) { p.Ended, p.ReadySince = true, time.Time{} })),
+			scene(1, pod(0, func(p *plan.Pod) { p.Exited, p.ReadySince = true, time.Time{} })),
 			[]string{"delete gpu-0: it has exited"},
 		},
 		"creates nothing for a NodeSet that is being deleted": {
@@ -181,7 +181,7 @@ func TestPVCIsDeletedOnlyWithItsOrdinal(t *testing.T) {
 		},
 		"not with an update": {scene(1, outdated(0), drained(0, byUs("update"))), false},
 		"not with a pod that has exited": {
-			scene(1, pod(0, func(p *plan.Pod) { p.Ended = true })), false,
+			scene(1, pod(0, func(p *plan.Pod) { p.Exited = true })), false,
 		},
 		"not with the NodeSet, which has its own retention policy": {
 			scene(1, set(func(set *plan.Set) { set.Deleting = true }), drained(0, byUs("update"))), false,
@@ -305,7 +305,7 @@ func TestUpdate(t *testing.T) {
 		},
 		"keeps a pod that a user has cordoned": {
 			scene(2, outdated(0), cordoned(0), drained(0, byUs("pod is cordoned"))),
-			[]string{"keep gpu-0 (Update): its annotation cordons it"},
+			[]string{"keep gpu-0 (Update): it is cordoned by its annotation"},
 		},
 		"leaves a pod in excess to the scale-in": {
 			scene(2, outdated(0, 1), replicas(1), drained(1, byUs("update"))),
@@ -356,7 +356,7 @@ func TestUpdate(t *testing.T) {
 			func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch.Add(-time.Second) },
 		), []string{"keep gpu-1 (Update): gpu-1 runs job 101 until 2026-03-01 13:00 UTC"}},
 		"replaces only unscheduled pods while Slurm is unreachable": {
-			scene(2, outdated(0, 1), notStarted, func(s *plan.Snapshot) { s.Answers, s.Pods[0].Unplaced = false, true }),
+			scene(2, outdated(0, 1), notStarted, func(s *plan.Snapshot) { s.Answers, s.Pods[0].Unscheduled = false, true }),
 			[]string{"delete gpu-0: its revision is out of date"},
 		},
 	})
@@ -418,7 +418,7 @@ func TestDrain(t *testing.T) {
 		},
 		"clears a reason of the operator without a drain": {
 			scene(1, record(0, func(n *slurm.Node) { n.Reason = byUs("update") })),
-			[]string{"clear reason of node gpu-0: its drain was lifted"},
+			[]string{"clear-reason node gpu-0: its drain was lifted"},
 		},
 		"treats a drain with a cleared reason as foreign": {scene(1, drained(0, slurm.NoReason)), nil},
 		"drains nothing while Slurm is unreachable": {
@@ -562,7 +562,7 @@ func TestRequeueTime(t *testing.T) {
 		},
 		"when an exited pod may be replaced": {
 			scene(1, pod(0,
-				func(p *plan.Pod) { p.Ended, p.ReadySince, p.Created = true, time.Time{}, epoch.Add(-time.Second) })),
+				func(p *plan.Pod) { p.Exited, p.ReadySince, p.Created = true, time.Time{}, epoch.Add(-time.Second) })),
 			9 * time.Second,
 		},
 		"when the canary of a new revision times out": {scene(2, outdated(1), notStarted), 119 * time.Second},

@@ -295,7 +295,7 @@ func (w *world) deletePod(snapshot *plan.Snapshot, action plan.Action) {
 
 // checkDelete checks the invariants of deletions.
 func (w *world) checkDelete(snapshot *plan.Snapshot, pod *object, action plan.Action) {
-	if ids := w.jobsIn(pod.UID); len(ids) > 0 && !pod.Ended && !snapshot.Set.Waived {
+	if ids := w.jobsIn(pod.UID); len(ids) > 0 && !pod.Exited && !snapshot.Set.Waived {
 		w.violate("I1: pod %s was deleted (%s) while job %d was %s", pod.Name, action.Cause, ids[0],
 			w.slurm.jobs[ids[0]].state)
 	}

@@ -27,7 +27,7 @@ const (
 	// Drain makes a Slurm node take no more jobs.
 	Drain Kind = "drain"
 	// ClearReason replaces a reason of the operator that outlived its drain.
-	ClearReason Kind = "clear reason of"
+	ClearReason Kind = "clear-reason"
 	// Delete deletes a pod.
 	Delete Kind = "delete"
 	// Prune deletes the record of a Slurm node.
@@ -61,7 +61,7 @@ const (
 	Deletion           Cause = "Deletion"
 	PodCordon          Cause = "PodCordon"
 	FromKubernetesNode Cause = "KubernetesNode"
-	Ended              Cause = "Ended"
+	Exited             Cause = "Exited"
 	Lost               Cause = "RecordLost"
 	NoCause            Cause = "CauseGone"
 	NoPod              Cause = "NoPod"

@@ -9,7 +9,7 @@ import "github.com/slurm-operator/slurm-operator/internal/slurm"
 // deletion rule releases a pod that Slurm does not know. It is restored before the operator lifts a drain.
 func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
 	switch {
-	case s.Set.Waived || pod.Ended:
+	case s.Set.Waived || pod.Exited:
 		return false, true
 	case !s.Answers || s.Slurm == nil:
 		return true, false

@@ -28,8 +28,8 @@ type HoldKind uint8
 const (
 	// NotHeld: the pod may be deleted.
 	NotHeld HoldKind = iota
-	// Silent: Slurm does not answer.
-	Silent
+	// Unreachable: Slurm does not answer.
+	Unreachable
 	// Unproven: the snapshot of Slurm proves nothing; a newer one may.
 	Unproven
 	// Jobs: the Slurm node has jobs.
@@ -50,7 +50,7 @@ const (
 
 // String returns the metric label of a kind.
 func (k HoldKind) String() string {
-	return [...]string{"nothing", "slurm", "proof", "jobs", "drain", "registration", "canary", "pause", "person",
+	return [...]string{"nothing", "slurm", "snapshot", "jobs", "drain", "registration", "canary", "backoff", "cordon",
 		"identity"}[k]
 }
 
@@ -60,7 +60,7 @@ func (k HoldKind) String() string {
 // The checks run in order, and the first that applies decides.
 func (s *Snapshot) Release(pod *Pod) Hold {
 	for _, check := range []func(*Pod) (Hold, bool){
-		s.waived, s.ended, s.unplaced, s.silent, s.unproven, s.occupied, s.undrained, s.absent, s.stale,
+		s.waived, s.exited, s.unscheduled, s.unreachable, s.unproven, s.occupied, s.undrained, s.absent, s.stale,
 	} {
 		if hold, decided := check(pod); decided {
 			return hold
@@ -75,9 +75,9 @@ func release() (Hold, bool) { return Hold{}, true }
 // waived: a user accepts the loss of jobs, or the cluster that ran them is gone for good.
 func (s *Snapshot) waived(*Pod) (Hold, bool) { return Hold{}, s.Set.Waived }
 
-// ended: without processes there are no jobs.
-func (s *Snapshot) ended(pod *Pod) (Hold, bool) {
-	if !pod.Ended {
+// exited: without processes there are no jobs.
+func (s *Snapshot) exited(pod *Pod) (Hold, bool) {
+	if !pod.Exited {
 		return Hold{}, false
 	}
 	if again := pod.Created.Add(endedPause); s.Now.Before(again) {
@@ -91,13 +91,13 @@ func (s *Snapshot) ended(pod *Pod) (Hold, bool) {
 // endedPause is the minimum lifetime of a pod that exits: the next one may well exit for the same reason.
 const endedPause = 10 * time.Second
 
-// unplaced: an unscheduled pod runs nothing. Whether slurmd ever ran is not sufficient: the kubelet may not have
+// unscheduled: an unscheduled pod runs nothing. Whether slurmd ever ran is not sufficient: the kubelet may not have
 // reported it yet, and Slurm may have given it a job already.
-func (s *Snapshot) unplaced(pod *Pod) (Hold, bool) { return Hold{}, pod.Unplaced && !pod.EverRan }
+func (s *Snapshot) unscheduled(pod *Pod) (Hold, bool) { return Hold{}, pod.Unscheduled && !pod.EverRan }
 
-// silent: without an answer nothing is known about jobs.
-func (s *Snapshot) silent(*Pod) (Hold, bool) {
-	return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Silent}, !s.Answers ||
+// unreachable: without an answer nothing is known about jobs.
+func (s *Snapshot) unreachable(*Pod) (Hold, bool) {
+	return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Unreachable}, !s.Answers ||
 		s.Slurm == nil
 }
 
@@ -134,7 +134,7 @@ func (s *Snapshot) occupation(pod *Pod) string {
 	what := fmt.Sprintf("%s runs job %d", pod.SlurmNode, load.Job)
 	switch jobs := load.Jobs(); {
 	case jobs == 0 || load.Job == 0: // in a large queue the jobs are identified later
-		return pod.SlurmNode + " has something allocated"
+		return pod.SlurmNode + " has allocated resources"
 	case jobs > 1:
 		what = fmt.Sprintf("%s runs %d jobs", pod.SlurmNode, jobs)
 	}

@@ -64,9 +64,9 @@ func TestRelease(t *testing.T) {
 		},
 
 		"holds if Slurm does not answer": {
-			many(drained0, func(s *plan.Snapshot) { s.Answers = false }), plan.Silent,
+			many(drained0, func(s *plan.Snapshot) { s.Answers = false }), plan.Unreachable,
 		},
-		"holds without a snapshot of Slurm": {func(s *plan.Snapshot) { s.Slurm = nil }, plan.Silent},
+		"holds without a snapshot of Slurm": {func(s *plan.Snapshot) { s.Slurm = nil }, plan.Unreachable},
 		"holds if the list of Slurm nodes is too old": {
 			many(drained0, readAgo(0, plan.MaxSnapshotAge)), plan.Unproven,
 		},
@@ -100,17 +100,17 @@ func TestRelease(t *testing.T) {
 			many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), plan.NotHeld,
 		},
 		"releases a pod that has exited, whatever Slurm reports": {
-			many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Ended = true })), plan.NotHeld,
+			many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Exited = true })), plan.NotHeld,
 		},
 		"holds a pod that exited right after its creation": {
-			pod(0, func(p *plan.Pod) { p.Ended, p.Created = true, epoch.Add(-time.Second) }), plan.ExitedEarly,
+			pod(0, func(p *plan.Pod) { p.Exited, p.Created = true, epoch.Add(-time.Second) }), plan.ExitedEarly,
 		},
 		"releases an unscheduled pod without Slurm": {
-			many(notStarted, pod(0, func(p *plan.Pod) { p.Unplaced = true }), func(s *plan.Snapshot) { s.Slurm = nil }),
+			many(notStarted, pod(0, func(p *plan.Pod) { p.Unscheduled = true }), func(s *plan.Snapshot) { s.Slurm = nil }),
 			plan.NotHeld,
 		},
 		"holds a pod that may have started, without Slurm": {
-			many(notStarted, func(s *plan.Snapshot) { s.Answers = false }), plan.Silent,
+			many(notStarted, func(s *plan.Snapshot) { s.Answers = false }), plan.Unreachable,
 		},
 		"holds a pod with a job before its start is reported":      {many(notStarted, busy(0, time.Hour)), plan.Jobs},
 		"holds a pod that has not started with an open Slurm node": {notStarted, plan.Undrained},
@@ -175,8 +175,8 @@ func TestReleaseNamesBlockingJobs(t *testing.T) {
 		}), "gpu-0 runs 3 jobs until 2026-03-01 13:00 UTC"},
 		"jobs of a large queue that are not identified yet": {func(s *plan.Snapshot) {
 			s.Slurm.Loads["gpu-0"] = slurm.Load{Running: 1, Unlimited: true}
-		}, "gpu-0 has something allocated"},
-		"no known job": {record(0, func(n *slurm.Node) { n.AllocatedCPUs = 1 }), "gpu-0 has something allocated"},
+		}, "gpu-0 has allocated resources"},
+		"no known job": {record(0, func(n *slurm.Node) { n.AllocatedCPUs = 1 }), "gpu-0 has allocated resources"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene(1, drained(0, byUs("scale-in")), test.edit)
@@ -265,7 +265,7 @@ func TestProtected(t *testing.T) {
 			many(withoutRecord(0), pod(0, func(p *plan.Pod) { p.Named = false })), true, true,
 		},
 		"a pod that has exited": {
-			many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Ended = true })), false, true,
+			many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Exited = true })), false, true,
 		},
 		"a pod whose jobs are waived": {
 			many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), false, true,

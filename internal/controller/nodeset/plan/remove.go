@@ -10,8 +10,8 @@ func (p *planner) remove() {
 		case pod.Terminating:
 			continue
 		case leaving:
-		case pod.Ended:
-			cause = Ended
+		case pod.Exited:
+			cause = Exited
 		case p.lost(pod):
 			cause = Lost
 		default:
@@ -71,6 +71,6 @@ var removalReasons = map[Cause]string{
 	ScaleIn:  "the NodeSet needs fewer pods",
 	Updating: "its revision is out of date",
 	Deletion: "its NodeSet is being deleted",
-	Ended:    "it has exited",
+	Exited:   "it has exited",
 	Lost:     "Slurm has lost the record of its node, and slurmd does not register again by itself",
 }

@@ -70,7 +70,7 @@ func (p *planner) leave(cause Cause, pods ...*Pod) {
 // still has jobs is undrained when another one becomes idle.
 func (p *planner) scaledInFirst(a, b *Pod) int {
 	return cmp.Or(
-		first(a.Ended, b.Ended),
+		first(a.Exited, b.Exited),
 		first(p.record(a) == nil, p.record(b) == nil),
 		first(a.ReadySince.IsZero(), b.ReadySince.IsZero()),
 		cmp.Compare(a.DeletionCost, b.DeletionCost),

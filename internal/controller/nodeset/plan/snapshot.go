@@ -82,12 +82,12 @@ type Pod struct {
 	SlurmNode string
 	// KubernetesNode is the Kubernetes node that it runs on, or is bound to; empty if neither.
 	KubernetesNode string
-	// Unplaced says that it is not scheduled yet, so that nothing can have started.
-	Unplaced bool
-	Revision string
-	Created  time.Time
-	// Terminating says that it is being deleted; Ended that its containers have exited for good.
-	Terminating, Ended bool
+	// Unscheduled says that it is not scheduled yet, so that nothing can have started.
+	Unscheduled bool
+	Revision    string
+	Created     time.Time
+	// Terminating says that it is being deleted; Exited that its containers have exited for good.
+	Terminating, Exited bool
 	// EverRan reports whether its slurmd ever ran; Started is since when it runs, zero if it does not.
 	EverRan bool
 	Started time.Time
@@ -146,7 +146,7 @@ func (s *Snapshot) available(pod *Pod) bool { return s.up(pod) && !s.record(pod)
 // up reports whether a pod is ready for long enough, and its Slurm node responds.
 func (s *Snapshot) up(pod *Pod) bool {
 	record := s.record(pod)
-	return !pod.Terminating && !pod.Ended && !pod.ReadySince.IsZero() && s.Now.Sub(pod.ReadySince) >= s.Set.MinReady &&
+	return !pod.Terminating && !pod.Exited && !pod.ReadySince.IsZero() && s.Now.Sub(pod.ReadySince) >= s.Set.MinReady &&
 		record != nil && record.Responding()
 }
 
@@ -157,7 +157,7 @@ func (s *Snapshot) overdue(pod *Pod) bool {
 	}
 	record := s.record(pod)
 	came := !pod.ReadySince.IsZero() && record != nil && record.Responding()
-	return pod.Ended || (!came && s.Now.Sub(s.began(pod)) >= s.Set.Registration)
+	return pod.Exited || (!came && s.Now.Sub(s.began(pod)) >= s.Set.Registration)
 }
 
 // began returns when a pod began to come up: when its slurmd started or, before that, when the pod was created. A

@@ -53,7 +53,7 @@ func (p *planner) candidates(known bool) (candidates []*Pod, budget int) {
 			}
 		case pod.Cordoned: // a user may be at work in it, and the annotation would be lost
 			p.Waits = append(p.Waits, Wait{
-				Pod: pod, Cause: Updating, Hold: Hold{Why: "its annotation cordons it", Kind: Kept},
+				Pod: pod, Cause: Updating, Hold: Hold{Why: "it is cordoned by its annotation", Kind: Kept},
 			})
 			budget--
 		case known && p.drainable(pod):
@@ -61,7 +61,7 @@ func (p *planner) candidates(known bool) (candidates []*Pod, budget int) {
 			if p.drainedFor(Updating, pod) {
 				drained = append(drained, pod)
 			}
-		case known || pod.Unplaced:
+		case known || pod.Unscheduled:
 			p.leave(Updating, pod)
 			budget--
 		}
