@@ -139,7 +139,12 @@ func TestRestartedSlurmctldHasNoSlurmdVersions(t *testing.T) {
 					return nil
 				}
 			}
-			target.command(t, "sbatch", "--time=10", "--wrap=sleep 1000")
+			target.command(t, "sbatch", "--time=10", "--output=/dev/null", "--wrap=touch /tmp/started; sleep 1000")
+			// A job that slurmd has not received yet would be requeued by the restarted slurmctld.
+			eventually(t, "the job to start", func() error {
+				_, err := target.Nodes[0].Run(t.Context(), "test", "-e", "/tmp/started")
+				return err
+			})
 			eventually(t, "the release of a node with a job", known(true))
 			target.Nodes[0].Pause(t)
 			target.stopController(t)

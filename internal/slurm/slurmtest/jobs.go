@@ -76,15 +76,20 @@ func (s Submitter) Cancel(ctx context.Context, id int64) error {
 }
 
 func (s Submitter) do(ctx context.Context, method, path string, body, answer any) error {
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		return err
+	var encoded []byte
+	if body != nil { // slurmrestd refuses a DELETE with a body
+		var err error
+		if encoded, err = json.Marshal(body); err != nil {
+			return err
+		}
 	}
 	request, err := http.NewRequestWithContext(ctx, method, s.URL+"/slurm/"+s.API+"/"+path, bytes.NewReader(encoded))
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	request.Header.Set("X-Slurm-User-Token", s.Token)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
