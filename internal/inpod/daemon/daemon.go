@@ -49,10 +49,14 @@ func run(ctx context.Context, command []string, log io.Writer, timing timing) er
 	ticker := time.NewTicker(timing.repeat)
 	defer ticker.Stop()
 	var kill <-chan time.Time
+	killed := false
 	for {
 		var send os.Signal
 		select {
 		case err := <-exited:
+			if killed {
+				return fmt.Errorf("%s did not exit within %s of SIGTERM and was killed", command[0], timing.kill)
+			}
 			return outcome(ctx, command[0], err)
 		case send = <-forwarded:
 		case <-done:
@@ -60,8 +64,7 @@ func run(ctx context.Context, command []string, log io.Writer, timing timing) er
 			ticker.Reset(timing.repeat)
 			kill = time.After(timing.kill)
 		case <-kill:
-			fmt.Fprintf(log, "%s has not exited within %s of SIGTERM and is killed\n", command[0], timing.kill)
-			send = syscall.SIGKILL
+			killed, send = true, syscall.SIGKILL
 		case <-ticker.C:
 			if done == nil {
 				send = syscall.SIGTERM

@@ -101,7 +101,7 @@ func TestJobsAreProtectedWhileSlurmRejectsRequests(t *testing.T) {
 	w.slurm.Inject(slurmtest.Fault{Path: "node/gpu-2", Respond: slurmtest.Answer(http.StatusInternalServerError,
 		`{"errors":[{"error_number":2016,"error":"Requested nodes are busy","description":"it is reserved"}]}`)})
 	w.scale(t, 2)
-	w.readyMessageContains(t, w.set, "deleting the records of 1 nodes from Slurm")
+	w.readyMessageContains(t, w.set, "deleting the records of 1 Slurm nodes")
 	pod := &corev1.Pod{}
 	w.get(t, "gpu-1", pod)
 	w.patch(t, pod, `{"metadata":{"labels":{%q:null}}}`, slinkyv1beta1.LabelPodProtect)
