@@ -94,13 +94,38 @@ func (g Group) Running(name string) bool {
 	return err == nil
 }
 
-// Signal sends a signal to a running daemon.
+// Signal sends a signal to a running daemon. After SIGSTOP it returns when the daemon has stopped.
 func (g Group) Signal(name string, signal syscall.Signal) error {
 	pid, err := g.Pid(name)
 	if err != nil {
 		return err
 	}
-	return syscall.Kill(pid, signal)
+	if err := syscall.Kill(pid, signal); err != nil || signal != syscall.SIGSTOP {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		return stopped(pid), nil
+	})
+}
+
+// stopped reports whether all threads of a process have stopped. A thread stops only when it gets to run, which on a
+// busy computer can be after its next answer.
+func stopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // fails for a malformed pattern only
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil {
+			continue // the thread has exited
+		}
+		// The state is the letter after the command's name in parentheses.
+		_, state, _ := strings.Cut(string(stat), ") ")
+		if !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // Stop stops a daemon with SIGTERM, and after the grace period with SIGKILL. It does nothing if the daemon is not
