@@ -140,6 +140,23 @@ func (d *Daemon) Stop(tb testing.TB) {
 	d.end(tb, syscall.SIGTERM)
 }
 
+// Terminate stops the daemon as a kubelet does: with SIGTERM, and with SIGKILL after a grace period. It reports whether
+// the daemon exited by itself.
+func (d *Daemon) Terminate(tb testing.TB, grace time.Duration) bool {
+	tb.Helper()
+	d.stopping = true
+	if err := d.init.command.Process.Signal(syscall.SIGTERM); err != nil {
+		tb.Fatalf("signalling %s: %v", d.Name, err)
+	}
+	select {
+	case <-d.init.ended:
+		return true
+	case <-time.After(grace):
+		d.Kill(tb)
+		return false
+	}
+}
+
 // Kill kills the daemon and everything it started, like a crash of its host.
 func (d *Daemon) Kill(tb testing.TB) {
 	tb.Helper()

