@@ -200,7 +200,7 @@ var controllerTests = map[string]test{
 		was: "spec: {accountingRef: {name: db}, slurmKeyRef: {name: k, key: k}}",
 		is:  "spec: {slurmKeyRef: {name: k, key: k}}",
 	},
-	"that is only configured anew": {
+	"whose configuration alone changes": {
 		was: "spec: {extraConf: SlurmdTimeout=60}", is: "spec: {extraConf: SlurmdTimeout=90}", silent: true,
 	},
 	"that gets more metrics": {was: "spec: {}", is: "spec: {metrics: {enabled: true}}", silent: true},
