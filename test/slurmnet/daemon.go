@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/slurm-operator/slurm-operator/hack/images"
+	"github.com/slurm-operator/slurm-operator/test/thread"
 )
 
 // stopTimeout is how long a daemon may take to exit after a signal.
@@ -195,19 +196,11 @@ func (d *Daemon) Pause(tb testing.TB) {
 
 // frozen reports whether all threads on the host, except those of its init, have stopped or exited.
 func (d *Daemon) frozen() bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/proc/[0-9]*/task/[0-9]*/stat", d.init.pid()))
-	for _, thread := range threads {
-		stat, err := os.ReadFile(thread)
-		if err != nil || bytes.HasPrefix(stat, []byte("1 ")) {
-			continue
-		}
-		// The state is the letter after the command's name in parentheses.
-		_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
-		if !bytes.ContainsAny(state[:1], "TZX") {
-			return false
-		}
-	}
-	return true
+	root := fmt.Sprintf("/proc/%d/root/proc/", d.init.pid())
+	threads, _ := filepath.Glob(root + "[0-9]*/task/[0-9]*/stat") // fails for a malformed pattern only
+	return thread.AllStopped(slices.DeleteFunc(threads, func(path string) bool {
+		return strings.HasPrefix(path, root+"1/") // the host's init
+	}))
 }
 
 // Resume continues after Pause.

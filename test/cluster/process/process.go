@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/slurm-operator/slurm-operator/test/thread"
 )
 
 const pollInterval = 20 * time.Millisecond
@@ -94,7 +96,7 @@ func (g Group) Running(name string) bool {
 	return err == nil
 }
 
-// Signal sends a signal to a running daemon. After SIGSTOP it returns when the daemon has stopped.
+// Signal sends a signal to a running daemon. After SIGSTOP it returns when all threads of the daemon have stopped.
 func (g Group) Signal(name string, signal syscall.Signal) error {
 	pid, err := g.Pid(name)
 	if err != nil {
@@ -106,26 +108,9 @@ func (g Group) Signal(name string, signal syscall.Signal) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
-		return stopped(pid), nil
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return thread.AllStopped(threads), err
 	})
-}
-
-// stopped reports whether all threads of a process have stopped. A thread stops only when it gets to run, which on a
-// busy computer can be after its next answer.
-func stopped(pid int) bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // fails for a malformed pattern only
-	for _, thread := range threads {
-		stat, err := os.ReadFile(thread)
-		if err != nil {
-			continue // the thread has exited
-		}
-		// The state is the letter after the command's name in parentheses.
-		_, state, _ := strings.Cut(string(stat), ") ")
-		if !strings.HasPrefix(state, "T") {
-			return false
-		}
-	}
-	return true
 }
 
 // Stop stops a daemon with SIGTERM, and after the grace period with SIGKILL. It does nothing if the daemon is not
