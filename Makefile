@@ -6,7 +6,9 @@ SHELL := /bin/bash
 export CGO_ENABLED ?= 0
 # The same flags for every build, here and in hack/binaries, so that a package is compiled once for the operator, the
 # tests, the linters and the tools. hack/align-modules keeps shared dependencies of their modules at the same versions.
-export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
+# Without debug information, compiling takes a sixth less CPU time; set GCFLAGS to the empty string for a debugger.
+GCFLAGS ?= all=-dwarf=false
+export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath -gcflags=$(GCFLAGS)
 # Outside the checkout, so that a new clone at the same path can use it, but not shared with other checkouts:
 # golangci-lint caches findings with file paths, and would report them in another checkout with a path that no exclusion
 # matches.
