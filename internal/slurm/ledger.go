@@ -185,7 +185,7 @@ func (l *ledger) explainOverload(err error) error {
 	return fmt.Errorf(
 		"%w; Slurm last had %d jobs: if these are too many to read their states in time, limit them by MaxJobCount or "+
 			"MinJobAge "+
-			"in slurm.conf, or MaxSubmitJobs of accounts; from 26.05 on spec.metrics.enabled helps while no job is "+
+			"in slurm.conf, or MaxSubmitJobs of accounts; from 25.11 on spec.metrics.enabled helps while no job is "+
 			"suspended", err, l.records)
 }
 

@@ -17,7 +17,7 @@ import (
 // maxCensus limits the size of a census: some kilobytes per partition.
 const maxCensus = 16 << 20
 
-// Census counts the Slurm nodes of each partition by state, from slurmctld's metrics, which 26.05 and later have if
+// Census counts the Slurm nodes of each partition by state, from slurmctld's metrics, which 25.11 and later have if
 // enabled. They are cheap, and show changes that slurmctld makes by itself. It fails if Options has no Metrics.
 func (c *Client) Census(ctx context.Context) (map[string]int64, error) {
 	return c.measure(ctx, "census", "partitions", func(name string) bool {
