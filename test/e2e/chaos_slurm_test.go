@@ -60,13 +60,23 @@ func markedAsFailing(t *testing.T, run *chaosRun) func() error {
 }
 
 // recordLost deletes a node's record from slurmctld while its slurmd keeps running. A short registrationTimeout makes
-// the node come back sooner than by default.
+// the node come back sooner than by default. The chore may be replacing or removing nodes, so any node will do.
 func recordLost(t *testing.T, run *chaosRun) func() error {
 	t.Helper()
 	run.patch(t, "nodeset/gpu", map[string]any{"registrationTimeout": "20s"})
-	run.scontrol(t, "update", "nodename=gpu-1", "state=drain", "reason=new disk")
-	run.namespace.Eventually(t, 2*time.Minute, "gpu-1 to be deleted", func(ctx context.Context) error {
-		_, err := run.login(ctx, "scontrol", "delete", "nodename=gpu-1")
+	var lost string
+	run.namespace.Eventually(t, time.Minute, "a node to be drained", func(ctx context.Context) error {
+		out, err := run.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--format=%N")
+		nodes := strings.Fields(out)
+		if err != nil || len(nodes) == 0 {
+			return errors.Join(err, errors.New("the partition gpu has no nodes"))
+		}
+		lost = nodes[0]
+		_, err = run.login(ctx, "scontrol", "update", "nodename="+lost, "state=drain", "reason=new disk")
+		return err
+	})
+	run.namespace.Eventually(t, 2*time.Minute, lost+" to be deleted", func(ctx context.Context) error {
+		_, err := run.login(ctx, "scontrol", "delete", "nodename="+lost)
 		return err
 	})
 	return func() error {
