@@ -203,7 +203,7 @@ func (b *bench) countEvents(t *testing.T) {
 		total += count
 	}
 	t.Logf("%d events for %d pods: %v", total, b.pods, byReason)
-	const minPods = 1000
+	const minPods = 5000
 	if b.pods >= minPods && total*50 >= b.pods {
 		t.Errorf("%d events are too many for %d pods", total, b.pods)
 	}
