@@ -38,6 +38,7 @@ func Merge(own corev1.PodTemplateSpec, template slinkyv1beta1.PodTemplate, parts
 	if err := patch(&merged.Spec, template.Spec.Raw); err != nil {
 		return corev1.PodTemplateSpec{}, invalid.New("spec.template.spec", "%w", err)
 	}
+	keepCapabilities(own.Spec.Containers, merged.Spec.Containers)
 	merged.Labels = make(map[string]string, len(own.Labels)+len(template.Metadata.Labels))
 	for key, value := range template.Metadata.Labels {
 		merged.Labels[key] = string(value)

@@ -24,9 +24,14 @@ func own() corev1.PodTemplateSpec {
 			InitContainers:     []corev1.Container{{Name: "reconfigure", Image: "i"}},
 			Containers: []corev1.Container{{
 				Name: "slurmctld", Image: "i",
-				Env:             []corev1.EnvVar{{Name: "A", Value: "1"}},
-				VolumeMounts:    []corev1.VolumeMount{{Name: "etc", MountPath: "/etc/slurm"}},
-				SecurityContext: &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)},
+				Env:          []corev1.EnvVar{{Name: "A", Value: "1"}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "etc", MountPath: "/etc/slurm"}},
+				SecurityContext: &corev1.SecurityContext{
+					ReadOnlyRootFilesystem: new(true),
+					Capabilities: &corev1.Capabilities{
+						Add: []corev1.Capability{"CHOWN", "KILL"}, Drop: []corev1.Capability{"ALL"},
+					},
+				},
 			}},
 			Volumes: []corev1.Volume{{Name: "etc"}},
 		},
@@ -45,6 +50,26 @@ func TestMerge(t *testing.T) {
 		"false takes precedence": {
 			parts:  map[string]string{"slurmctld": `{"securityContext":{"readOnlyRootFilesystem":false}}`},
 			change: func(w *corev1.PodTemplateSpec) { *w.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem = false },
+		},
+		"adds capabilities to the operator's": {
+			parts: map[string]string{"slurmctld": `{"securityContext":{"capabilities":{"add":["SYS_ADMIN","KILL"]}}}`},
+			change: func(w *corev1.PodTemplateSpec) {
+				w.Spec.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_ADMIN", "KILL", "CHOWN"}
+			},
+		},
+		"drops a capability by its name": {
+			parts: map[string]string{"slurmctld": `{"securityContext":{"capabilities":{"add":[],"drop":["ALL","KILL"]}}}`},
+			change: func(w *corev1.PodTemplateSpec) {
+				w.Spec.Containers[0].SecurityContext.Capabilities = &corev1.Capabilities{
+					Add: []corev1.Capability{"CHOWN"}, Drop: []corev1.Capability{"ALL", "KILL"},
+				}
+			},
+		},
+		"adds nothing to all capabilities": {
+			parts: map[string]string{"slurmctld": `{"securityContext":{"capabilities":{"add":["ALL"]}}}`},
+			change: func(w *corev1.PodTemplateSpec) {
+				w.Spec.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"ALL"}
+			},
 		},
 		"merges variables and mounts by their keys": {
 			parts: map[string]string{
