@@ -54,7 +54,8 @@ func (g *group) build(ctx context.Context, log io.Writer, target layout) error {
 			if err := store.build(ctx, build...); err != nil {
 				return err
 			}
-			return store.run(ctx, "push", "localhost/"+name, fmt.Sprintf("oci:%s:%s", staging, name))
+			// The images are pulled on the same computer, so fast compression is better than small layers.
+			return store.run(ctx, "push", "--compression-level=1", "localhost/"+name, fmt.Sprintf("oci:%s:%s", staging, name))
 		})
 		if err != nil {
 			return err

@@ -26,15 +26,19 @@ import (
 // Versions are the Slurm versions that images are built for, newest first.
 var Versions = []string{"26.05", "24.11"}
 
-// suites are the Debian suites with these versions.
-var suites = map[string]string{"26.05": "forky", "24.11": "trixie"}
+// base is the Debian suite of all images.
+const base = "trixie"
+
+// slurmSuites are the suites that Slurm comes from, if it is not the base's.
+var slurmSuites = map[string]string{"26.05": "forky"}
 
 // roles are the targets of the Slurm Dockerfile.
-var roles = []string{"slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login"}
+var roles = []string{"slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login", "slurmd-mpi", "login-mpi"}
 
 // Names of the images that do not depend on a Slurm version.
 const (
 	MariaDB  = "slurm-operator/mariadb:test"
+	OpenLDAP = "slurm-operator/openldap:test"
 	Operator = "slurm-operator/slurm-operator:dev"
 )
 
@@ -43,7 +47,7 @@ func Slurm(role, version string) string {
 	return fmt.Sprintf("slurm-operator/%s:%s", role, version)
 }
 
-// Options describe what Build builds besides the Slurm and MariaDB images.
+// Options describe what Build builds besides the images of Slurm, MariaDB and OpenLDAP.
 type Options struct {
 	// Operator is the path of a static operator binary. If it is empty, the operator image is not built.
 	Operator string
@@ -99,17 +103,18 @@ func plan(sources string, opts Options) ([]group, error) {
 			targets[Slurm(role, version)] = role
 		}
 		groups = append(groups, group{
-			suite:   suites[version],
+			suite:   base,
 			context: filepath.Join(sources, "slurm"),
-			args:    map[string]string{"SLURM_VERSION": version},
+			// The newest patch release: an archive keeps no older one.
+			args:    map[string]string{"SLURM_VERSION": version + ".*", "SLURM_SUITE": slurmSuites[version]},
 			targets: targets,
 		})
 	}
-	groups = append(groups, group{
-		suite:   suites[Versions[0]],
-		context: filepath.Join(sources, "mariadb"),
-		targets: map[string]string{MariaDB: ""},
-	})
+	for name, dir := range map[string]string{MariaDB: "mariadb", OpenLDAP: "openldap"} {
+		groups = append(groups, group{
+			suite: base, context: filepath.Join(sources, dir), targets: map[string]string{name: ""},
+		})
+	}
 	if opts.Operator != "" {
 		groups = append(groups, group{
 			context: filepath.Join(sources, "operator"),

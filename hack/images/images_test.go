@@ -35,7 +35,7 @@ func TestImageKeyDependsOnItsSourcesOnly(t *testing.T) {
 		return keys
 	}
 	before := keys()
-	if want := len(Versions)*len(roles) + 2; len(before) != want {
+	if want := len(Versions)*len(roles) + 3; len(before) != want {
 		t.Errorf("planned %d images, want %d", len(before), want)
 	}
 	if before[Slurm("slurmd", "26.05")] == before[Slurm("slurmd", "24.11")] {
