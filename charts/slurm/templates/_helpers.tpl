@@ -89,3 +89,83 @@ jwtKeyRef:
 {{- define "slurm.mariadb.password" -}}
 {{- .Values.mariadb.passwordKeyRef | default (dict "name" (include "slurm.mariadb" .) "key" "password") | toYaml -}}
 {{- end -}}
+
+{{/*
+An entry of the values with the shared volumes and the users' files mounted in a container, as YAML. Volumes and mounts
+that the entry has itself take precedence. Arguments: context, entry, container, whether to mount the shared volumes.
+*/}}
+{{- define "slurm.mounted" -}}
+{{- $context := index . 0 -}}
+{{- $entry := deepCopy (index . 1) -}}
+{{- $container := index . 2 -}}
+{{- $template := $entry.template | default dict -}}
+{{- $pod := $template.spec | default dict -}}
+{{- $daemon := get $entry $container | default dict -}}
+{{- $volumes := list -}}
+{{- $mounts := list -}}
+{{- if index . 3 -}}
+{{- range $name, $shared := $context.Values.sharedVolumes -}}
+{{- $source := $shared.volume | default (dict "persistentVolumeClaim" (dict "claimName" (include "slurm.claim" (list $context $name)))) -}}
+{{- $volumes = append $volumes (merge (dict "name" $name) $source) -}}
+{{- $mounts = append $mounts (merge (dict "name" $name) (omit $shared "claim" "volume")) -}}
+{{- end -}}
+{{- end -}}
+{{- if $context.Values.users -}}
+{{- $volumes = append $volumes (dict "name" "users" "configMap" (dict "name" (include "slurm.users" $context))) -}}
+{{- $mounts = append $mounts (dict "name" "users" "mountPath" "/var/lib/extrausers" "readOnly" true) -}}
+{{- end -}}
+{{- $own := list -}}
+{{- range $pod.volumes -}}{{- $own = append $own .name -}}{{- end -}}
+{{- range $volumes -}}
+{{- if not (has .name $own) -}}{{- $_ := set $pod "volumes" (append ($pod.volumes | default list) .) -}}{{- end -}}
+{{- end -}}
+{{- $own = list -}}
+{{- range $daemon.volumeMounts -}}{{- $own = append $own .mountPath -}}{{- end -}}
+{{- range $mounts -}}
+{{- if not (has .mountPath $own) -}}{{- $_ := set $daemon "volumeMounts" (append ($daemon.volumeMounts | default list) .) -}}{{- end -}}
+{{- end -}}
+{{- if $mounts -}}
+{{- $_ := set $template "spec" $pod -}}
+{{- $_ := set $entry "template" $template -}}
+{{- $_ := set $entry $container $daemon -}}
+{{- end -}}
+{{- toYaml $entry -}}
+{{- end -}}
+
+{{/* The name of the PersistentVolumeClaim of a shared volume. Arguments: context, volume name. */}}
+{{- define "slurm.claim" -}}
+{{ include "slurm.name" (index . 0) }}-{{ index . 1 }}
+{{- end -}}
+
+{{/* The name of the ConfigMap with the users' files. */}}
+{{- define "slurm.users" -}}
+{{ include "slurm.name" . }}-users
+{{- end -}}
+
+{{/* The name of the Secret with sssd.conf. */}}
+{{- define "slurm.sssd" -}}
+{{ include "slurm.name" . }}-sssd
+{{- end -}}
+
+{{/*
+The settings of an sshd that give it the users' keys and sssd.conf, as YAML: extraSshdConfig and sssdConfRef. Arguments:
+context, the entry's own settings.
+*/}}
+{{- define "slurm.sshd" -}}
+{{- $context := index . 0 -}}
+{{- $own := index . 1 -}}
+{{- $settings := dict -}}
+{{- if and $context.Values.sssd.config (not (hasKey $own "sssdConfRef")) -}}
+{{- $_ := set $settings "sssdConfRef" (dict "name" (include "slurm.sssd" $context) "key" "sssd.conf") -}}
+{{- end -}}
+{{- $commands := list -}}
+{{- if $context.Values.users }}{{ $commands = append $commands "cat \"/var/lib/extrausers/$0.keys\"" }}{{ end -}}
+{{- if $settings.sssdConfRef }}{{ $commands = append $commands "sss_ssh_authorizedkeys \"$0\"" }}{{ end -}}
+{{- $config := $own.extraSshdConfig | default "" -}}
+{{- if and $commands (not (contains "AuthorizedKeysCommand" $config)) -}}
+{{- /* The name is an argument, so that the shell does not interpret it. sshd ignores keys if the command fails. */ -}}
+{{- $line := printf "AuthorizedKeysCommand /bin/sh -c '(%s) 2>/dev/null; true' %%u" (join "; " $commands) -}}
+{{- $_ := set $settings "extraSshdConfig" (printf "%s\nAuthorizedKeysCommandUser nobody\n%s" $line $config) -}}
+{{- end -}}
+{{- toYaml $settings -}}
+{{- end -}}

@@ -25,7 +25,8 @@ type object = map[string]any
 //	failurePolicy: Ignore
 //
 // Besides JSON Schema, {field: NodeSet.spec.replicas} is the schema of an API field, and {kind: NodeSet} that of an
-// entry that becomes an object: the fields of its spec, and those of entryFields.
+// entry that becomes an object: the fields of its spec, and those of entryFields. {volume: NodeSet} is that of a volume
+// in the pods of a kind, without its name.
 func writeSchema(chart string, definitions map[string]definition) error {
 	content, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {
@@ -179,6 +180,17 @@ func (r valuesReader) expand(annotation object) (object, error) {
 		delete(schema, "required")
 		delete(schema["properties"].(object), "controllerRef")
 		maps.Copy(schema["properties"].(object), entryFields(kind))
+		return schema, nil
+	}
+	if kind, ok := annotation["volume"].(string); ok {
+		pod, err := lookUp(r.definitions, kind+".spec.template.spec")
+		if err != nil {
+			return nil, err
+		}
+		schema := asJSONSchema(pod)["properties"].(object)["volumes"].(object)["items"].(object)
+		// The chart sets the name of the volume.
+		delete(schema, "required")
+		delete(schema["properties"].(object), "name")
 		return schema, nil
 	}
 	for keyword, value := range annotation {
