@@ -21,6 +21,9 @@ type smokeSettings struct{ Version string }
 // Image returns the name of an image.
 func (smokeSettings) Image(name, tag string) string { return *imagePrefix + "/" + name + ":" + tag }
 
+// Repository returns what the names of all images begin with.
+func (smokeSettings) Repository() string { return *imagePrefix }
+
 // Restricted returns a pod security context for daemons that need no privileges and run as the Slurm user.
 func (smokeSettings) Restricted() string {
 	return "{runAsNonRoot: true, fsGroup: 64030, seccompProfile: {type: RuntimeDefault}}"

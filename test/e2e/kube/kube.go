@@ -76,6 +76,11 @@ func (n Namespace) Exec(ctx context.Context, target string, command ...string) (
 	return n.Run(ctx, append([]string{"exec", target, "--"}, command...)...)
 }
 
+// ExecWith is like Exec, with an input for the command.
+func (n Namespace) ExecWith(ctx context.Context, input []byte, target string, command ...string) (string, error) {
+	return n.runWith(ctx, input, append([]string{"exec", "--stdin", target, "--"}, command...)...)
+}
+
 // Apply applies manifests, and fails the test if the API server warns about one of them.
 func (n Namespace) Apply(t *testing.T, manifests []byte) {
 	t.Helper()
@@ -88,6 +93,11 @@ func (n Namespace) Apply(t *testing.T, manifests []byte) {
 // ApplyTemplates executes manifest templates and applies the result.
 func (n Namespace) ApplyTemplates(t *testing.T, files fs.FS, pattern string, values any) {
 	t.Helper()
+	n.Apply(t, executeTemplates(t, files, pattern, values))
+}
+
+func executeTemplates(t *testing.T, files fs.FS, pattern string, values any) []byte {
+	t.Helper()
 	all, err := template.ParseFS(files, pattern)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +109,7 @@ func (n Namespace) ApplyTemplates(t *testing.T, files fs.FS, pattern string, val
 		}
 		manifests.WriteString("\n---\n")
 	}
-	n.Apply(t, manifests.Bytes())
+	return manifests.Bytes()
 }
 
 // CreateSecret creates a Secret.

@@ -1,0 +1,14 @@
+#!/bin/bash
+# A job that writes a checkpoint when its time is about to end.
+# Prints: ^checkpoint\n$
+cat >job.sbatch <<'EOF'
+#!/bin/bash
+#SBATCH --time=1
+#SBATCH --signal=B:USR1@55
+#SBATCH --output=log
+trap 'echo checkpoint; exit 0' USR1
+sleep 600 &
+wait
+EOF
+sbatch --quiet --wait job.sbatch
+cat log
