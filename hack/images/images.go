@@ -110,11 +110,9 @@ func plan(sources string, opts Options) ([]group, error) {
 			targets: targets,
 		})
 	}
-	for name, dir := range map[string]string{MariaDB: "mariadb", OpenLDAP: "openldap"} {
-		groups = append(groups, group{
-			suite: base, context: filepath.Join(sources, dir), targets: map[string]string{name: ""},
-		})
-	}
+	groups = append(groups,
+		group{suite: base, context: filepath.Join(sources, "mariadb"), targets: map[string]string{MariaDB: ""}},
+		group{suite: base, context: filepath.Join(sources, "openldap"), targets: map[string]string{OpenLDAP: ""}})
 	if opts.Operator != "" {
 		groups = append(groups, group{
 			context: filepath.Join(sources, "operator"),

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
 // TestRestoreFromBackup backs up a cluster, deletes the PVC with slurmctld's state, and restores it with the commands
@@ -133,15 +131,8 @@ type docShell struct{ document, directory, kubeconfig string }
 // backupShell returns a shell for docs/backup.md in this cluster's namespace.
 func (c *slurmCluster) backupShell(t *testing.T) docShell {
 	t.Helper()
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	document, err := os.ReadFile(filepath.Join(root, "docs", "backup.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	shell := docShell{document: string(document), directory: t.TempDir()}
+	_, document := readDocument(t, "docs/backup.md")
+	shell := docShell{document: document, directory: t.TempDir()}
 	shell.kubeconfig = filepath.Join(shell.directory, "kubeconfig")
 	kubeconfig := c.namespace.MustRun(t, "config", "view", "--raw", "--flatten")
 	if err := os.WriteFile(shell.kubeconfig, []byte(kubeconfig), 0o600); err != nil {

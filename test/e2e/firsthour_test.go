@@ -12,21 +12,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/slurm-operator/slurm-operator/hack/repo"
 )
 
 // TestFirstHour runs all commands of docs/first-hour.md verbatim, in one shell, on a cluster without any of our
 // objects.
 func TestFirstHour(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	document, err := os.ReadFile(filepath.Join(root, "docs", "first-hour.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, document := readDocument(t, "docs/first-hour.md")
 	dir := t.TempDir() // the commands write files into the current directory, and expect the charts there
 	if err := os.Symlink(filepath.Join(root, "charts"), filepath.Join(dir, "charts")); err != nil {
 		t.Fatal(err)
@@ -36,7 +27,7 @@ func TestFirstHour(t *testing.T) {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	shell := exec.CommandContext(ctx, "bash", "-c", firstHourScript(string(document)))
+	shell := exec.CommandContext(ctx, "bash", "-c", firstHourScript(document))
 	shell.Dir = dir
 	out, err := shell.CombinedOutput()
 	if err != nil {

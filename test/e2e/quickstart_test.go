@@ -16,15 +16,8 @@ import (
 
 // TestQuickstart runs the commands of the README's quickstart verbatim, on a cluster without any of our objects.
 func TestQuickstart(t *testing.T) {
-	root, err := repo.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands := quickstart(string(readme))
+	root, readme := readDocument(t, "README.md")
+	commands := quickstart(readme)
 	if len(commands) != 5 {
 		t.Fatalf("the README promises four commands and srun, and has %d: %q", len(commands), commands)
 	}
@@ -46,6 +39,20 @@ func TestQuickstart(t *testing.T) {
 		t.Errorf("srun hostname printed %q", got)
 	}
 	t.Logf("from the first helm install to the output of srun: %.1f s", time.Since(started).Seconds())
+}
+
+// readDocument returns the root of the repository and the text of a document in it.
+func readDocument(t *testing.T, name string) (root, text string) {
+	t.Helper()
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root, string(document)
 }
 
 // quickstart returns the commands in the README's Quickstart section.

@@ -104,10 +104,10 @@ func executeTemplates(t *testing.T, files fs.FS, pattern string, values any) []b
 	}
 	var manifests bytes.Buffer
 	for _, manifest := range all.Templates() {
+		manifests.WriteString("\n---\n")
 		if err := manifest.Execute(&manifests, values); err != nil {
 			t.Fatal(err)
 		}
-		manifests.WriteString("\n---\n")
 	}
 	return manifests.Bytes()
 }
