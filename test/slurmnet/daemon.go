@@ -141,8 +141,7 @@ func (d *Daemon) Stop(tb testing.TB) {
 	d.end(tb, syscall.SIGTERM)
 }
 
-// Terminate stops the daemon as a kubelet does: with SIGTERM, and with SIGKILL after a grace period. It reports whether
-// the daemon exited by itself.
+// Terminate sends SIGTERM to the daemon and reports whether it exits within the grace period.
 func (d *Daemon) Terminate(tb testing.TB, grace time.Duration) bool {
 	tb.Helper()
 	d.stopping = true
@@ -153,7 +152,6 @@ func (d *Daemon) Terminate(tb testing.TB, grace time.Duration) bool {
 	case <-d.init.ended:
 		return true
 	case <-time.After(grace):
-		d.Kill(tb)
 		return false
 	}
 }
