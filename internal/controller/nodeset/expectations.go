@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// expectations remember writes to pods that the cache does not show yet. A decision that is based on a stale cache
-// would repeat them. Names and preconditions make that harmless; expectations make it rare.
+// expectations remember writes that the cache of pods or the mirror of Slurm does not show yet. A decision that is based
+// on a stale one would repeat them. That is harmless; expectations make it rare.
 type expectations struct {
 	mu   sync.Mutex
 	sets map[types.UID]*expected
+	// described is when Slurm acknowledged the last description of a NodeSet's Slurm nodes.
+	described map[types.UID]time.Time
 }
 
 // expected are the pending writes of one NodeSet.
@@ -64,6 +66,25 @@ func (e *expectations) stale(set types.UID, pod *corev1.Pod) bool {
 	return ok && older(pod.ResourceVersion, expected.written[pod.UID])
 }
 
+// expectDescribed expects the mirror to show what was acknowledged.
+func (e *expectations) expectDescribed(set types.UID, acknowledged time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.described == nil {
+		e.described = map[types.UID]time.Time{}
+	}
+	if acknowledged.After(e.described[set]) {
+		e.described[set] = acknowledged
+	}
+}
+
+// showsDescriptions reports whether Slurm nodes that were read at a time show all descriptions.
+func (e *expectations) showsDescriptions(set types.UID, read time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return read.After(e.described[set])
+}
+
 // older reports whether a resourceVersion is known to be older than another one.
 func older(version, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, other)
@@ -75,6 +96,7 @@ func (e *expectations) forget(set types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.sets, set)
+	delete(e.described, set)
 }
 
 // open compares the expectations with the cache, and returns until when to wait for a creation or deletion; zero if for

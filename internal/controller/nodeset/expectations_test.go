@@ -91,3 +91,23 @@ func TestPodIsStaleUntilCacheCatchesUp(t *testing.T) {
 		t.Error("a write to a removed pod is kept")
 	}
 }
+
+func TestDescriptionsAreNotRepeatedBeforeTheMirrorShowsThem(t *testing.T) {
+	var e expectations
+	if !e.showsDescriptions("s", noon) {
+		t.Error("waits although nothing was described")
+	}
+	e.expectDescribed("s", noon)
+	e.expectDescribed("s", noon.Add(-time.Second)) // acknowledged in parallel
+	for read, shows := range map[time.Time]bool{noon.Add(-time.Second): false, noon: false, noon.Add(1): true} {
+		if got := e.showsDescriptions("s", read); got != shows {
+			t.Errorf("nodes that were read at %s show them: %t, want %t", read, got, shows)
+		}
+	}
+	if !e.showsDescriptions("other", noon) {
+		t.Error("waits for the nodes of another NodeSet")
+	}
+	if e.forget("s"); !e.showsDescriptions("s", noon) {
+		t.Error("waits after the NodeSet was forgotten")
+	}
+}

@@ -34,6 +34,9 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil
 	}
+	if !r.expectations.showsDescriptions(scope.set.UID, scope.snapshot.Slurm.NodesAsOf) {
+		return nil // the mirror is about to read them, and its next snapshot causes another reconcile
+	}
 	if scope.registering() {
 		scope.session.Mirror.Nudge() // in steady state it would see the new Slurm node some seconds late
 	}
@@ -52,9 +55,11 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan
 		}
 	}
 	return inParallel(ctx, len(updates), parallelSlurmUpdates, func(index int) error {
-		if _, err := scope.session.UpdateNodes(ctx, []string{updates[index].node}, updates[index].update); err != nil {
+		acknowledged, err := scope.session.UpdateNodes(ctx, []string{updates[index].node}, updates[index].update)
+		if err != nil {
 			return fmt.Errorf("describing node %s to Slurm: %w", updates[index].node, err)
 		}
+		r.expectations.expectDescribed(scope.set.UID, acknowledged)
 		return nil
 	})
 }
