@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// expectations remember writes that the cache of pods or the mirror of Slurm does not show yet. A decision that is based
-// on a stale one would repeat them. That is harmless; expectations make it rare.
+// expectations remember writes that the cache of pods or the mirror of Slurm does not show yet. A decision that is
+// based on a stale one would repeat them. That is harmless; expectations make it rare.
 type expectations struct {
 	mu   sync.Mutex
 	sets map[types.UID]*expected
