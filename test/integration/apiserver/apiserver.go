@@ -87,6 +87,8 @@ func start(ctx context.Context) (*Server, error) {
 			ErrorIfCRDPathMissing: true,
 		},
 	}
+	// Nothing deletes the Services of finished tests, and envtest's own range has only 254 addresses.
+	server.environment.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.96.0.0/16")
 	if server.Config, err = server.environment.Start(); err != nil {
 		// The API server may be running if only the CRDs failed.
 		return nil, errors.Join(fmt.Errorf("starting the API server: %w", err), server.stop())
