@@ -27,8 +27,9 @@ FROM ?= 1
 SEED ?= 0
 SCALE ?= .
 SCALE_FLAGS ?= -docs=baseline
-# The Slurm versions to test, and the end-to-end tests to run.
+# The Slurm versions to test, and the tests of confinement and the end-to-end tests to run.
 SLURM ?= 26.05,24.11
+CONFINEMENT ?= .
 E2E ?= ^(TestQuickstart|TestServicesOfACluster|TestNodeSet)$$
 # How often TestChaos kills the operator and its leader.
 KILLS ?= 10
@@ -52,7 +53,7 @@ TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-em
 TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
-.PHONY: help deps build binaries images sbom generate charts verify lint test test-race test-integration test-charts test-slurm \
+.PHONY: help deps build binaries images sbom generate charts verify lint test test-race test-integration test-charts test-slurm test-confinement \
     fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator $(DEVCLUSTER)
 
@@ -118,6 +119,9 @@ test-charts: ## Test the Helm charts, without a cluster
 # One package at a time: the kernel reuses the number of a deleted namespace for the next one, in any process.
 test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
 	$(TEST) -tags slurm -count=1 -p 1 ./hack/images ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker
+
+test-confinement: ## Run the tests of confinement, in a virtual machine with cgroup v2 (root)
+	$(TEST) -tags slurm -count=1 -run '$(CONFINEMENT)' ./test/confinement -args -slurm=$(SLURM)
 
 fuzz: ## Fuzz every target, or those of the packages FUZZ, with INPUTS (100000) inputs
 	hack/fuzz $(INPUTS) $(FUZZ)

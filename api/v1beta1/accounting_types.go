@@ -46,9 +46,9 @@ type AccountingSpec struct {
 	// +optional
 	SlurmKeyRef *SecretKeyReference `json:"slurmKeyRef,omitempty"`
 
-	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Defaults to a key that is generated once in the
-	// Secret <name>-auth-jwt, key jwt_hs256.key. Controllers that refer to this Accounting and set no key of their own
-	// use it too.
+	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Defaults to jwt_hs256.key in the Secret
+	// <name>-auth-jwths256, which is generated once, unless the Secret <name>-auth-jwt has a key. Controllers that
+	// refer to this Accounting and set no key of their own use it too.
 	// +optional
 	JWTKeyRef *SecretKeyReference `json:"jwtKeyRef,omitempty"`
 
@@ -91,9 +91,8 @@ type AccountingSpec struct {
 	// +kubebuilder:default={}
 	Service AccountingService `json:"service,omitempty,omitzero"`
 
-	// slurmUser is the user that slurmdbd runs as. Addition.
+	// slurmUser is the user that slurmdbd runs as. Addition. Defaults to the user slurm of its image.
 	// +optional
-	// +kubebuilder:default={}
 	SlurmUser SlurmUser `json:"slurmUser,omitempty,omitzero"`
 }
 
@@ -151,6 +150,10 @@ type AccountingStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// slurmUser is the user that slurmdbd runs as.
+	// +optional
+	SlurmUser *SlurmUser `json:"slurmUser,omitempty"`
 
 	// conditions of the accounting service: Ready, Available, Progressing, Degraded and DatabaseReachable.
 	// +optional

@@ -53,6 +53,8 @@ const (
 	// ReasonQuotaExceeded means that a ResourceQuota or LimitRange of the namespace forbids a pod; the message names
 	// it.
 	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonPodSecurity means that the Pod Security level of the namespace forbids a pod; the message names both.
+	ReasonPodSecurity = "PodSecurity"
 	// ReasonInvalidSpec means that the API server accepted the spec but the operator cannot apply it; the message names
 	// the field.
 	ReasonInvalidSpec = "InvalidSpec"

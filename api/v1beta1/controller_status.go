@@ -14,6 +14,11 @@ type ControllerStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// isReady is true while the operator's connection to Slurm is up: slurmrestd and slurmctld answer, as in the
+	// condition SlurmReachable. Addition.
+	// +optional
+	IsReady bool `json:"isReady"`
+
 	// clusterName is the ClusterName that Slurm uses.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
@@ -33,6 +38,14 @@ type ControllerStatus struct {
 	// jobs counts the jobs in slurmctld by state.
 	// +optional
 	Jobs *JobCounts `json:"jobs,omitempty"`
+
+	// jobConfinement is what the slurmd pods are prepared for. Jobs are confined once all pods are.
+	// +optional
+	JobConfinement JobConfinement `json:"jobConfinement,omitempty"`
+
+	// slurmUser is the user that slurmctld runs as.
+	// +optional
+	SlurmUser *SlurmUser `json:"slurmUser,omitempty"`
 
 	// appliedConfigHash is the hash of the configuration that the running slurmctld uses, as read back from it.
 	// +optional

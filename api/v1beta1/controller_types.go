@@ -11,7 +11,7 @@ import (
 // +kubebuilder:resource:categories={slurm},shortName={slurmctld,cluster,clusters}
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.clusterName`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Ready",type=boolean,JSONPath=`.status.isReady`
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.slurmVersion`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.total`
@@ -66,8 +66,8 @@ type ControllerSpec struct {
 	SlurmKeyRef *SecretKeyReference `json:"slurmKeyRef,omitempty"`
 
 	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Defaults to the key of the Accounting in
-	// accountingRef if there is one, otherwise to a key that is generated once in the Secret <name>-auth-jwt, key
-	// jwt_hs256.key.
+	// accountingRef if there is one, otherwise to jwt_hs256.key in the Secret <name>-auth-jwths256, which is generated
+	// once, unless the Secret <name>-auth-jwt has a key.
 	// +optional
 	JWTKeyRef *SecretKeyReference `json:"jwtKeyRef,omitempty"`
 
@@ -182,9 +182,9 @@ type ControllerSpec struct {
 	// +kubebuilder:validation:Maximum=65536
 	MaxNodeCount *int32 `json:"maxNodeCount,omitempty"`
 
-	// slurmUser is the user that slurmctld, and sackd in the cluster's LoginSets, run as. Addition.
+	// slurmUser is the user that slurmctld, and sackd in the cluster's LoginSets, run as. Addition. Defaults to the user
+	// slurm of slurmctld's image; all images of a cluster must agree on it.
 	// +optional
-	// +kubebuilder:default={}
 	SlurmUser SlurmUser `json:"slurmUser,omitempty,omitzero"`
 
 	// configurationTrial configures the validation run of a changed configuration before the running slurmctld loads
@@ -192,7 +192,26 @@ type ControllerSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	ConfigurationTrial ConfigurationTrial `json:"configurationTrial,omitempty,omitzero"`
+
+	// jobConfinement is Cgroups to confine every job to its memory, cores and devices, or None to let jobs share the
+	// pod, in which one job that exceeds the pod's memory ends all the others, so that the partitions of NodeSets run one
+	// job per node. Addition. If unset, a new cluster has Cgroups, unless you configure cgroups yourself with a
+	// ProctrackType in extraConf or a cgroup.conf, and an existing cluster stays as it is. A change replaces all slurmd
+	// pods, each when its Slurm node is drained.
+	// +optional
+	JobConfinement JobConfinement `json:"jobConfinement,omitempty"`
 }
+
+// JobConfinement determines how the jobs on a Slurm node are kept apart.
+// +kubebuilder:validation:Enum=Cgroups;None
+type JobConfinement string
+
+const (
+	// JobConfinementCgroups confines each job in cgroups.
+	JobConfinementCgroups JobConfinement = "Cgroups"
+	// JobConfinementNone does not confine jobs.
+	JobConfinementNone JobConfinement = "None"
+)
 
 // ControllerHA configures backup slurmctlds, which take over from the saved state on a shared volume.
 type ControllerHA struct {

@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -186,6 +187,11 @@ type NodeSetSpec struct {
 	// +kubebuilder:default=false
 	OversubscribeNode bool `json:"oversubscribeNode,omitempty"`
 
+	// taintKubeNodes is accepted and ignored. Earlier versions of the API used it to taint the Kubernetes nodes of the
+	// NodeSet.
+	// +optional
+	TaintKubeNodes *bool `json:"taintKubeNodes,omitempty"`
+
 	// registrationTimeout is how long slurmd may take to register with Slurm after its container started. After that,
 	// the NodeSet is Degraded and a rollout stops. Addition.
 	// +optional
@@ -215,7 +221,32 @@ type NodeSetSpec struct {
 	// +listMapKey=resource
 	// +kubebuilder:validation:MaxItems=32
 	Gres []GresRule `json:"gres,omitempty"`
+
+	// cgroupAccess is how slurmd gets writable cgroups, if the Controller's jobConfinement is Cgroups. Addition.
+	// Defaults to Remount.
+	// +optional
+	CgroupAccess CgroupAccess `json:"cgroupAccess,omitempty"`
+
+	// reservedMemory is the part of the pod's memory limit that jobs cannot get: for slurmd, sshd, and files in memory
+	// that outlive their job. Addition. Defaults to 128Mi and 1 % of the limit, at most half of it.
+	// +optional
+	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
 }
+
+// CgroupAccess is how slurmd gets writable cgroups.
+// +kubebuilder:validation:Enum=Remount;RuntimeClass;Privileged
+type CgroupAccess string
+
+const (
+	// CgroupAccessRemount lets slurmd's container remount its cgroups with SYS_ADMIN, which it gives up before slurmd
+	// starts. Needs a namespace with the Pod Security level privileged.
+	CgroupAccessRemount CgroupAccess = "Remount"
+	// CgroupAccessRuntimeClass relies on the RuntimeClass in template.spec.runtimeClassName to mount cgroups writable,
+	// in containerd with cgroup_writable.
+	CgroupAccessRuntimeClass CgroupAccess = "RuntimeClass"
+	// CgroupAccessPrivileged runs slurmd's container as privileged, with all devices of the Kubernetes node.
+	CgroupAccessPrivileged CgroupAccess = "Privileged"
+)
 
 // NodeSetSSH configures an sshd next to slurmd.
 type NodeSetSSH struct {

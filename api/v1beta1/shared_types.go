@@ -119,14 +119,12 @@ type ExternalConfig struct {
 type SlurmUser struct {
 	// uid of the slurm user in the images.
 	// +optional
-	// +kubebuilder:default=64030
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4294967294
 	UID int64 `json:"uid,omitempty"`
 
-	// gid of the slurm group in the images.
+	// gid of the slurm group in the images. Defaults to the uid.
 	// +optional
-	// +kubebuilder:default=64030
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4294967294
 	GID int64 `json:"gid,omitempty"`

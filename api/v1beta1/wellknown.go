@@ -13,6 +13,9 @@ const (
 const (
 	// AnnotationPodCordon with the value "true" drains the pod's Slurm node. If a user sets it, only a user removes it.
 	AnnotationPodCordon = "nodeset." + GroupName + "/pod-cordon"
+	// AnnotationPodCordonSource says which operator set AnnotationPodCordon, and why; without it, a user did. This
+	// operator writes both together, with the value PodCordonScaleIn, and removes both together. Addition.
+	AnnotationPodCordonSource = "nodeset." + GroupName + "/pod-cordon-source"
 	// AnnotationPodDeletionCost is an int32; at scale-in, pods with lower values are removed first.
 	AnnotationPodDeletionCost = "nodeset." + GroupName + "/pod-deletion-cost"
 	// AnnotationPodDeadline is the latest end time of the pod's running jobs, in RFC 3339 format. The operator sets it.
@@ -50,6 +53,8 @@ const (
 )
 
 const (
+	// PodCordonScaleIn is the value of AnnotationPodCordonSource on pods that are scaled in.
+	PodCordonScaleIn = "scale-in"
 	// FeaturePrefix is the prefix of Slurm features that the operator manages; it does not change other features.
 	FeaturePrefix = "k8s/"
 	// ReasonPrefix is the prefix of the Slurm reason of the operator's own drains; it never changes other drains.
@@ -66,6 +71,9 @@ const (
 const (
 	// FinalizerDrain on a NodeSet delays its deletion until its Slurm nodes are drained and its pods are deleted.
 	FinalizerDrain = "nodeset." + GroupName + "/drain"
+	// FinalizerReservation may be left on a NodeSet by another operator that ran the cluster before. This operator
+	// never sets it, and removes it together with its own finalizer.
+	FinalizerReservation = "nodeset." + GroupName + "/reservation"
 )
 
 // Keys of the Secrets that the operator generates.

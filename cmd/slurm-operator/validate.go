@@ -5,11 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmuser"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 )
 
 func validateCommand() *cobra.Command {
-	options := validation.Options{Config: "/etc/slurm-candidate", Scratch: "/trial", Timeout: time.Minute}
+	options := validation.Options{
+		Config: "/etc/slurm-candidate", Scratch: "/trial", Passwd: slurmuser.Passwd, Timeout: time.Minute,
+	}
 	report := "/dev/termination-log"
 	command := &cobra.Command{
 		Use:   "validate",

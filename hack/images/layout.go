@@ -98,6 +98,24 @@ func (l layout) find(name string) (ociv1.Descriptor, error) {
 	return index.Manifests[at], nil
 }
 
+// layersOf returns the layers of an image, and the digests of their content; none if the name is empty.
+func (l layout) layersOf(name string) (layers []ociv1.Descriptor, diffIDs []digest.Digest, err error) {
+	if name == "" {
+		return nil, nil, nil
+	}
+	image, err := l.find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	var manifest ociv1.Manifest
+	if err := l.readBlob(image.Digest, &manifest); err != nil {
+		return nil, nil, err
+	}
+	var config ociv1.Image
+	err = l.readBlob(manifest.Config.Digest, &config)
+	return manifest.Layers, config.RootFS.DiffIDs, err
+}
+
 // readBlob decodes a JSON blob.
 func (l layout) readBlob(of digest.Digest, into any) error {
 	content, err := os.ReadFile(l.blobPath(of))

@@ -21,8 +21,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/hack/cache"
 )
 
-// Scratch describes an image that contains only a few files.
+// Scratch describes an image that contains only a few files, or adds them to another image.
 type Scratch struct {
+	// Base is the name of the image that the files are added to; empty if there is none.
+	Base string
 	// Files maps absolute paths in the image to local files. Their permissions are kept; they are owned by root.
 	Files map[string]string
 	// Links maps absolute paths in the image to the targets of symbolic links.
@@ -38,7 +40,7 @@ func AddScratch(name string, image Scratch) error {
 	if err != nil {
 		return err
 	}
-	key, err := image.key()
+	key, err := image.key(target)
 	if err != nil {
 		return err
 	}
@@ -60,8 +62,12 @@ func AddScratch(name string, image Scratch) error {
 	return target.put(key, manifest)
 }
 
-func (s Scratch) key() (string, error) {
-	parts := []string{fmt.Sprint(s.Links), fmt.Sprintf("%+v", s.Config)}
+func (s Scratch) key(target layout) (string, error) {
+	base, _, err := target.layersOf(s.Base)
+	if err != nil {
+		return "", err
+	}
+	parts := []string{fmt.Sprint(base), fmt.Sprint(s.Links), fmt.Sprintf("%+v", s.Config)}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
 		key, err := cache.KeyOfTree(s.Files[name])
 		if err != nil {
@@ -91,10 +97,14 @@ func (s Scratch) write(target layout) (ociv1.Descriptor, error) {
 	if err := writeFile(target.blobPath(layerBlob.Digest), layer.Bytes()); err != nil {
 		return ociv1.Descriptor{}, err
 	}
+	layers, diffIDs, err := target.layersOf(s.Base)
+	if err != nil {
+		return ociv1.Descriptor{}, err
+	}
 	config, err := target.writeBlob(ociv1.MediaTypeImageConfig, ociv1.Image{
 		Platform: ociv1.Platform{Architecture: runtime.GOARCH, OS: "linux"},
 		Config:   s.Config,
-		RootFS:   ociv1.RootFS{Type: "layers", DiffIDs: []digest.Digest{uncompressed.Digest()}},
+		RootFS:   ociv1.RootFS{Type: "layers", DiffIDs: append(diffIDs, uncompressed.Digest())},
 	})
 	if err != nil {
 		return ociv1.Descriptor{}, err
@@ -103,7 +113,7 @@ func (s Scratch) write(target layout) (ociv1.Descriptor, error) {
 		Versioned: specs.Versioned{SchemaVersion: 2},
 		MediaType: ociv1.MediaTypeImageManifest,
 		Config:    config,
-		Layers:    []ociv1.Descriptor{layerBlob},
+		Layers:    append(layers, layerBlob),
 	})
 }
 

@@ -28,8 +28,27 @@ func Refusal(err error) (status.Verdict, bool) {
 		if remedy := quotaRemedy(err.Error()); remedy != "" {
 			return status.Degraded(slinkyv1beta1.ReasonQuotaExceeded, "%v; %s", err, remedy), true
 		}
+		if remedy := securityRemedy(err.Error()); remedy != "" {
+			return status.Degraded(slinkyv1beta1.ReasonPodSecurity, "%v; %s", err, remedy), true
+		}
 	}
 	return status.Verdict{}, false
+}
+
+// securityRemedy returns the remedy if the Pod Security level of the namespace rejects a pod, and empty for other
+// messages. The API server names the level, and what it forbids.
+func securityRemedy(message string) string {
+	const label = "label the namespace with pod-security.kubernetes.io/enforce="
+	switch {
+	case !strings.Contains(message, "violates PodSecurity"):
+		return ""
+	case strings.Contains(message, `container "slurmd" must not include`), strings.Contains(message,
+		`container "slurmd" must not set securityContext.privileged`):
+		return "slurmd needs this to confine jobs: " + label + "privileged, run the NodeSet in another namespace, or let " +
+			"jobs run unconfined with spec.jobConfinement: None of the Controller"
+	default:
+		return label + "another level, or remove from the spec what it forbids"
+	}
 }
 
 // quotaRemedy returns the remedy if a ResourceQuota or a LimitRange rejects a pod, and empty for other messages. The

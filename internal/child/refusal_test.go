@@ -33,3 +33,20 @@ func TestQuotaRefusalNamesTheRemedy(t *testing.T) {
 		}
 	}
 }
+
+func TestPodSecurityRefusalNamesTheRemedy(t *testing.T) {
+	for message, remedy := range map[string]string{
+		`violates PodSecurity "baseline:latest": non-default capabilities (container "slurmd" must not include "BPF" in ` +
+			`securityContext.capabilities.add)`: "slurmd needs this to confine jobs",
+		`violates PodSecurity "baseline:latest": privileged (container "slurmd" must not set ` +
+			`securityContext.privileged=true)`: "slurmd needs this to confine jobs",
+		`violates PodSecurity "restricted:latest": hostPath volumes (volume "home")`: "remove from the spec",
+	} {
+		verdict, refused := child.Refusal(
+			apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New(message)))
+		if !refused || verdict.Reason != slinkyv1beta1.ReasonPodSecurity || !strings.Contains(verdict.Message, message) ||
+			!strings.Contains(verdict.Message, remedy) {
+			t.Errorf("%s: got verdict %+v", message, verdict)
+		}
+	}
+}

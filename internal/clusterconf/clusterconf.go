@@ -38,6 +38,7 @@ func Of(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounti
 		Name: naming.ClusterName(controller), Port: naming.PortSlurmctld, SlurmUser: SlurmUser,
 		JWKS: controller.Spec.JWKSKeyRef != nil, Metrics: controller.Spec.Metrics.Enabled,
 		ExtraConf:  controller.Spec.ExtraConf,
+		Exclusive:  controller.Spec.JobConfinement == slinkyv1beta1.JobConfinementNone,
 		Accounting: accountingOf(controller, accounting),
 	}
 	// Each slurmctld is addressed by the name of its pod. In every other pod that name resolves to the Service in front
@@ -99,7 +100,7 @@ func NodeSet(set *slinkyv1beta1.NodeSet) (slurmconf.NodeSet, nodeconf.Node, erro
 		contribution.Partition = &set.Spec.Partition.Config
 	}
 	node, err := nodeconf.Of(set)
-	contribution.GresTypes = node.GresTypes()
+	contribution.GresTypes, contribution.MemoryPerCPU = node.GresTypes(), node.MemoryPerCPU()
 	return contribution, node, err
 }
 

@@ -15,8 +15,20 @@ const (
 	JWKSFile   = "jwks.json"
 )
 
-// defaultCgroup lets slurmd run in an unprivileged pod without its own cgroup tree.
-const defaultCgroup = "CgroupPlugin=disabled\n"
+// The operator's cgroup.conf, with and without confinement.
+const (
+	// unconfined lets slurmd run in an unprivileged pod without its own cgroup tree.
+	unconfined = "CgroupPlugin=disabled\n"
+	// confined uses the cgroup tree of slurmd's container, in which there is no systemd.
+	confined = `CgroupPlugin=autodetect
+IgnoreSystemd=yes
+EnableControllers=yes
+ConstrainCores=yes
+ConstrainDevices=yes
+ConstrainRAMSpace=yes
+ConstrainSwapSpace=yes
+`
+)
 
 // managedFiles are the files that only the operator writes.
 var managedFiles = []string{
@@ -72,8 +84,11 @@ type Files map[string]string
 
 // NewFiles returns the files that every cluster has and, with devices for GRES, those that describe them. The user's
 // files may replace them.
-func NewFiles(devices bool) Files {
-	files := Files{CgroupFile: defaultCgroup}
+func NewFiles(devices, confines bool) Files {
+	files := Files{CgroupFile: unconfined}
+	if confines {
+		files[CgroupFile] = confined
+	}
 	if devices {
 		files[slurmconf.GresFile] = slurmconf.IncludePodGres
 		files[slurmconf.PodGresFile] = ""
@@ -90,7 +105,7 @@ func (f Files) Add(file File) error {
 			"ConfigMap %s has a file %s, which the operator writes; remove it, and use spec.extraConf for lines of "+
 				"slurm.conf",
 			file.ConfigMap, file.Name)
-	case taken && content != defaultCgroup && content != slurmconf.IncludePodGres:
+	case taken && !slices.Contains([]string{unconfined, confined, slurmconf.IncludePodGres}, content):
 		return fmt.Errorf(
 			"ConfigMap %s has a file %s, and so has another ConfigMap that the spec names; rename one of them", file.ConfigMap, file.Name)
 	}

@@ -103,12 +103,12 @@ func controllerClaim(controller *slinkyv1beta1.Controller) []string {
 // controllerSecrets returns no keys of the Accounting: their changes arrive through the Accounting.
 func controllerSecrets(controller *slinkyv1beta1.Controller) []string {
 	keys := naming.ControllerKeys(controller, nil)
-	return []string{keys.Slurm.Name, keys.JWT.Name}
+	return append(naming.SecretNames(keys.JWTNames), keys.Slurm.Name)
 }
 
 func accountingSecrets(accounting *slinkyv1beta1.Accounting) []string {
 	keys := naming.AccountingKeys(accounting)
-	names := []string{keys.Slurm.Name, keys.JWT.Name}
+	names := append(naming.SecretNames(keys.JWTNames), keys.Slurm.Name)
 	if storage := accounting.Spec.StorageConfig; storage != nil && storage.PasswordKeyRef != nil {
 		names = append(names, storage.PasswordKeyRef.Name)
 	}
@@ -128,7 +128,7 @@ func tokenSecrets(token *slinkyv1beta1.Token) []string {
 	if token.Spec.JWTKey() == nil {
 		return nil
 	}
-	return []string{token.Spec.JWTKey().Name}
+	return naming.SecretNames(naming.JWTNames(*token.Spec.JWTKey()))
 }
 
 func controllerConfigMaps(controller *slinkyv1beta1.Controller) []string {

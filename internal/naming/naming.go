@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"maps"
 	"strconv"
+	"strings"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
@@ -95,6 +96,20 @@ func Merge(user map[string]slinkyv1beta1.LabelValue, own map[string]string) map[
 	merged := make(map[string]string, len(user)+len(own))
 	for key, value := range user {
 		merged[key] = string(value)
+	}
+	maps.Copy(merged, own)
+	return merged
+}
+
+// MergeAnnotations merges the user's annotations of a pod template with the operator's annotations of the workload that
+// is made from it, which take precedence. Annotations that kubectl and Kubernetes' own controllers write to workloads
+// stay on the template: both would write them again and again.
+func MergeAnnotations(user, own map[string]string) map[string]string {
+	merged := make(map[string]string, len(user)+len(own))
+	for key, value := range user {
+		if domain, _, _ := strings.Cut(key, "/"); domain != "kubectl.kubernetes.io" && domain != "deployment.kubernetes.io" {
+			merged[key] = value
+		}
 	}
 	maps.Copy(merged, own)
 	return merged

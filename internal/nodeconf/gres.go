@@ -169,7 +169,8 @@ func (n Node) GresConf(directory string) string {
 
 // DeviceScript returns a shell script to run before slurmd starts: it links the node's devices in a directory under
 // names that do not depend on which of the host's devices the pod got. If the number of files differs from that of
-// GPUs, as with shared or sliced GPUs, the names link to /dev/null and only serve for counting.
+// GPUs, as with shared or sliced GPUs, the names link to /dev/full and only serve for counting: Slurm may deny a job
+// that has none of them access to it, which no job notices.
 func (n Node) DeviceScript(directory string) string {
 	if !n.HasDevices() {
 		return ""
@@ -183,7 +184,7 @@ gpus() {
     shift
     [ $# -eq "$count" ] || set --
     while [ "$count" -gt 0 ]; do
-        ln -s "${1:-/dev/null}" %[1]s/gpu$number
+        ln -s "${1:-/dev/full}" %[1]s/gpu$number
         [ $# -eq 0 ] || shift
         count=$((count - 1))
         number=$((number + 1))

@@ -1,8 +1,9 @@
 // Package nodeconf generates the parameters with which the slurmds of a NodeSet register their nodes.
 //
-// A dynamic node is described by its own slurmd: CPUs and memory are the limits of slurmd's container, GRES are the
-// devices that it requests, and the NodeSet's name is a feature by which slurm.conf selects the nodes of the set. The
-// user's extraConf overrides these values key by key; only the feature stays, or the node would be in no partition.
+// A dynamic node is described by its own slurmd: CPUs and memory are the limits of slurmd's container or of its pod,
+// less the memory that jobs cannot get, GRES are the devices that it requests, and the NodeSet's name is a feature by
+// which slurm.conf selects the nodes of the set. The user's extraConf overrides these values key by key; only the
+// feature stays, or the node would be in no partition.
 //
 // GRES need more than the registration: slurm.conf names their types, and a GPU counts only with a device file.
 // Node.Gres is what a node has, from whichever source; Node.GresConf and Node.DeviceScript set it up in a pod.
@@ -28,6 +29,8 @@ const Container = "slurmd"
 // A Node holds the registration parameters of a NodeSet's nodes.
 type Node struct {
 	pairs []slurmconf.Pair
+	// limit is the memory limit of slurmd's container in bytes, of which jobs get memory; both are 0 without a limit.
+	limit, memory int64
 	// Gres are the generic resources of a node.
 	Gres []Gres
 }
@@ -50,29 +53,36 @@ func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
 	if err != nil {
 		return Node{}, invalid.New("spec.extraConf", "%w", err)
 	}
-	given := granted(merged.Spec.Containers[at].Resources)
+	given := limits(merged.Spec.Containers[at].Resources, merged.Spec.Resources)
+	memory, err := jobMemory(given, nodeSet.Spec.ReservedMemory, merged.Spec.Volumes)
+	if err != nil {
+		return Node{}, err
+	}
 	devices := requested(given, nodeSet.Spec.Gres)
-	return overlay(extra, parameters(nodeSet.Name, given, devices), devices)
+	node, err := overlay(extra, parameters(nodeSet.Name, given, memory, devices), devices)
+	node.limit, node.memory = given.Memory().Value(), memory
+	return node, err
 }
 
-// granted returns a container's guaranteed amount of each resource: its limit, otherwise its request.
-func granted(resources corev1.ResourceRequirements) corev1.ResourceList {
-	granted := corev1.ResourceList{}
-	maps.Copy(granted, resources.Requests)
-	maps.Copy(granted, resources.Limits)
-	return granted
+// limits returns the limits of a container, and those of its pod where it has none of its own. Requests do not count: a
+// container without a limit may use all of the Kubernetes node.
+func limits(container corev1.ResourceRequirements, pod *corev1.ResourceRequirements) corev1.ResourceList {
+	limits := corev1.ResourceList{}
+	if pod != nil {
+		maps.Copy(limits, pod.Limits)
+	}
+	maps.Copy(limits, container.Limits)
+	return limits
 }
 
 // parameters returns the operator's parameters of a node. slurmd detects what the container does not limit.
-func parameters(feature string, given corev1.ResourceList, gres []Gres) []slurmconf.Pair {
+func parameters(feature string, given corev1.ResourceList, memory int64, gres []Gres) []slurmconf.Pair {
 	pairs := []slurmconf.Pair{{Key: features, Value: feature}}
 	if cpu, ok := given[corev1.ResourceCPU]; ok && cpu.Sign() > 0 {
 		pairs = append(pairs, slurmconf.Pair{Key: "CPUs", Value: strconv.FormatInt(max(1, cpu.MilliValue()/1000), 10)})
 	}
-	if memory, ok := given[corev1.ResourceMemory]; ok && memory.Sign() > 0 {
-		pairs = append(pairs, slurmconf.Pair{
-			Key: "RealMemory", Value: strconv.FormatInt(max(1, memory.Value()>>20), 10),
-		})
+	if memory > 0 {
+		pairs = append(pairs, slurmconf.Pair{Key: "RealMemory", Value: strconv.FormatInt(max(1, memory>>20), 10)})
 	}
 	if len(gres) > 0 {
 		pairs = append(pairs, slurmconf.Pair{Key: gresKey, Value: renderGres(gres)})

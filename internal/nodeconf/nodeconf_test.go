@@ -22,22 +22,25 @@ func nodeSet(slurmd, extraConf string, rules ...slinkyv1beta1.GresRule) *slinkyv
 
 func TestConf(t *testing.T) {
 	tests := map[string]struct {
-		slurmd, extraConf string
-		rules             []slinkyv1beta1.GresRule
-		want              string
+		slurmd, template, extraConf string
+		rules                       []slinkyv1beta1.GresRule
+		want                        string
 	}{
 		"has only the feature without limits": {want: "Features=ns"},
-		"uses the limits of CPUs and memory": {
+		"uses the limits of CPUs and memory, less the reserve of 128 MiB and 1 %": {
 			slurmd: `{"resources":{"limits":{"cpu":"4","memory":"8Gi"},"requests":{"cpu":"2","memory":"1Gi"}}}`,
-			want:   "Features=ns CPUs=4 RealMemory=8192",
+			want:   "Features=ns CPUs=4 RealMemory=7982",
 		},
-		"uses the requests if there is no limit": {
-			slurmd: `{"resources":{"limits":{"memory":"8Gi"},"requests":{"cpu":"2"}}}`,
-			want:   "Features=ns CPUs=2 RealMemory=8192",
+		"ignores requests": {
+			slurmd: `{"resources":{"limits":{"memory":"8Gi"},"requests":{"cpu":"2"}}}`, want: "Features=ns RealMemory=7982",
+		},
+		"uses the pod's limits if the container has none": {
+			slurmd:   `{"resources":{"limits":{"memory":"8Gi"}}}`,
+			template: `{"resources":{"limits":{"cpu":"6","memory":"64Gi"}}}`, want: "Features=ns CPUs=6 RealMemory=7982",
 		},
 		"rounds down fractions": {
 			slurmd: `{"resources":{"limits":{"cpu":"2900m","memory":"1500000k"}}}`,
-			want:   "Features=ns CPUs=2 RealMemory=1430",
+			want:   "Features=ns CPUs=2 RealMemory=1288",
 		},
 		"leaves at least one CPU": {slurmd: `{"resources":{"limits":{"cpu":"100m"}}}`, want: "Features=ns CPUs=1"},
 		"is overridden by the user, ignoring case": {
@@ -88,7 +91,9 @@ func TestConf(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			node, err := nodeconf.Of(nodeSet(test.slurmd, test.extraConf, test.rules...))
+			set := nodeSet(test.slurmd, test.extraConf, test.rules...)
+			set.Spec.Template.Spec.Raw = []byte(test.template)
+			node, err := nodeconf.Of(set)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -87,7 +87,7 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 		},
 		loginset.Name: &loginset.Reconciler{
 			Client: reader, Children: children, Status: writer(loginset.Name), Clock: clock.RealClock{},
-			Images: options.Images,
+			Images: options.Images, ClusterDomain: options.ClusterDomain,
 		},
 		token.Name: &token.Reconciler{
 			Client: reader, Children: children, Status: writer(token.Name), Clock: clock.RealClock{},

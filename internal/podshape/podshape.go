@@ -11,6 +11,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
@@ -24,6 +26,8 @@ type NodeSet struct {
 	ExtraConf         string                          `json:"extraConf,omitempty"`
 	Gres              []slinkyv1beta1.GresRule        `json:"gres,omitempty"`
 	OversubscribeNode bool                            `json:"oversubscribeNode,omitempty"`
+	CgroupAccess      slinkyv1beta1.CgroupAccess      `json:"cgroupAccess,omitempty"`
+	ReservedMemory    *resource.Quantity              `json:"reservedMemory,omitempty"`
 }
 
 // OfNodeSet returns the shape of a NodeSet's pods.
@@ -31,6 +35,7 @@ func OfNodeSet(spec *slinkyv1beta1.NodeSetSpec) NodeSet {
 	return NodeSet{
 		Slurmd: spec.Slurmd, Logfile: spec.Logfile, SSH: spec.SSH, Template: spec.Template,
 		ExtraConf: spec.ExtraConf, Gres: spec.Gres, OversubscribeNode: spec.OversubscribeNode,
+		CgroupAccess: spec.CgroupAccess, ReservedMemory: spec.ReservedMemory,
 	}
 }
 

@@ -2,8 +2,11 @@ package podtemplate
 
 import (
 	"path"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
 // HelperPath is the path of the operator's own program in Slurm's pods, where an init container installs it.
@@ -20,6 +23,17 @@ func HelperContainer(name, image string) corev1.Container {
 	}
 }
 
+// Start returns the command of a container that runs a program of a Slurm image, whatever the image's entrypoint. The
+// program does not start unless the image's user slurm has an ID, if it is not 0. Further options are those of the
+// helper's command start.
+func Start(slurmUser int64, options ...string) []string {
+	command := append([]string{HelperPath, "start"}, options...)
+	if slurmUser != 0 {
+		command = append(command, "--slurm-user="+strconv.FormatInt(slurmUser, 10))
+	}
+	return append(command, "--")
+}
+
 // HelperMount returns the mount for containers that run the program.
 func HelperMount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: helperVolume, MountPath: path.Dir(HelperPath), ReadOnly: true}
@@ -30,4 +44,12 @@ func HelperVolume() corev1.Volume {
 	return corev1.Volume{
 		Name: helperVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 	}
+}
+
+// AnnotationConfinement marks slurmd pods that are prepared to confine jobs.
+const AnnotationConfinement = "nodeset." + slinkyv1beta1.GroupName + "/job-confinement"
+
+// IsConfinable reports whether a slurmd pod is prepared to confine jobs.
+func IsConfinable(pod *corev1.Pod) bool {
+	return pod.Annotations[AnnotationConfinement] == string(slinkyv1beta1.JobConfinementCgroups)
 }

@@ -2,7 +2,8 @@
 //
 // The operator builds a complete pod template. The user's fragments are strategic merge patches onto it, as with
 // kubectl: lists of containers, volumes, mounts, ports and variables are merged by their keys, and the user's fields
-// take precedence, also if they are false or 0. The operator's labels take precedence, because its selectors need them.
+// take precedence, also if they are false or 0. The operator's labels take precedence, because its selectors need them,
+// and arguments are added to the operator's.
 package podtemplate
 
 import (
@@ -35,7 +36,7 @@ func Merge(own corev1.PodTemplateSpec, template slinkyv1beta1.PodTemplate, parts
 			return corev1.PodTemplateSpec{}, err
 		}
 	}
-	if err := patch(&merged.Spec, template.Spec.Raw); err != nil {
+	if err := mergeSpec(&merged.Spec, template.Spec.Raw); err != nil {
 		return corev1.PodTemplateSpec{}, invalid.New("spec.template.spec", "%w", err)
 	}
 	keepCapabilities(own.Spec.Containers, merged.Spec.Containers)
@@ -59,12 +60,34 @@ func mergeContainer(spec *corev1.PodSpec, part Part) error {
 			if containers[i].Name != part.Container {
 				continue
 			}
-			if err := patch(&containers[i], part.Fragment.Raw); err != nil {
+			own := containers[i]
+			var given arguments
+			err := patch(&containers[i], part.Fragment.Raw)
+			if err == nil && len(part.Fragment.Raw) > 0 {
+				err = json.Unmarshal(part.Fragment.Raw, &given)
+			}
+			if err != nil {
 				return invalid.New("spec."+part.Container, "%w", err)
 			}
 			containers[i].Name = part.Container
+			given.apply(&own, &containers[i])
 		}
 	}
+	return nil
+}
+
+// mergeSpec merges a user's pod template onto a pod.
+func mergeSpec(spec *corev1.PodSpec, template []byte) error {
+	containers, initContainers, err := templateArguments(template)
+	if err != nil {
+		return err
+	}
+	own := spec.DeepCopy()
+	if err := patch(spec, template); err != nil {
+		return err
+	}
+	applyArguments(own.Containers, spec.Containers, containers)
+	applyArguments(own.InitContainers, spec.InitContainers, initContainers)
 	return nil
 }
 

@@ -23,7 +23,7 @@ func own() corev1.PodTemplateSpec {
 			EnableServiceLinks: new(false),
 			InitContainers:     []corev1.Container{{Name: "reconfigure", Image: "i"}},
 			Containers: []corev1.Container{{
-				Name: "slurmctld", Image: "i",
+				Name: "slurmctld", Image: "i", Command: []string{"start", "--"}, Args: []string{"slurmctld", "-D"},
 				Env:          []corev1.EnvVar{{Name: "A", Value: "1"}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "etc", MountPath: "/etc/slurm"}},
 				SecurityContext: &corev1.SecurityContext{
@@ -50,6 +50,29 @@ func TestMerge(t *testing.T) {
 		"false takes precedence": {
 			parts:  map[string]string{"slurmctld": `{"securityContext":{"readOnlyRootFilesystem":false}}`},
 			change: func(w *corev1.PodTemplateSpec) { *w.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem = false },
+		},
+		"an empty list of arguments changes nothing": {
+			template: slinkyv1beta1.PodTemplate{
+				Spec: podSpecFragment(`{"containers":[{"name":"slurmctld","args":[],"command":[]}]}`),
+			},
+			parts:  map[string]string{"slurmctld": `{"args":[],"command":null}`},
+			change: func(*corev1.PodTemplateSpec) {},
+		},
+		"adds arguments": {
+			template: slinkyv1beta1.PodTemplate{
+				Spec: podSpecFragment(`{"containers":[{"name":"slurmctld","args":["-L","/log"]},{"name":"own","args":["a"]}]}`),
+			},
+			parts: map[string]string{"slurmctld": `{"args":["-vvv"]}`},
+			change: func(w *corev1.PodTemplateSpec) {
+				w.Spec.Containers[0].Args = []string{"slurmctld", "-D", "-vvv", "-L", "/log"}
+				w.Spec.Containers = append(w.Spec.Containers, corev1.Container{Name: "own", Args: []string{"a"}})
+			},
+		},
+		"a command replaces the operator's and its arguments": {
+			parts: map[string]string{"slurmctld": `{"command":["gdb"],"args":["slurmctld"]}`},
+			change: func(w *corev1.PodTemplateSpec) {
+				w.Spec.Containers[0].Command, w.Spec.Containers[0].Args = []string{"gdb"}, []string{"slurmctld"}
+			},
 		},
 		"adds capabilities to the operator's": {
 			parts: map[string]string{"slurmctld": `{"securityContext":{"capabilities":{"add":["SYS_ADMIN","KILL"]}}}`},

@@ -46,6 +46,17 @@ func SecretValue(ctx context.Context, reader client.Reader, namespace string,
 	return secret.Data[key.Key], nil
 }
 
+// FirstSecretValue returns the first of several references that has a value, and that value; nil if none has.
+func FirstSecretValue(ctx context.Context, reader client.Reader, namespace string,
+	keys ...slinkyv1beta1.SecretKeyReference) (found slinkyv1beta1.SecretKeyReference, value []byte, err error) {
+	for _, key := range keys {
+		if value, err = SecretValue(ctx, reader, namespace, key); err != nil || value != nil {
+			return key, value, err
+		}
+	}
+	return found, nil, nil
+}
+
 // ConfigMapValue returns one value of a ConfigMap; empty if it does not exist.
 func ConfigMapValue(ctx context.Context, reader client.Reader, namespace string,
 	key slinkyv1beta1.ConfigMapKeyReference) (string, error) {

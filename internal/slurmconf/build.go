@@ -56,6 +56,10 @@ type Cluster struct {
 	GresTypes []string
 	// Contain adds an extern step to each job that adopts external processes, such as sshd sessions.
 	Contain bool
+	// Confined confines jobs with cgroups.
+	Confined bool
+	// Exclusive lets only one job at a time run on a node, unless a partition says otherwise.
+	Exclusive bool
 	// Prolog, Epilog, PrologSlurmctld and EpilogSlurmctld are names of scripts in Directory, in the order of execution.
 	// If there are none, the administrator may set the key.
 	Prolog, Epilog, PrologSlurmctld, EpilogSlurmctld []string
@@ -104,7 +108,7 @@ func Build(cluster Cluster) (Document, error) {
 	sets := slices.SortedFunc(slices.Values(cluster.NodeSets),
 		func(a, b NodeSet) int { return cmp.Compare(a.Name, b.Name) })
 	for _, set := range sets {
-		set.appendTo(&m.own)
+		set.appendTo(&m.own, cluster.partitionDefaults(set))
 	}
 	document, err := m.merge(cluster.ExtraConf)
 	return inSections(document), errors.Join(err, checkRecords(document))
@@ -166,15 +170,24 @@ func (c Cluster) lists(m *merger) {
 		m.own.Set(gresTypes, strings.Join(types, ","))
 	}
 	if c.Contain {
-		m.own.Set("PrologFlags", "Contain")
+		m.own.Set(prologFlags, contain)
+	}
+	if c.Confined {
+		m.own.Set("TaskPlugin", "task/affinity,task/cgroup")
 	}
 }
 
 // defaults sets the values that the administrator may override.
 func (c Cluster) defaults(d *Document) {
-	// Neither needs its own cgroup tree, so that slurmd runs in an ordinary pod.
-	d.Set("ProctrackType", "proctrack/linuxproc")
-	d.Set("JobAcctGatherType", "jobacct_gather/linux")
+	if c.Confined {
+		d.Set("ProctrackType", "proctrack/cgroup")
+		d.Set("JobAcctGatherType", "jobacct_gather/cgroup")
+		d.Set("SelectTypeParameters", "CR_Core_Memory")
+	} else {
+		// Neither needs its own cgroup tree, so that slurmd runs in an ordinary pod.
+		d.Set("ProctrackType", "proctrack/linuxproc")
+		d.Set("JobAcctGatherType", "jobacct_gather/linux")
+	}
 	d.Set("SelectType", "select/cons_tres")
 	// A node that was down for any reason returns to service when its slurmd registers.
 	d.Set("ReturnToService", "2")
@@ -183,6 +196,21 @@ func (c Cluster) defaults(d *Document) {
 	d.Set("SlurmctldTimeout", "30")
 	// Running jobs are lost after this time, so it is Slurm's default.
 	d.Set("SlurmdTimeout", "300")
+}
+
+// partitionDefaults returns parameters of a NodeSet's partition that the administrator may override.
+func (c Cluster) partitionDefaults(set NodeSet) []Pair {
+	var defaults []Pair
+	if c.Exclusive {
+		defaults = append(defaults, Pair{"OverSubscribe", "EXCLUSIVE"})
+	}
+	written, _ := Parse(c.ExtraConf) // errors are reported when it is merged
+	chosen := slices.ContainsFunc(defaultMemory, func(key string) bool { _, found := written.Get(key); return found })
+	if c.Confined && set.MemoryPerCPU > 0 && !chosen {
+		// Otherwise a job that does not ask for memory would get all the memory of a node.
+		defaults = append(defaults, Pair{defaultMemory[0], strconv.Itoa(set.MemoryPerCPU)})
+	}
+	return defaults
 }
 
 // A script is one of the four types of job scripts.

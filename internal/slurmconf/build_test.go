@@ -62,10 +62,11 @@ func full() Cluster {
 		MaxNodeCount: 2048,
 		NodeSets: []NodeSet{
 			{
-				"gpu", new("Default=YES MaxTime=1-0 QOS=gpu TRESBillingWeights=\"CPU=1.0,GRES/gpu=3\""),
-				[]string{"gpu", "gpu"},
+				Name:      "gpu",
+				Partition: new("Default=YES MaxTime=1-0 QOS=gpu TRESBillingWeights=\"CPU=1.0,GRES/gpu=3\""),
+				GresTypes: []string{"gpu", "gpu"},
 			},
-			{"cpu", new(""), nil}, {"debug", nil, nil},
+			{Name: "cpu", Partition: new("")}, {Name: "debug"},
 		},
 		Contain:         true,
 		Prolog:          []string{"10-mount.sh", "20-check.sh"},
@@ -115,6 +116,49 @@ func TestBuild(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden(t, file, WithHash(document, Hash(map[string]string{FileName: document.Render()})))
+		})
+	}
+}
+
+func TestConfinementHasDefaults(t *testing.T) {
+	for name, test := range map[string]struct {
+		confined, exclusive bool
+		partition, extra    string
+		want                string // the end of the partition's line
+		tracking            string
+	}{
+		"confined": {confined: true, want: "DefMemPerCPU=2000", tracking: "proctrack/cgroup"},
+		"a partition with its own default": {
+			confined: true, partition: "defmempernode=7", want: "defmempernode=7", tracking: "proctrack/cgroup",
+		},
+		"a cluster with its own default": {
+			confined: true, extra: "DefMemPerGPU=5", want: "Nodes=gpu", tracking: "proctrack/cgroup",
+		},
+		"the administrator's choice": {
+			confined: true, extra: "ProctrackType=proctrack/pgid", want: "DefMemPerCPU=2000", tracking: "proctrack/pgid",
+		},
+		"unconfined":            {want: "Nodes=gpu", tracking: "proctrack/linuxproc"},
+		"unconfined, by choice": {exclusive: true, want: "OverSubscribe=EXCLUSIVE", tracking: "proctrack/linuxproc"},
+		"nodes are shared by choice": {
+			exclusive: true, partition: "oversubscribe=NO", want: "oversubscribe=NO", tracking: "proctrack/linuxproc",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			document, err := Build(Cluster{
+				Name: "c", Hosts: []Host{{"h", ""}}, Port: 1, SlurmUser: "slurm", MaxNodeCount: 1,
+				Confined: test.confined, Exclusive: test.exclusive, ExtraConf: test.extra,
+				NodeSets: []NodeSet{{Name: "gpu", Partition: &test.partition, MemoryPerCPU: 2000}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := document.Get("ProctrackType"); got != test.tracking {
+				t.Errorf("ProctrackType=%s", got)
+			}
+			if text := document.Render(); !strings.Contains(text, test.want+"\n") ||
+				strings.Contains(text, "TaskPlugin=task/affinity,task/cgroup\n") != test.confined {
+				t.Error(text)
+			}
 		})
 	}
 }

@@ -16,6 +16,8 @@ type NodeSet struct {
 	Partition *string
 	// GresTypes are the GRES types of its nodes.
 	GresTypes []string
+	// MemoryPerCPU is the memory of a node in MiB for each of its CPUs; 0 if unknown.
+	MemoryPerCPU int
 }
 
 // Check returns what has to be changed in the NodeSet before it can be rendered into slurm.conf. It names the field.
@@ -37,14 +39,28 @@ func (s NodeSet) Check() error {
 	return nil
 }
 
-// appendTo adds the set and its partition, if it has one. It must have passed Check.
-func (s NodeSet) appendTo(d *Document) {
+// appendTo adds the set and its partition, if it has one, with defaults for parameters that it does not have. It must
+// have passed Check.
+func (s NodeSet) appendTo(d *Document, defaults []Pair) {
 	d.Append(Pair{nodeSet, s.Name}, Pair{"Feature", s.Name})
 	if s.Partition == nil {
 		return
 	}
 	pairs, _ := ParsePartition(*s.Partition) // checked
+	for _, value := range defaults {
+		if !slices.ContainsFunc(pairs, func(pair Pair) bool { return replaces(pair.Key, value.Key) }) {
+			pairs = append(pairs, value)
+		}
+	}
 	d.Append(append([]Pair{{partitionName, s.Name}, {"Nodes", s.Name}}, pairs...)...)
+}
+
+// defaultMemory are the keys for the memory of jobs that do not ask for any; a partition has at most one of them.
+var defaultMemory = []string{"DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode"}
+
+// replaces reports whether a parameter with a key makes the one with another key superfluous.
+func replaces(key, other string) bool {
+	return strings.EqualFold(key, other) || contains(defaultMemory, key) && contains(defaultMemory, other)
 }
 
 // ParsePartition parses the parameters of a NodeSet's partition, such as "Default=YES MaxTime=1-0".

@@ -69,6 +69,7 @@ var faults = map[string]fault{
 	"an administrator marks a Slurm node as failing": markedAsFailing,
 	"slurmctld loses a node record":                  recordLost,
 	"a quota allows no more pods":                    quotaExhausted,
+	"jobs take all memory":                           memoryExhausted,
 	"slurmrestd hangs": func(t *testing.T, run *chaosRun) func() error {
 		t.Helper()
 		run.signal(t, "deployment/slurm-restapi", "slurmrestd", "STOP")
@@ -88,7 +89,7 @@ var faults = map[string]fault{
 	"the PodDisruptionBudget is deleted":  deleted("poddisruptionbudgets", "--all"),
 	"a token is deleted":                  deleted("secrets", "root-jwt-root"),
 	"slurmdbd's configuration is deleted": deleted("secrets", "slurm-accounting"),
-	"the JWT key is deleted":              deleted("secrets", "slurm-auth-jwt"),
+	"the JWT key is deleted":              deleted("secrets", "slurm-auth-jwths256"),
 	// An administrator restores it from a pod, as documented; that fails if the operator has generated another key
 	// meanwhile.
 	"the auth/slurm key is deleted": func(t *testing.T, run *chaosRun) func() error {

@@ -43,6 +43,25 @@ func drainedByKubectl(t *testing.T, run *chaosRun) func() error {
 	}
 }
 
+// memoryExhausted lets jobs take more memory than their pods have, next to the stream's. Each of them must end alone.
+func memoryExhausted(t *testing.T, run *chaosRun) func() error {
+	t.Helper()
+	run.command(t, "sbatch", "--quiet", "--job-name=hog", "--array=1-8", "--partition=gpu", "--mem=50",
+		"--output=/dev/null", "--wrap=dd if=/dev/zero of=/dev/null bs=700M count=1")
+	return func() error {
+		run.namespace.Eventually(t, 3*time.Minute, "all hogs to be out of memory", func(ctx context.Context) error {
+			states, err := run.login(ctx, "sacct", "--noheader", "--parsable2", "--allocations", "--name=hog", "--array",
+				"--format=state")
+			ended := strings.Count(states, "OUT_OF_MEMORY\n")
+			if err == nil && (ended < 8 || ended < strings.Count(states, "\n")) {
+				err = fmt.Errorf("they are %q", states)
+			}
+			return err
+		})
+		return nil
+	}
+}
+
 // markedAsFailing sets a Slurm node to FAIL, as an administrator would. The operator must not change that state.
 func markedAsFailing(t *testing.T, run *chaosRun) func() error {
 	t.Helper()

@@ -56,7 +56,8 @@ type slurmCluster struct {
 // startCluster starts the services of a cluster, and two slurmds in plain pods.
 func startCluster(t *testing.T, operator kube.Namespace, version string) *slurmCluster {
 	t.Helper()
-	cluster := startServices(t, operator, "cluster", version)
+	// Pods that are not the operator's are not prepared to confine jobs.
+	cluster := startServices(t, operator, "cluster", version, "ProctrackType=proctrack/linuxproc")
 	cluster.namespace.ApplyTemplates(t, manifests, "cluster/nodes.yaml",
 		settings{smokeSettings: smokeSettings{Version: version}, ConfServer: "slurm-controller-0:6817", Nodes: 2})
 	cluster.namespace.Eventually(t, 2*time.Minute, "two idle nodes", func(ctx context.Context) error {
@@ -222,7 +223,7 @@ func (c *slurmCluster) rotatesJWTKey(t *testing.T) {
 	old := c.token(t)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	if _, err := c.namespace.Run(t.Context(), "patch", "secret/slurm-auth-jwt", "--type=merge", "--patch",
+	if _, err := c.namespace.Run(t.Context(), "patch", "secret/slurm-auth-jwths256", "--type=merge", "--patch",
 		fmt.Sprintf(`{"data":{"jwt_hs256.key":%q}}`, base64.StdEncoding.EncodeToString(key))); err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +245,7 @@ func (c *slurmCluster) leaksNoSecrets(t *testing.T) {
 	secrets := map[string][]byte{
 		"the database password": []byte(c.password), "a token": []byte(c.token(t)),
 		"slurm.key":   c.secret(t, "slurm-auth-slurm", "slurm.key"),
-		"the JWT key": c.secret(t, "slurm-auth-jwt", "jwt_hs256.key"),
+		"the JWT key": c.secret(t, "slurm-auth-jwths256", "jwt_hs256.key"),
 	}
 	for place, text := range c.publicTexts(t) {
 		if found := leak.Find(text, secrets); len(found) > 0 {

@@ -28,7 +28,7 @@ func (c *slurmCluster) servesExternalDaemons(t *testing.T) {
 	}
 	outside.namespace.CreateSecret(t, "keys", map[string][]byte{
 		"slurm.key":     c.secret(t, "slurm-auth-slurm", "slurm.key"),
-		"jwt_hs256.key": c.secret(t, "slurm-auth-jwt", "jwt_hs256.key"),
+		"jwt_hs256.key": c.secret(t, "slurm-auth-jwths256", "jwt_hs256.key"),
 	})
 	outside.namespace.ApplyTemplates(t, manifests, "external/*.yaml", settings{
 		smokeSettings: smokeSettings{Version: c.version}, Elsewhere: c.namespace.Name,

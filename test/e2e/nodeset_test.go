@@ -103,7 +103,7 @@ func (n *nodeSet) runsOnAllNodes(t *testing.T) {
 		t.Errorf("the pods are on %v: %v", nodes, err)
 	}
 	out, err = n.login(t.Context(), "scontrol", "show", "node", "gpu-0")
-	for _, want := range []string{"CPUTot=2", "RealMemory=512"} {
+	for _, want := range []string{"CPUTot=2", "RealMemory=378"} {
 		if err != nil || !slices.Contains(strings.Fields(out), want) {
 			t.Errorf("scontrol does not show %s: %v\n%s", want, err, out)
 		}

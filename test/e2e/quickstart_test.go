@@ -38,6 +38,7 @@ func TestQuickstart(t *testing.T) {
 	if got := strings.TrimSpace(out.String()); got != "worker-0" {
 		t.Errorf("srun hostname printed %q", got)
 	}
+	clusterNamespace.MustRun(t, "exec", "deployment/login", "--", "getent", "hosts", "worker-0") // by its short name
 	t.Logf("from the first helm install to the output of srun: %.1f s", time.Since(started).Seconds())
 }
 

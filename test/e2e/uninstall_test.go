@@ -59,7 +59,7 @@ func TestUninstall(t *testing.T) {
 func (c *slurmCluster) data(t *testing.T) string {
 	t.Helper()
 	out, err := c.namespace.Run(t.Context(), "get", "persistentvolumeclaims/slurm-controller-state",
-		"secrets/slurm-auth-slurm", "secrets/slurm-auth-jwt",
+		"secrets/slurm-auth-slurm", "secrets/slurm-auth-jwths256",
 		"secrets/login-ssh-host-keys", "--output=jsonpath={range .items[*]}{.kind} {.metadata.name} "+
 			"{.metadata.uid}{\"\\n\"}{end}")
 	if err != nil {

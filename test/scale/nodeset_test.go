@@ -77,7 +77,7 @@ func slurmdTemplate(t *testing.T) corev1.PodTemplateSpec {
 	t.Helper()
 	template, err := worker.Template(worker.Set{
 		NodeSet: newNodeSet(1), Controller: newController(), Images: naming.Images{
-			Repository: "slurm-operator", Tag: "26.05",
+			Repository: "slurm-operator", Tag: "26.05", Operator: "slurm-operator",
 		},
 		SlurmKey: *newController().Spec.SlurmKeyRef, ClusterDomain: "cluster.local",
 	})

@@ -60,10 +60,11 @@ type Cluster struct {
 	// Nodes are the slurmds.
 	Nodes []*Daemon
 
-	daemons []*Daemon // all of the above, in start order
-	sandbox *sandbox
-	jwtKey  []byte
-	opts    Options
+	daemons  []*Daemon // all of the above, in start order
+	machines []*Machine
+	sandbox  *sandbox
+	jwtKey   []byte
+	opts     Options
 }
 
 // Start starts a cluster and returns when all its nodes are idle. It is stopped when the test ends; if the test has

@@ -26,6 +26,8 @@ const (
 	configurationName = "configuration"
 	// portName is the name of slurmdbd's port.
 	portName = "slurmdbd"
+	// terminationLog is the file with a container's termination message.
+	terminationLog = corev1.TerminationMessagePathDefault
 	// mountedDirectory is where Kubernetes mounts the files.
 	mountedDirectory = "/run/configuration"
 )
@@ -56,7 +58,9 @@ func build(scope *scope, configuration configuration) (children, error) {
 	return children{
 		secret:  applycorev1.Secret(name, accounting.Namespace).WithLabels(labels).WithData(configuration.files),
 		service: service,
-		statefulSet: applyappsv1.StatefulSet(name, accounting.Namespace).WithLabels(labels).
+		statefulSet: applyappsv1.StatefulSet(name, accounting.Namespace).
+			WithLabels(naming.Merge(accounting.Spec.Template.Metadata.Labels, labels)).
+			WithAnnotations(naming.MergeAnnotations(accounting.Spec.Template.Metadata.Annotations, nil)).
 			WithSpec(applyappsv1.StatefulSetSpec().
 				WithReplicas(1).
 				WithServiceName(name).
@@ -72,7 +76,8 @@ func build(scope *scope, configuration configuration) (children, error) {
 
 func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
 	accounting := scope.accounting
-	security := podtemplate.Restricted(accounting.Spec.SlurmUser.UID, accounting.Spec.SlurmUser.GID)
+	user := scope.slurmUser()
+	security := podtemplate.Restricted(user.UID, user.GID)
 	security.FSGroup = security.RunAsGroup // to read the mounted files
 	own := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
@@ -115,13 +120,23 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 	return podtemplate.Configuration(merged)
 }
 
+// copyFiles copies the files to slurmdbd's configuration directory, if the pod runs as the user slurm of the image.
+// Otherwise its termination message is that user.
+const copyFiles = `if [ "$(id -u)" != "$(id -u slurm)" ]; then
+    echo "$(id -u slurm):$(id -g slurm)" >` + terminationLog + `
+    exit 1
+fi
+exec install -m 0600 ` + mountedDirectory + "/* " + slurmconf.Directory
+
 // configurationContainer copies the files to slurmdbd's configuration directory. slurmdbd accepts only files that it
 // owns and that no other user can read, which Kubernetes volumes do not support.
 func configurationContainer(scope *scope) corev1.Container {
 	return corev1.Container{
 		Name: configurationName, Image: scope.images.For(naming.Slurmdbd),
-		Args:            []string{"sh", "-c", "exec install -m 0600 " + mountedDirectory + "/* " + slurmconf.Directory},
+		Command:         []string{"/bin/sh", "-c", copyFiles},
 		SecurityContext: podtemplate.Locked(),
+		// "id: slurm: no such user" is in the log.
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "configuration", MountPath: mountedDirectory, ReadOnly: true},
 			{Name: "etc", MountPath: slurmconf.Directory},
@@ -145,7 +160,7 @@ func followImage(spec *corev1.PodSpec, otherwise string) {
 func container(scope *scope) corev1.Container {
 	return corev1.Container{
 		Name:  string(naming.Slurmdbd),
-		Image: scope.images.For(naming.Slurmdbd),
+		Image: scope.images.For(naming.Slurmdbd), Command: podtemplate.Start(scope.slurmUser().UID),
 		Args: []string{
 			podtemplate.HelperPath, "slurmdbd", "--listen", ":" + strconv.Itoa(naming.PortAgent), "slurmdbd", "-D",
 		},

@@ -64,6 +64,13 @@ func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) (err e
 		&corev1.Secret{}); err != nil {
 		return err
 	}
+	found, jwtKey, err := reference.FirstSecretValue(ctx, r.Client, namespace, scope.keys.JWTNames...)
+	if err != nil {
+		return err
+	}
+	if jwtKey != nil {
+		scope.keys.JWT = found
+	}
 	if scope.jwtKey, err = reference.Object(ctx, r.Client, namespace, scope.keys.JWT.Name,
 		&corev1.Secret{}); err != nil {
 		return err

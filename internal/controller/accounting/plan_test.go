@@ -156,7 +156,7 @@ func TestMissingKeysAreGenerated(t *testing.T) {
 	scope.slurmKey, scope.jwtKey = nil, nil
 	plan := decide(scope)
 	if plan.children != nil || len(plan.keys) != 2 || plan.keys[0].Name != "slurm-auth-slurm" ||
-		plan.keys[1].Name != "slurm-auth-jwt" {
+		plan.keys[1].Name != "slurm-auth-jwths256" {
 		t.Errorf("got plan %+v", plan)
 	}
 }
@@ -170,6 +170,47 @@ func TestExternalAccountingHasNoWorkload(t *testing.T) {
 	if !plan.remove || plan.children != nil || plan.keys != nil || !plan.verdict.Ready() ||
 		plan.verdict.Reason != slinkyv1beta1.ReasonExternal {
 		t.Errorf("got plan %+v", plan)
+	}
+}
+
+func TestSlurmdbdRunsAsTheUserOfItsImage(t *testing.T) {
+	failed := func(container, message string) corev1.Pod {
+		return corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
+			Name: container, LastTerminationState: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{Message: message},
+			},
+		}}}}
+	}
+	recorded := &slinkyv1beta1.SlurmUser{UID: 7, GID: 8}
+	for name, test := range map[string]struct {
+		pod      corev1.Pod
+		given    int64
+		recorded *slinkyv1beta1.SlurmUser
+		want     slinkyv1beta1.SlurmUser
+	}{
+		"that of our images by default": {want: slinkyv1beta1.SlurmUser{UID: 64030, GID: 64030}},
+		"the one that a pod has found": {
+			pod: failed(configurationName, "401:402\n"), recorded: recorded, want: slinkyv1beta1.SlurmUser{UID: 401, GID: 402},
+		},
+		"the one that was found before": {recorded: recorded, want: *recorded},
+		"the given one": {
+			pod: failed(configurationName, "401:402\n"), given: 500, want: slinkyv1beta1.SlurmUser{UID: 500, GID: 500},
+		},
+		"not what another container says": {pod: failed("other", "401:402"), recorded: recorded, want: *recorded},
+		"not root":                        {pod: failed(configurationName, "0:0"), recorded: recorded, want: *recorded},
+		"not another failure": {
+			pod: failed(configurationName, "no space left"), recorded: recorded, want: *recorded,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			scope.pods = []corev1.Pod{test.pod}
+			scope.accounting.Spec.SlurmUser = slinkyv1beta1.SlurmUser{UID: test.given}
+			scope.accounting.Status.SlurmUser = test.recorded
+			if got := scope.slurmUser(); got != test.want {
+				t.Errorf("user %+v, want %+v", got, test.want)
+			}
+		})
 	}
 }
 

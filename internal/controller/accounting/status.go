@@ -38,6 +38,9 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	}
 	conditions.SetState(slinkyv1beta1.ConditionDatabaseReachable, database.State)
 	newStatus := applyv1beta1.AccountingStatus().WithObservedGeneration(accounting.Generation)
+	if user := scope.slurmUser(); !accounting.Spec.External {
+		newStatus.WithSlurmUser(applyv1beta1.SlurmUser().WithUID(user.UID).WithGID(user.GID))
+	}
 	newStatus.Conditions = conditions.Configuration()
 	return r.Status.Write(ctx, accounting, conditions, newStatus)
 }

@@ -190,6 +190,7 @@ func (r *Reconciler) applyWorkload(ctx context.Context, scope *scope, plan *plan
 	if err != nil {
 		return err
 	}
+	inherit(statefulSet, scope.controller.Spec.Template.Metadata)
 	scope.statefulSet = &appsv1.StatefulSet{}
 	if err := r.Children.Apply(ctx, scope.controller, statefulSet, scope.statefulSet); err != nil {
 		return err

@@ -23,6 +23,8 @@ type candidate struct {
 	leaving []string
 	// held are keys of the spec that are held back because a slurmd may not know them.
 	held []string
+	// keepsProlog is true if PrologFlags is kept as it is in force, because of running jobs.
+	keepsProlog bool
 	// changes are the changes by NodeSets that are not in force yet, any of which slurmctld may refuse.
 	changes slurmconf.Changes
 	// leftOut are the NodeSets whose changes are left out, with the reasons.
@@ -40,8 +42,9 @@ func build(scope *scope) (candidate, *status.Verdict) {
 	cluster.JWTKeyDigest = slurmconf.KeyDigest(scope.jwtKey)
 	cluster.Metrics = metrics(scope)
 	cluster.MaxNodeCount = maxNodeCount(scope)
-	cluster.NodeSets, cluster.GresTypes, cluster.Contain = contributed.sets, contributed.gresTypes, contributed.contain
-	files := clusterconf.NewFiles(contributed.devices)
+	cluster.NodeSets, cluster.GresTypes = contributed.sets, contributed.gresTypes
+	cluster.Contain, cluster.Confined = scope.contains(contributed), scope.confines()
+	files := clusterconf.NewFiles(contributed.devices, scope.enablesCgroups())
 	for _, group := range clusterconf.Groups(scope.controller) {
 		for _, file := range scope.files[group.Use] {
 			if err := files.Add(file); err != nil {
@@ -58,9 +61,11 @@ func build(scope *scope) (candidate, *status.Verdict) {
 		return candidate{}, status.Problem(slinkyv1beta1.ReasonInvalidSpec, "%s", "spec.extraConf: "+err.Error())
 	}
 	document, held := holdBack(scope, document)
+	document, keepsProlog := keepPrologFlags(scope, document)
 	document, leaving := keepPartitions(scope, document)
 	sealed, problem := seal(document, files)
 	sealed.leaving, sealed.held, sealed.leftOut = leaving, held, contributed.leftOut
+	sealed.keepsProlog = keepsProlog
 	sealed.changes = slurmconf.ChangesOf(sealed.document, scope.inForce(), contributed.sets)
 	return sealed, problem
 }

@@ -24,9 +24,9 @@ type contributed struct {
 	sets []slurmconf.NodeSet
 	// gresTypes are GRES types in force that are kept although no NodeSet asks for them.
 	gresTypes []string
-	// devices is true if pods have devices for GRES, contain if jobs adopt sshd sessions.
-	devices, contain bool
-	leftOut          []leftOut
+	// devices is true if pods have devices for GRES, sshd if users can log in to them.
+	devices, sshd bool
+	leftOut       []leftOut
 }
 
 // contributions returns what the NodeSets ask for. Settings that cannot be parsed are replaced by those in force.
@@ -36,7 +36,7 @@ func contributions(scope *scope) contributed {
 	written, _ := slurmconf.Parse(scope.controller.Spec.ExtraConf) // errors are reported when it is merged
 	for i := range scope.nodeSets {
 		set := &scope.nodeSets[i]
-		all.contain = all.contain || set.Spec.SSH.Enabled
+		all.sshd = all.sshd || set.Spec.SSH.Enabled
 		contribution, node, unreadable := clusterconf.NodeSet(set)
 		all.devices = all.devices || node.HasDevices()
 		err := contribution.Check()
@@ -102,7 +102,7 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 		names = c.changes.Names()
 	}
 	reduced, problem := seal(c.changes.LeaveOut(c.document, names), maps.Clone(c.files))
-	reduced.leaving, reduced.held = c.leaving, c.held
+	reduced.leaving, reduced.held, reduced.keepsProlog = c.leaving, c.held, c.keepsProlog
 	reduced.refusedHash, reduced.refused, reduced.leftOut = c.hash, refused, slices.Concat(c.leftOut, refused)
 	return reduced, problem
 }
@@ -111,6 +111,7 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 func (p *promoted) candidate(wanted candidate) candidate {
 	return candidate{
 		document: p.document(), files: p.files, hash: p.hash, leaving: p.leaving, held: wanted.held,
+		keepsProlog: wanted.keepsProlog,
 		refusedHash: p.refusedHash, refused: p.refused, leftOut: slices.Concat(wanted.leftOut, p.refused),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -46,6 +47,12 @@ const defaultState = "4Gi"
 
 func labels(controller *slinkyv1beta1.Controller) map[string]string {
 	return naming.Labels(naming.Slurmctld, controller.Name)
+}
+
+// inherit gives slurmctld's StatefulSet the labels and annotations of its pods that the user sets.
+func inherit(set *applyappsv1.StatefulSetApplyConfiguration, metadata slinkyv1beta1.Metadata) {
+	set.WithLabels(naming.Merge(metadata.Labels, set.Labels)).
+		WithAnnotations(naming.MergeAnnotations(metadata.Annotations, set.Annotations))
 }
 
 // clientService returns the Service for clients other than the cluster's own pods.

@@ -48,6 +48,8 @@ type scope struct {
 	// image is slurmctld's desired image, and slurmVersion its release as a validation run found it; empty if unknown.
 	image, slurmVersion string
 
+	// unprepared is the number of slurmd pods that cannot confine jobs, if they are to.
+	unprepared int
 	// state is the PVC with the saved state; nil if there is none.
 	state       *corev1.PersistentVolumeClaim
 	statefulSet *appsv1.StatefulSet // nil if there is none
@@ -90,8 +92,8 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err // objects that it owns are garbage-collected
 	}
 	steps := []func(context.Context, *scope) error{
-		r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeState, r.observePods, r.observeNodes,
-		r.observeJobs,
+		r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeSlurmds, r.observeState, r.observePods,
+		r.observeNodes, r.observeJobs,
 	}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
 	scope.image = imageOf(controller.Spec.Slurmctld, r.Images.For(naming.Slurmctld))
@@ -131,6 +133,13 @@ func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) error 
 // Accounting's.
 func (r *Reconciler) observeKeys(ctx context.Context, scope *scope) error {
 	namespace := scope.controller.Namespace
+	found, jwtKey, err := reference.FirstSecretValue(ctx, r.Client, namespace, scope.keys.JWTNames...)
+	if err != nil {
+		return err
+	}
+	if jwtKey != nil {
+		scope.keys.JWT = found
+	}
 	for _, key := range []struct {
 		field     string
 		reference slinkyv1beta1.SecretKeyReference

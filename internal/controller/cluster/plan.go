@@ -130,7 +130,8 @@ func progress(scope *scope, wanted candidate) plan {
 		return plan{candidate: wanted, stage: promote, endValidation: scope.validation != nil}
 	}
 	run := scope.validation
-	if run == nil || run.Annotations[annotationHash] != wanted.hash || run.Annotations[annotationImage] != scope.image {
+	if run == nil || run.Annotations[annotationHash] != wanted.hash || run.Annotations[annotationImage] != scope.image ||
+		!runsAs(run, scope.slurmUser()) {
 		return plan{candidate: wanted, stage: begin, endValidation: run != nil}
 	}
 	report, done := reportOf(run)
@@ -252,7 +253,7 @@ func (p plan) requeueAfter(scope *scope) time.Duration {
 		if done, _ := applied(scope, p.candidate.hash); !done {
 			return applyInterval
 		}
-		if len(p.candidate.held) > 0 || len(p.candidate.leaving) > 0 {
+		if len(p.candidate.held) > 0 || len(p.candidate.leaving) > 0 || p.candidate.keepsProlog || scope.isSwitching() {
 			return waitInterval
 		}
 	case notBuilt, begin, validating, refused:

@@ -16,6 +16,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
 var start = time.Unix(1_800_000_000, 0)
@@ -48,7 +49,10 @@ func hashOf(t *testing.T, scope *scope) string {
 
 // promoteWith sets the promoted configuration and its image.
 func promoteWith(hash, image string) func(*scope) {
-	return func(scope *scope) { scope.promoted = &promoted{hash: hash, image: image} }
+	return func(scope *scope) {
+		const lines = "PrologFlags=Contain\nProctrackType=proctrack/cgroup\n"
+		scope.promoted = &promoted{hash: hash, image: image, files: map[string]string{slurmconf.FileName: lines}}
+	}
 }
 
 // validateWith sets a validation run with the new image.
@@ -58,6 +62,7 @@ func validateWith(hash string, report *validation.Report) func(*scope) {
 			Name: "trial", CreationTimestamp: metav1.NewTime(start.Add(-30 * time.Second)),
 			Annotations: map[string]string{annotationHash: hash, annotationImage: "new"},
 		}}
+		pod.Spec.SecurityContext = podSecurity(clusterconf.DefaultUser)
 		if report != nil {
 			message, _ := json.Marshal(report)
 			pod.Status.Phase = corev1.PodSucceeded

@@ -3,6 +3,7 @@ package cluster
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -100,12 +101,12 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
 			TerminationGracePeriodSeconds: new(int64(terminationGraceSeconds)),
-			SecurityContext:               podSecurity(controller.Spec.SlurmUser),
+			SecurityContext:               podSecurity(scope.slurmUser()),
 			InitContainers: []corev1.Container{
 				podtemplate.HelperContainer(containerInstall, scope.images.Operator),
 			},
 			Containers: []corev1.Container{
-				slurmctldContainer(image, release), reconfigureContainer(image),
+				slurmctldContainer(scope, image, release), reconfigureContainer(image),
 			},
 			Volumes: volumes(scope),
 		},
@@ -143,11 +144,10 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 	return merged, nil
 }
 
-func slurmctldContainer(image, release string) corev1.Container {
+func slurmctldContainer(scope *scope, image, release string) corev1.Container {
 	container := corev1.Container{
-		Name: containerSlurmctld, Image: image, Args: []string{
-			podtemplate.HelperPath, helperRun, "/usr/sbin/slurmctld", "-D",
-		},
+		Name: containerSlurmctld, Image: image, Command: podtemplate.Start(scope.slurmUser().UID),
+		Args: []string{podtemplate.HelperPath, helperRun, "slurmctld", "-D"},
 		Ports: []corev1.ContainerPort{
 			{Name: portName, ContainerPort: naming.PortSlurmctld, Protocol: corev1.ProtocolTCP},
 		},
@@ -172,7 +172,7 @@ func slurmctldContainer(image, release string) corev1.Container {
 // slurmctld is ready, using the check that the release of Slurm supports.
 func reconfigureContainer(image string) corev1.Container {
 	return corev1.Container{
-		Name: containerReconfigure, Image: image,
+		Name: containerReconfigure, Image: image, Command: podtemplate.Start(0),
 		Args: []string{
 			podtemplate.HelperPath, "agent", "--config", slurmconf.Directory, "--listen",
 			":" + strconv.Itoa(naming.PortAgent),
@@ -196,9 +196,10 @@ func reconfigureContainer(image string) corev1.Container {
 // logfileContainer prints slurmctld's log if the configuration writes it to a file.
 func logfileContainer(image, file string) corev1.Container {
 	return corev1.Container{
-		Name: containerLogfile, Image: image, Args: []string{"tail", "--follow=name", "--retry", "--lines=+1", file},
+		Name: containerLogfile, Image: image, Command: podtemplate.Start(0),
+		Args:            []string{"tail", "--follow=name", "--retry", "--lines=+1", file},
 		SecurityContext: podtemplate.Locked(),
-		VolumeMounts:    []corev1.VolumeMount{{Name: "log", MountPath: logDirectory}},
+		VolumeMounts:    []corev1.VolumeMount{{Name: "log", MountPath: logDirectory}, podtemplate.HelperMount()},
 	}
 }
 
@@ -248,10 +249,11 @@ func keyProjection(key slinkyv1beta1.SecretKeyReference, file string) corev1.Vol
 	}}
 }
 
-// validationName returns the name of a validation run's pod and host. It is unique per candidate, image and
-// configuration in force.
+// validationName returns the name of a validation run's pod and host. It is unique per candidate, image, configuration
+// in force and user.
 func validationName(scope *scope, candidate candidate) string {
-	sum := sha256.Sum256([]byte(candidate.hash + "\n" + scope.image + "\n" + scope.hashInForce()))
+	identity := fmt.Sprintln(candidate.hash, scope.image, scope.hashInForce(), scope.slurmUser().UID)
+	sum := sha256.Sum256([]byte(identity))
 	return naming.ValidationPod(scope.controller.Name, hex.EncodeToString(sum[:5]))
 }
 
@@ -280,7 +282,7 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 			podtemplate.HelperContainer(containerInstall, scope.images.Operator),
 		},
 		Containers: []corev1.Container{{
-			Name: containerValidation, Image: scope.image,
+			Name: containerValidation, Image: scope.image, Command: podtemplate.Start(0),
 			Args: []string{
 				podtemplate.HelperPath, "validate", "--config", validationCandidate, "--scratch", validationScratch,
 			},

@@ -83,7 +83,7 @@ func TestStateIsRequiredAfterFirstStart(t *testing.T) {
 			s.statefulSet, s.controller.Spec.Persistence.Enabled = ranWith("c"), new(false)
 		}, false},
 		"when the user set the command": {func(s *scope) {
-			s.statefulSet, s.controller.Spec.Slurmctld.Raw = ranWith("c"), []byte(`{"args":["mine"]}`)
+			s.statefulSet, s.controller.Spec.Slurmctld.Raw = ranWith("c"), []byte(`{"command":["mine"]}`)
 		}, false},
 	}
 	for name, test := range tests {

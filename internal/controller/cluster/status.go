@@ -28,7 +28,11 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	reportAvailability(scope, conditions)
 	newStatus := applyv1beta1.ControllerStatus().
 		WithObservedGeneration(controller.Generation).
-		WithClusterName(naming.ClusterName(controller))
+		WithClusterName(naming.ClusterName(controller)).
+		WithJobConfinement(scope.podConfinement())
+	if user := scope.reportedUser(); user != nil {
+		newStatus.WithSlurmUser(applyv1beta1.SlurmUser().WithUID(user.UID).WithGID(user.GID))
+	}
 	if hash := runningHash(scope); hash != "" {
 		newStatus.WithAppliedConfigHash(hash)
 	}
@@ -91,7 +95,8 @@ func configurationCondition(scope *scope, plan plan) status.State {
 		return no(slinkyv1beta1.ReasonApplying, "configuration %s is being applied to slurmctld: %s", hash, why)
 	}
 	message := "slurmctld runs with configuration " + hash + leavingMessage(plan.candidate.leaving) +
-		heldMessage(plan.candidate.held)
+		heldMessage(plan.candidate.held) + prologMessage(plan.candidate.keepsProlog) +
+		unpreparedMessage(scope.unprepared)
 	if len(plan.candidate.leftOut) > 0 {
 		return no(slinkyv1beta1.ReasonNodeSetLeftOut, "slurmctld runs with configuration %s %s", hash,
 			leftOutMessage(plan.candidate.leftOut))

@@ -27,6 +27,9 @@ type Reconciler struct {
 	Status   *status.Writer
 	Clock    clock.PassiveClock
 	Images   naming.Images
+	// ClusterDomain is the DNS domain of the Kubernetes cluster. Without it, login pods do not resolve the short names
+	// of Slurm nodes.
+	ClusterDomain string
 }
 
 // Reconcile reconciles the pods and Services of one LoginSet.

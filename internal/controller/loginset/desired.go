@@ -2,6 +2,7 @@ package loginset
 
 import (
 	"encoding/json"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/images/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
@@ -50,7 +52,7 @@ func build(scope *scope, images naming.Images) (desired, error) {
 		service: service,
 		configuration: applycorev1.ConfigMap(naming.LoginConfiguration(set.Name), set.Namespace).WithLabels(labels).
 			WithData(map[string]string{
-				sshdConfigFile: configuration, authorizedKeysFile: set.Spec.RootSSHAuthorizedKeys,
+				sshdConfigFile: configuration, authorizedKeysFile: set.Spec.RootSSHAuthorizedKeys, startFile: slurm.Login,
 			}),
 		deployment: deployment,
 	}
@@ -73,17 +75,37 @@ func deployment(scope *scope, images naming.Images, digest string) (*applyappsv1
 		return nil, err
 	}
 	podtemplate.Size(&template.Spec, initContainer)
+	resolveNodes(scope, &template.Spec)
 	pod, err := podtemplate.Configuration(template)
 	if err != nil {
 		return nil, err
 	}
 	return applyappsv1.Deployment(naming.LoginSet(set.Name), set.Namespace).
-		WithLabels(naming.Labels(naming.Login, set.Name)).
+		WithLabels(naming.Merge(set.Spec.Template.Metadata.Labels, naming.Labels(naming.Login, set.Name))).
+		WithAnnotations(naming.MergeAnnotations(set.Spec.Template.Metadata.Annotations, nil)).
 		WithSpec(applyappsv1.DeploymentSpec().
 			WithReplicas(*set.Spec.Replicas).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(naming.Selector(naming.Login, set.Name))).
 			WithStrategy(strategy(set.Spec.Strategy)).
 			WithTemplate(pod)), nil
+}
+
+// maxSearches is Kubernetes' limit for the search list of a pod.
+const maxSearches = 32
+
+// resolveNodes makes the short names of the cluster's Slurm nodes resolve in a pod, after the user's search domains.
+func resolveNodes(scope *scope, spec *corev1.PodSpec) {
+	if scope.clusterDomain == "" {
+		return
+	}
+	if spec.DNSConfig == nil {
+		spec.DNSConfig = &corev1.PodDNSConfig{}
+	}
+	domain := naming.WorkerDomain(scope.set.Namespace, scope.set.Spec.ControllerRef.Name, scope.clusterDomain)
+	config := spec.DNSConfig
+	if len(config.Searches) < maxSearches && !slices.Contains(config.Searches, domain) {
+		config.Searches = append(config.Searches, domain)
+	}
 }
 
 // strategy returns a complete strategy, without fields for the API server to default: a defaulted field has no owner,

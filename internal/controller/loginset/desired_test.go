@@ -1,15 +1,18 @@
 package loginset
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/images/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/test/golden"
 )
@@ -30,7 +33,8 @@ func smallest() *scope {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "slurm"},
 			Spec:       slinkyv1beta1.ControllerSpec{SlurmUser: slinkyv1beta1.SlurmUser{UID: 64030, GID: 64030}},
 		},
-		slurmKey: []byte("slurm's key"),
+		clusterDomain: "cluster.local",
+		slurmKey:      []byte("slurm's key"),
 		hostKeys: &corev1.Secret{Data: map[string][]byte{
 			"ssh_host_rsa_key": []byte("rsa"), "ssh_host_rsa_key.pub": []byte("public"),
 			"ssh_host_ed25519_key": []byte("ed25519"), "notes": []byte("mine"),
@@ -58,7 +62,8 @@ func fullest() *scope {
 		},
 		Spec: slinkyv1beta1.PodSpecFragment{
 			Fragment: fragment(
-				`{"terminationGracePeriodSeconds":3600,"volumes":[{"name":"home","persistentVolumeClaim":{"claimName":"home"}}]}`)},
+				`{"terminationGracePeriodSeconds":3600,"dnsConfig":{"nameservers":["10.0.0.10"],` +
+					`"searches":["example.com"]},"volumes":[{"name":"home","persistentVolumeClaim":{"claimName":"home"}}]}`)},
 	}
 	spec.RootSSHAuthorizedKeys = "ssh-ed25519 AAAA admin\n"
 	spec.ExtraSshdConfig = "PrintMotd yes\nMatch Group students\n    X11Forwarding no\n"
@@ -77,6 +82,30 @@ func fullest() *scope {
 	return scope
 }
 
+func TestLoginPodsResolveSlurmNodes(t *testing.T) {
+	const domain = "slurm-workers.hpc.svc.cluster.local"
+	full := slices.Repeat([]string{"example.com"}, 32)
+	for name, test := range map[string]struct {
+		domain      string
+		given, want []string
+	}{
+		"without a search list":           {"cluster.local", nil, []string{domain}},
+		"after the user's search domains": {"cluster.local", []string{"a"}, []string{"a", domain}},
+		"once":                            {"cluster.local", []string{domain}, []string{domain}},
+		"not with a full search list":     {"cluster.local", full, full},
+		"not without a known domain":      {"", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope, spec := smallest(), &corev1.PodSpec{DNSConfig: &corev1.PodDNSConfig{Searches: test.given}}
+			scope.clusterDomain = test.domain
+			resolveNodes(scope, spec)
+			if diff := cmp.Diff(test.want, spec.DNSConfig.Searches); diff != "" {
+				t.Errorf("the search list differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestChildren(t *testing.T) {
 	for name, scope := range map[string]*scope{"smallest": smallest(), "fullest": fullest()} {
 		t.Run(name, func(t *testing.T) {
@@ -84,6 +113,10 @@ func TestChildren(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if children.configuration.Data[startFile] != slurm.Login {
+				t.Error("the pods have another script than the image")
+			}
+			children.configuration.Data[startFile] = "…"
 			golden.Compare(t, name+".yaml", toYAML(t, children))
 		})
 	}

@@ -28,7 +28,9 @@ type scope struct {
 	// authorizedKeys are those in the ConfigMap that the pods mount.
 	authorizedKeys string
 	pods           []corev1.Pod
-	now            time.Time
+	// clusterDomain is the DNS domain of the Kubernetes cluster; empty if unknown.
+	clusterDomain string
+	now           time.Time
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
@@ -36,7 +38,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err != nil || set == nil {
 		return nil, err // objects that it owns are garbage-collected
 	}
-	scope := &scope{set: set, now: r.Clock.Now()}
+	scope := &scope{set: set, clusterDomain: r.ClusterDomain, now: r.Clock.Now()}
 	if scope.hostKeys, err = reference.Object(ctx, r.Client, set.Namespace, naming.LoginHostKeys(set.Name),
 		&corev1.Secret{}); err != nil {
 		return nil, err

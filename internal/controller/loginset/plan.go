@@ -5,6 +5,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
@@ -28,6 +29,10 @@ func obstacle(scope *scope) (status.Verdict, bool) {
 		key := scope.slurmKeyRef()
 		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
 			"waiting for the key of Controller %s: Secret %s, key %s", scope.controller.Name, key.Name, key.Key), true
+	}
+	if _, known := clusterconf.User(scope.controller); !known {
+		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+			"waiting until Controller %s has found the user slurm in the image of slurmctld", scope.controller.Name), true
 	}
 	if ref := spec.SSSDConfRef; ref != nil && scope.sssdConf == nil {
 		return status.Degraded(slinkyv1beta1.ReasonReferenceNotFound, "%s",

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
@@ -71,7 +72,7 @@ func podTemplate(scope *scope, image, digest string) corev1.PodTemplateSpec {
 // initconf copies files, with the owner and mode that sshd, sackd and sssd require, to a volume in memory. This avoids
 // fsGroup, which would change the group of all files in the users' home directories to slurm.
 func initconf(scope *scope, image string) corev1.Container {
-	user := scope.controller.Spec.SlurmUser
+	user, _ := clusterconf.User(scope.controller)
 	script := []string{
 		"cd " + preparedPath,
 		"install --directory --mode=0755 ssh slurm",
@@ -101,7 +102,7 @@ func initconf(scope *scope, image string) corev1.Container {
 
 // login runs sshd, sackd and, if configured, sssd.
 func login(scope *scope, image string) corev1.Container {
-	user := scope.controller.Spec.SlurmUser
+	user, _ := clusterconf.User(scope.controller)
 	mounts := []corev1.VolumeMount{
 		{Name: configurationVolume, MountPath: "/etc/ssh/sshd_config", SubPath: sshdConfigFile, ReadOnly: true},
 		{Name: configurationVolume, MountPath: configurationPath, ReadOnly: true},
@@ -115,7 +116,9 @@ func login(scope *scope, image string) corev1.Container {
 	}
 	return corev1.Container{
 		Name: loginContainer, Image: image,
-		Args: []string{"--conf-server", strings.Join(naming.ControllerEndpoints(scope.controller), ",")},
+		// The entrypoint of an image may do anything. bash also does what a container's first process must do.
+		Command: []string{"/bin/bash", configurationPath + "/" + startFile},
+		Args:    []string{"--conf-server", strings.Join(naming.ControllerEndpoints(scope.controller), ",")},
 		Env: []corev1.EnvVar{
 			{Name: "SACKD_USER", Value: strconv.FormatInt(user.UID, 10)},
 			{Name: "SACKD_GROUP", Value: strconv.FormatInt(user.GID, 10)},

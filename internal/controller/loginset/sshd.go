@@ -12,7 +12,9 @@ import (
 
 // Keys of sshd's ConfigMap.
 const (
-	sshdConfigFile     = "sshd_config"
+	sshdConfigFile = "sshd_config"
+	// startFile is the script that runs in the login container.
+	startFile          = "start"
 	authorizedKeysFile = "authorized_keys"
 )
 

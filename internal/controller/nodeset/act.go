@@ -49,7 +49,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) out
 	if unprotected == nil {
 		do(r.undrain)
 	}
-	do(r.clearReasons, r.drain, r.remove, r.prune)
+	do(r.clearReasons, r.drain, r.mark, r.remove, r.prune)
 	if unprepared == nil {
 		do(r.create)
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) prepare(ctx context.Context, scope *scope, result *outcome)
 	if scope.set.DeletionTimestamp != nil {
 		return nil
 	}
-	if err := r.patchFinalizer(ctx, scope.set, controllerutil.AddFinalizer); err != nil {
+	if err := r.patchFinalizers(ctx, scope.set, controllerutil.AddFinalizer, slinkyv1beta1.FinalizerDrain); err != nil {
 		return err
 	}
 	if err := r.applyChildren(ctx, scope); err != nil {
@@ -109,7 +109,7 @@ func (r *Reconciler) createHostKeys(ctx context.Context, set *slinkyv1beta1.Node
 	return r.Children.CreateOnce(ctx, made)
 }
 
-// finish removes the finalizer of a deleted NodeSet once its pods are gone, or are orphaned.
+// finish removes the finalizers of a deleted NodeSet once its pods are gone, or are orphaned.
 func (r *Reconciler) finish(ctx context.Context, scope *scope) error {
 	if scope.set.DeletionTimestamp == nil || (len(scope.pods) > 0 && !orphaning(scope.set)) {
 		return nil
@@ -119,14 +119,18 @@ func (r *Reconciler) finish(ctx context.Context, scope *scope) error {
 	r.reservations.forget(scope.set.UID)
 	r.announceRest(scope)
 	r.Metrics.forget(scope.set)
-	return r.patchFinalizer(ctx, scope.set, controllerutil.RemoveFinalizer)
+	return r.patchFinalizers(ctx, scope.set, controllerutil.RemoveFinalizer, slinkyv1beta1.FinalizerDrain,
+		slinkyv1beta1.FinalizerReservation)
 }
 
-// patchFinalizer adds or removes the finalizer, and writes nothing else.
-func (r *Reconciler) patchFinalizer(ctx context.Context, set *slinkyv1beta1.NodeSet,
-	change func(client.Object, string) bool) error {
-	after := set.DeepCopy()
-	if !change(after, slinkyv1beta1.FinalizerDrain) {
+// patchFinalizers adds or removes finalizers, and writes nothing else.
+func (r *Reconciler) patchFinalizers(ctx context.Context, set *slinkyv1beta1.NodeSet,
+	change func(client.Object, string) bool, finalizers ...string) error {
+	after, changed := set.DeepCopy(), false
+	for _, finalizer := range finalizers {
+		changed = change(after, finalizer) || changed
+	}
+	if !changed {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})

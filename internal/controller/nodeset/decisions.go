@@ -101,7 +101,7 @@ func (d *decisions) forget(set types.UID) {
 // order is the order of the events of one reconcile.
 var order = map[plan.Kind]int{plan.Undrain: 0, plan.Drain: 1, plan.Delete: 2, plan.Prune: 3, plan.Create: 4}
 
-// eventReasons are the reasons of events.
+// eventReasons are the reasons of events. Actions without one have no effect of their own that users see.
 var eventReasons = map[plan.Kind]string{
 	plan.Undrain: "UndrainedNodes", plan.Drain: "DrainedNodes", plan.Delete: "DeletedPods", plan.Prune: "DeletedNodes",
 	plan.Create: "CreatedPods",
@@ -110,7 +110,7 @@ var eventReasons = map[plan.Kind]string{
 // done counts an action, and records it for an event.
 func (r *Reconciler) done(scope *scope, action plan.Action, pod, node string) {
 	r.Metrics.did(action)
-	if action.Kind != plan.ClearReason { // users do not see its effect
+	if _, reported := eventReasons[action.Kind]; reported {
 		r.decisions.did(scope.set.UID, action, pod, node)
 	}
 }
@@ -158,7 +158,7 @@ func (a announcement) note(next *plan.Plan) string {
 			trace.Hosts(a.nodes))
 	case plan.Create:
 		text = fmt.Sprintf("created %s: %s", plural(len(a.pods), "pod"), trace.Hosts(a.pods))
-	case plan.ClearReason:
+	case plan.ClearReason, plan.MarkPod, plan.UnmarkPod:
 	}
 	return text
 }

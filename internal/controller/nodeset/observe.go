@@ -186,7 +186,7 @@ func withheld(scope *scope) string {
 	case scope.problem != nil:
 		return scope.problem.Message
 	case scope.template == nil:
-		return "there is no pod template"
+		return "the Controller's status does not say yet whether jobs are confined, or which user its daemons have"
 	case len(scope.awaited) > 0:
 		return "slurmctld does not run with a configuration that has the GRES " + strings.Join(scope.awaited, ", ")
 	default:

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podshape"
@@ -44,6 +45,8 @@ type origin struct {
 	Image     string                           `json:"image"`
 	Endpoints []string                         `json:"endpoints"`
 	SlurmKey  slinkyv1beta1.SecretKeyReference `json:"slurmKey"`
+	// Confined is true if the pods are prepared to confine jobs.
+	Confined bool `json:"confined,omitempty"`
 }
 
 // observeRevision builds the template of new pods, and finds its revision among the stored ones.
@@ -70,8 +73,13 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	if err != nil || scope.problem != nil {
 		return err
 	}
+	confined, known := clusterconf.PreparesPods(scope.controller)
+	if _, found := clusterconf.User(scope.controller); !known || !found {
+		return nil // the Controller is new, and its status will say so
+	}
 	all := worker.Set{
 		NodeSet: set, Controller: scope.controller, Images: r.Images, SlurmKey: key, ClusterDomain: r.ClusterDomain,
+		SlurmUser: clusterconf.RequiredUID(scope.controller), Confined: confined,
 	}
 	template, err := worker.Template(all)
 	if err != nil {
@@ -82,6 +90,7 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 	return scope.revision.find(set, origin{
 		Spec:  podshape.OfNodeSet(&set.Spec),
 		Image: r.Images.For(naming.Slurmd), Endpoints: naming.ControllerEndpoints(scope.controller), SlurmKey: key,
+		Confined: confined,
 	})
 }
 

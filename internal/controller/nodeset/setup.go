@@ -110,7 +110,9 @@ var controllerChanged = predicate.Funcs{
 		before, ok := update.ObjectOld.(*slinkyv1beta1.Controller)
 		after, same := update.ObjectNew.(*slinkyv1beta1.Controller)
 		return !ok || !same || before.Generation != after.Generation ||
-			before.Status.AppliedConfigHash != after.Status.AppliedConfigHash
+			before.Status.AppliedConfigHash != after.Status.AppliedConfigHash ||
+			before.Status.JobConfinement != after.Status.JobConfinement ||
+			!equality.Semantic.DeepEqual(before.Status.SlurmUser, after.Status.SlurmUser)
 	},
 }
 

@@ -93,10 +93,12 @@ func planPod(pod *corev1.Pod) plan.Pod {
 		KubernetesNode: kubernetesNode(pod),
 		Revision:       pod.Labels[appsv1.ControllerRevisionHashLabelKey], Created: pod.CreationTimestamp.Time,
 		Unscheduled: pod.Spec.NodeName == "", Terminating: pod.DeletionTimestamp != nil,
-		Exited:   pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
-		Cordoned: pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true",
-		Named:    worker.IsNamed(pod),
+		Exited: pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		Mark:   podMark(pod),
+		Named:  worker.IsNamed(pod),
 	}
+	_, sourced := pod.Annotations[slinkyv1beta1.AnnotationPodCordonSource]
+	is.Cordoned = pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true" && !sourced
 	if cost, err := strconv.ParseInt(pod.Annotations[slinkyv1beta1.AnnotationPodDeletionCost], 10, 32); err == nil {
 		is.DeletionCost = int32(cost)
 	}
@@ -122,6 +124,21 @@ func planPod(pod *corev1.Pod) plan.Pod {
 		is.Failing = strings.TrimPrefix(status.PodFailures([]corev1.Pod{*pod}), "pod "+pod.Name+": ")
 	}
 	return is
+}
+
+// podMark returns who set the cordon annotation of a pod.
+func podMark(pod *corev1.Pod) plan.Mark {
+	cordon, set := pod.Annotations[slinkyv1beta1.AnnotationPodCordon]
+	switch ours := pod.Annotations[slinkyv1beta1.AnnotationPodCordonSource] == slinkyv1beta1.PodCordonScaleIn; {
+	case ours && cordon == "true":
+		return plan.Marked
+	case ours:
+		return plan.PartlyMarked
+	case set:
+		return plan.MarkedByOthers
+	default:
+		return plan.Unmarked
+	}
 }
 
 // ordinal returns the ordinal of a pod; -1 in DaemonSet mode.

@@ -1,6 +1,7 @@
 package nodeset
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -110,7 +111,29 @@ func TestPlanPod(t *testing.T) {
 					slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodDeletionCost: "-7",
 				}
 			},
-			func(is *plan.Pod) { is.Unscheduled, is.Cordoned, is.DeletionCost = true, true, -7 },
+			func(is *plan.Pod) {
+				is.Unscheduled, is.Cordoned, is.Mark, is.DeletionCost = true, true, plan.MarkedByOthers, -7
+			},
+		},
+		"is not cordoned by the operator's own mark": {
+			annotated(slinkyv1beta1.AnnotationPodCordon, "true", slinkyv1beta1.AnnotationPodCordonSource, "scale-in"),
+			func(is *plan.Pod) { is.Unscheduled, is.Mark = true, plan.Marked },
+		},
+		"is not cordoned by the mark of another operator": {
+			annotated(slinkyv1beta1.AnnotationPodCordon, "true", slinkyv1beta1.AnnotationPodCordonSource, "node"),
+			func(is *plan.Pod) { is.Unscheduled, is.Mark = true, plan.MarkedByOthers },
+		},
+		"is not cordoned by another value": {
+			annotated(slinkyv1beta1.AnnotationPodCordon, "false"),
+			func(is *plan.Pod) { is.Unscheduled, is.Mark = true, plan.MarkedByOthers },
+		},
+		"is partly marked if a user has changed the mark": {
+			annotated(slinkyv1beta1.AnnotationPodCordon, "no", slinkyv1beta1.AnnotationPodCordonSource, "scale-in"),
+			func(is *plan.Pod) { is.Unscheduled, is.Mark = true, plan.PartlyMarked },
+		},
+		"is partly marked if a user has removed the cordon": {
+			annotated(slinkyv1beta1.AnnotationPodCordonSource, "scale-in"),
+			func(is *plan.Pod) { is.Unscheduled, is.Mark = true, plan.PartlyMarked },
 		},
 		"ignores an invalid deletion cost": {
 			func(pod *corev1.Pod) {
@@ -133,6 +156,16 @@ func TestPlanPod(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// annotated sets annotations of a pod, given as keys and values.
+func annotated(pairs ...string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{}
+		for pair := range slices.Chunk(pairs, 2) {
+			pod.Annotations[pair[0]] = pair[1]
+		}
 	}
 }
 

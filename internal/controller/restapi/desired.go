@@ -50,7 +50,9 @@ func build(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document
 	built := children{
 		configMap: applycorev1.ConfigMap(name, restAPI.Namespace).WithLabels(labels).WithData(files),
 		service:   service,
-		deployment: applyappsv1.Deployment(name, restAPI.Namespace).WithLabels(labels).
+		deployment: applyappsv1.Deployment(name, restAPI.Namespace).
+			WithLabels(naming.Merge(restAPI.Spec.Template.Metadata.Labels, labels)).
+			WithAnnotations(naming.MergeAnnotations(restAPI.Spec.Template.Metadata.Annotations, nil)).
 			WithSpec(applyappsv1.DeploymentSpec().
 				WithReplicas(replicas(restAPI)).
 				WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)).
@@ -109,7 +111,9 @@ func container(image string, conf slurmconf.Document) corev1.Container {
 	return corev1.Container{
 		Name:  string(naming.Slurmrestd),
 		Image: image,
-		Args:  arguments(conf),
+		// The entrypoint of an image may do anything. A shell also does what a container's first process must do.
+		Command: []string{"/bin/sh", "-c", launch},
+		Args:    arguments(conf),
 		Env: []corev1.EnvVar{
 			// slurmrestd has no token of its own: each request has one.
 			{Name: "SLURM_JWT", Value: "daemon"},
@@ -152,5 +156,5 @@ func arguments(conf slurmconf.Document) []string {
 	if _, accounting := conf.Get("AccountingStorageType"); accounting {
 		plugins += ",openapi/slurmdbd"
 	}
-	return []string{"sh", "-c", launch, "slurmrestd", "-a", "rest_auth/jwt", "-s", plugins, ":6820"}
+	return []string{"slurmrestd", "-a", "rest_auth/jwt", "-s", plugins, ":6820"}
 }

@@ -44,8 +44,8 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slur
 		}
 		scope.awaitsAccounting = accounting == nil && scope.controller.Spec.JWTKey() == nil
 	}
-	if scope.jwtKey, err = reference.SecretValue(ctx, r.Client, request.Namespace,
-		naming.ControllerKeys(scope.controller, accounting).JWT); err != nil {
+	if _, scope.jwtKey, err = reference.FirstSecretValue(ctx, r.Client, request.Namespace,
+		naming.ControllerKeys(scope.controller, accounting).JWTNames...); err != nil {
 		return nil, err
 	}
 	scope.session, _ = r.Pool.Get(key)

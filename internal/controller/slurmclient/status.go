@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -20,7 +22,13 @@ func (r *Reconciler) report(ctx context.Context, scope *scope) error {
 	conditions := status.NewConditions(scope.controller.Generation, before.Conditions, metav1.NewTime(scope.now))
 	is, reason, message := reachable(scope)
 	conditions.Set(slinkyv1beta1.ConditionSlurmReachable, is, reason, "%s", message)
-	newStatus := applyv1beta1.ControllerStatus()
+	if scope.session != nil {
+		known := meta.FindStatusCondition(before.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+		if what, values := connectionChange(known, reason, scope.session.Status(), scope.now); what != "" {
+			log.FromContext(ctx).Info(what, values...)
+		}
+	}
+	newStatus := applyv1beta1.ControllerStatus().WithIsReady(is == metav1.ConditionTrue)
 	newStatus.Conditions = conditions.Configuration()
 	if before.SlurmVersion != "" {
 		newStatus.WithSlurmVersion(before.SlurmVersion).WithAPIVersion(before.APIVersion)
@@ -39,6 +47,27 @@ func (r *Reconciler) report(ctx context.Context, scope *scope) error {
 		}
 	}
 	return r.Status.Write(ctx, scope.controller, conditions, newStatus)
+}
+
+// connectionChange returns the log line about a changed connection; empty if it has not changed. Further attempts that
+// fail in the same way are in the log of requests, at level debug.
+func connectionChange(known *metav1.Condition, reason string, state slurm.Status, now time.Time) (what string,
+	values []any) {
+	if known != nil && known.Reason == reason || !state.Reachable && state.Err == nil {
+		return "", nil
+	}
+	if state.Reachable {
+		return "connected to Slurm", []any{"slurmVersion", state.Info.Version.String(), "apiVersion", state.Info.API}
+	}
+	what = "cannot connect to Slurm"
+	switch {
+	case errors.Is(state.Err, slurm.Unauthorized):
+		what = "Slurm refuses the operator's token"
+	case known != nil && known.Status == metav1.ConditionTrue:
+		what = "lost the connection to Slurm"
+	}
+	retry := max(state.NextAttempt.Sub(now), 0).Round(time.Second)
+	return what, []any{"reason", reason, "error", state.Err.Error(), "retryIn", retry.String()}
 }
 
 // reachable reports whether the operator reaches slurmctld, and if not, why and what to do.

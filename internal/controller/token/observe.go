@@ -33,7 +33,8 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	}
 	scope := &scope{token: token, now: r.Clock.Now()}
 	key, kept := token.Spec.JWTKey(), naming.TokenSecret(token)
-	if scope.key, err = reference.SecretValue(ctx, r.Client, token.Namespace, *key); err != nil {
+	if _, scope.key, err = reference.FirstSecretValue(ctx, r.Client, token.Namespace,
+		naming.JWTNames(*key)...); err != nil {
 		return nil, err
 	}
 	value, err := reference.SecretValue(ctx, r.Client, token.Namespace, kept)

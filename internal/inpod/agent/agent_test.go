@@ -97,9 +97,10 @@ func TestAgentAppliesChangedFiles(t *testing.T) {
 		advance(10500 * time.Millisecond)
 		slurm.change(func() { slurm.seen = newConf })
 		advance(time.Second)
+		applied := slurm.start.Add(11 * time.Second)
 		want := Report{
-			FilesHash: "bbb", RunningHash: "bbb", SlurmVersion: "26.05.5",
-			Reconfigures: 1, CheckedAt: slurm.start.Add(11 * time.Second),
+			FilesHash: "bbb", RunningHash: "bbb", RunningSince: applied, SlurmVersion: "26.05.5",
+			Reconfigures: 1, CheckedAt: applied,
 		}
 		if diff := cmp.Diff(want, agent.Report()); diff != "" {
 			t.Errorf("report (-want +got):\n%s", diff)

@@ -46,7 +46,8 @@ type answer struct {
 type state struct {
 	seen      observation
 	running   answer
-	known     bool // running is the answer to the last query
+	since     time.Time // when the marker in running was first seen
+	known     bool      // running is the answer to the last query
 	checkedAt time.Time
 	lastError string
 
@@ -84,6 +85,9 @@ func (s state) queried(now time.Time, running answer, err error) state {
 	s.checkedAt = now
 	s.known = err == nil
 	if err == nil {
+		if running.Marker != s.running.Marker {
+			s.since = now
+		}
 		s.running = running
 	}
 	if s.applied() || s.known && s.seen.Marker == "" {
@@ -132,8 +136,10 @@ type Report struct {
 	// FilesHash is the marker in the files, empty while they have none.
 	FilesHash string `json:"filesHash"`
 	// RunningHash is the marker that slurmctld ran with when it last answered.
-	RunningHash  string `json:"runningHash"`
-	SlurmVersion string `json:"slurmVersion"`
+	RunningHash string `json:"runningHash"`
+	// RunningSince is when the agent first saw that slurmctld runs with it, on the clock of CheckedAt.
+	RunningSince time.Time `json:"runningSince,omitzero"`
+	SlurmVersion string    `json:"slurmVersion"`
 	// Reconfigures counts the reconfigures since the agent started.
 	Reconfigures int `json:"reconfigures"`
 	// LastError is why slurmctld does not run with the files, empty if it does.
@@ -145,6 +151,7 @@ func (s state) report() Report {
 	return Report{
 		FilesHash:    s.seen.Marker,
 		RunningHash:  s.running.Marker,
+		RunningSince: s.since,
 		SlurmVersion: s.running.Version,
 		Reconfigures: s.reconfigures,
 		LastError:    s.lastError,

@@ -23,7 +23,11 @@ const termInterval = 2 * time.Second
 // Run runs a daemon until it exits; when the context is done, the daemon is terminated. Other signals are forwarded to
 // it.
 func Run(ctx context.Context, command []string, log io.Writer) error {
-	daemon := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
+	path, err := exec.LookPath(command[0]) // slurmctld executes itself again, which only works with a path
+	if err != nil {
+		return err
+	}
+	daemon := exec.CommandContext(context.WithoutCancel(ctx), path, command[1:]...)
 	daemon.Stdout, daemon.Stderr = log, log
 	forwarded := make(chan os.Signal, 1)
 	signal.Notify(forwarded, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmuser"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	report := Run(context.Background(), Options{
-		Config: "/candidate", Scratch: "/trial", Timeout: timeout, Log: os.Stdout,
+		Config: "/candidate", Scratch: "/trial", Passwd: slurmuser.Passwd, Timeout: timeout, Log: os.Stdout,
 	})
 	if err := report.WriteFile("/trial/report"); err != nil {
 		panic(err)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmuser"
 )
 
 // Outcome is the result of a validation run.
@@ -23,8 +25,10 @@ const (
 
 // Report is the result of a validation run, with details.
 type Report struct {
-	SlurmVersion string  `json:"slurmVersion,omitempty"`
-	Outcome      Outcome `json:"outcome"`
+	SlurmVersion string `json:"slurmVersion,omitempty"`
+	// SlurmUser is the user slurm of the image.
+	SlurmUser *slurmuser.User `json:"slurmUser,omitempty"`
+	Outcome   Outcome         `json:"outcome"`
 	// Detail says what is wrong with the candidate or the validation run.
 	Detail string `json:"detail,omitempty"`
 	// LeftOut are the NodeSets without whose changes the candidate was accepted. All others are included.

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmuser"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	Config string
 	// Scratch is a writable directory; the slurm.conf keeps its state there.
 	Scratch string
+	// Passwd is the file with the image's users.
+	Passwd string
 	// Timeout bounds each run of slurmctld.
 	Timeout time.Duration
 	// Log receives slurmctld's output.
@@ -43,8 +46,18 @@ func Run(ctx context.Context, opts Options) Report {
 	if err != nil {
 		return Report{Outcome: Failed, Detail: err.Error()}
 	}
-	report := validate(ctx, opts)
-	report.SlurmVersion = version
+	user, err := slurmuser.Find(opts.Passwd)
+	if err != nil {
+		return Report{Outcome: Refused, SlurmVersion: version, Detail: err.Error()}
+	}
+	report := Report{Outcome: Refused}
+	if own := int64(os.Geteuid()); user.UID == own {
+		report = validate(ctx, opts)
+	} else {
+		report.Detail = fmt.Sprintf("the image's user slurm has the ID %d and the group %d, and slurmctld is to run as %d; "+
+			"use another image, or set spec.slurmUser to these numbers before the cluster is created", user.UID, user.GID, own)
+	}
+	report.SlurmVersion, report.SlurmUser = version, &user
 	return report
 }
 

@@ -3,6 +3,7 @@
 package contract
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,9 +44,11 @@ func testSkew(t *testing.T, started *slurmnet.Cluster, key []byte, skew string) 
 	c := cluster{target, connect(t, target, always(token.Text))}
 	var diag slurm.Diag
 	var asked time.Time
-	eventually(t, "slurmctld to accept the token", func() error {
+	eventually(t, "slurmctld to accept the token and to know its start", func() error {
 		asked = time.Now()
-		diag, err = c.Diag(t.Context())
+		if diag, err = c.Diag(t.Context()); err == nil && diag.CountersSince.IsZero() {
+			err = errors.New("the counters have no start") // slurmctld answers requests before it sets it
+		}
 		return err
 	})
 	answered := time.Now()

@@ -89,6 +89,11 @@ func controllerCautions(controller *slinkyv1beta1.Controller, found Found) []Fin
 			"the pod then has the host name of its Kubernetes node, which is not that of a SlurmctldHost, and "+
 				"slurmctld does not start; remove it"))
 	}
+	if controller.Spec.JobConfinement == slinkyv1beta1.JobConfinementNone {
+		findings = append(findings, find("spec.jobConfinement", string(controller.Spec.JobConfinement),
+			"a job that exceeds the memory of its pod ends slurmd and all other jobs on the node; use Cgroups unless slurmd "+
+				"pods may not have the privileges for it"))
+	}
 	limit, nodes := controller.Spec.MaxNodeCount, controller.Status.Nodes
 	if limit != nil && nodes != nil && nodes.Total > *limit {
 		findings = append(findings, find("spec.maxNodeCount", strconv.Itoa(int(*limit)),

@@ -149,6 +149,7 @@ var controllerTests = map[string]test{
 			NodeSets: []slinkyv1beta1.NodeSet{nodeSet("gpu", 16), nodeSet("cpu", 4)},
 		},
 	},
+	"without confinement":   {is: "spec: {jobConfinement: None}"},
 	"on the host's network": {is: "spec: {template: {spec: {hostNetwork: true}}}"},
 	"with a limit below the nodes that there are": {
 		is: "spec: {maxNodeCount: 10}", status: "status: {nodes: {total: 12}}",

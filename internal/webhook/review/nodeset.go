@@ -1,6 +1,8 @@
 package review
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,12 +43,23 @@ func nodeSetFaults(set *slinkyv1beta1.NodeSet, _ Found) []Finding {
 
 func nodeSetCautions(set *slinkyv1beta1.NodeSet, found Found) []Finding {
 	var findings []Finding
+	if set.Spec.TaintKubeNodes != nil {
+		findings = append(findings, find("spec.taintKubeNodes", strconv.FormatBool(*set.Spec.TaintKubeNodes),
+			"it is ignored, and Kubernetes nodes are not tainted; remove it, and taint the Kubernetes nodes yourself if "+
+				"they must be kept free of other pods"))
+	}
 	if end, ended := windowEnded(set, found.Now); ended {
 		findings = append(findings,
 			find("spec.updateStrategy.scheduledUpdate.startTime",
 				set.Spec.UpdateStrategy.ScheduledUpdate.StartTime.UTC().Format(time.RFC3339),
 				"this window was over at %s, so that no pod is updated; set the time of the next one", end.UTC().
 					Format(time.RFC3339)))
+	}
+	node, _ := nodeconf.Of(set) // errors are faults
+	if given, most, exceeds := node.Excess(); exceeds {
+		findings = append(findings, find("spec.extraConf", fmt.Sprintf("RealMemory=%d", given),
+			"it is more than the memory limit of slurmd's container, and jobs that use it end slurmd and all other jobs on the "+
+				"node; use at most %d, which is the limit less the reserve, or raise the limit", most))
 	}
 	controller := as[*slinkyv1beta1.Controller](found, ControllerKind, set.Spec.ControllerRef.Name)
 	if controller != nil && set.Spec.Partition.Enabled && hasPartition(controller.Spec.ExtraConf, set.Name) {

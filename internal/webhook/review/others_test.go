@@ -26,6 +26,12 @@ var nodeSetTests = map[string]test{
 	"with a mistake in its partition": {
 		is: "spec: {partition: {enabled: true, config: \"Default=YES MaxTime\"}}", refused: true,
 	},
+	"with more memory than its limit": {
+		is: "spec: {slurmd: {resources: {limits: {memory: 1Gi}}}, extraConf: RealMemory=1025}",
+	},
+	"with all its memory reserved": {
+		is: "spec: {slurmd: {resources: {limits: {memory: 1Gi}}}, reservedMemory: 1Gi}", refused: true,
+	},
 	"with nodes in its partition":    {is: "spec: {partition: {enabled: true, config: \"Nodes=ALL\"}}", refused: true},
 	"with a mistake in no partition": {is: "spec: {partition: {config: \"Default\"}}", silent: true},
 	"with a partition of the Controller's": {
@@ -41,7 +47,8 @@ var nodeSetTests = map[string]test{
 		is:    "spec: {controllerRef: {name: c}, template: {spec: {hostname: gpu-}}}",
 		found: nodeSets(nodeSet("gpu", 0), nodeSet("x", 0), nodeSet("cpu", 0)),
 	},
-	"with sshd": {is: "spec: {ssh: {enabled: true}}", silent: true},
+	"with sshd":                        {is: "spec: {ssh: {enabled: true}}", silent: true},
+	"with taints for Kubernetes nodes": {is: "spec: {taintKubeNodes: true}"},
 	"whose update is over": {
 		is: "spec: {updateStrategy: {type: ScheduledUpdate, scheduledUpdate: {startTime: \"2030-01-31T11:00:00Z\", " +
 			"duration: 1h}}}",

@@ -32,7 +32,7 @@ type Reference struct {
 	Field string
 	// Until describes the effect while the object does not exist; if it is empty, there is no warning.
 	Until string
-	// Generators are objects for which the operator generates the target.
+	// Generators are objects for which the operator generates the target, or that it uses instead.
 	Generators []Target
 }
 
@@ -45,16 +45,27 @@ func named(field, kind, name, until string) Reference {
 }
 
 // secretKey returns the references for a field that selects a key of a Secret, which may be generated for a Controller
-// or an Accounting.
+// or an Accounting, or be found under another documented name.
 func secretKey(field string, key *slinkyv1beta1.SecretKeyReference, until string) []Reference {
 	if key == nil {
 		return nil
 	}
 	secret := named(field+".name", SecretKind, key.Name, until)
 	references := []Reference{}
-	generators := []func(string) slinkyv1beta1.SecretKeyReference{naming.GeneratedSlurmKey, naming.GeneratedJWTKey}
-	for _, generated := range generators {
-		owner, found := strings.CutSuffix(key.Name, generated("").Name)
+	names := naming.SecretNames(naming.JWTNames(*key))
+	for _, other := range names[1:] {
+		references = append(references, lookUp(SecretKind, other))
+		secret.Generators = append(secret.Generators, Target{SecretKind, other})
+	}
+	for _, generated := range []func(string) slinkyv1beta1.SecretKeyReference{
+		naming.GeneratedSlurmKey, naming.GeneratedJWTKey,
+	} {
+		owner, found := "", false
+		for _, name := range names {
+			if owner, found = strings.CutSuffix(name, generated("").Name); found && owner != "" {
+				break
+			}
+		}
 		if !found || owner == "" {
 			continue
 		}

@@ -24,7 +24,7 @@ func TestKubectlGetShowsReadinessAndReason(t *testing.T) {
 		&slinkyv1beta1.Controller{
 			ObjectMeta: metav1.ObjectMeta{Name: "slurm"},
 			Status: slinkyv1beta1.ControllerStatus{
-				SlurmVersion: "26.05.5", APIVersion: "v0.0.45",
+				IsReady: true, SlurmVersion: "26.05.5", APIVersion: "v0.0.45",
 				Nodes:      &slinkyv1beta1.NodeCounts{Total: 16, Idle: 12, Allocated: 4},
 				Jobs:       &slinkyv1beta1.JobCounts{Running: 3, Pending: 8},
 				Conditions: ready(metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected, "slurmctld answers."),

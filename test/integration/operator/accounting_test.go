@@ -43,7 +43,7 @@ func TestAccountingBecomesReadyWithItsDatabase(t *testing.T) {
 	}
 	ready(metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound)
 	database(metav1.ConditionUnknown, slinkyv1beta1.ReasonReconciling)
-	for name, size := range map[string]int{"slurm-auth-slurm/slurm.key": 1024, "slurm-auth-jwt/jwt_hs256.key": 32} {
+	for name, size := range map[string]int{"slurm-auth-slurm/slurm.key": 1024, "slurm-auth-jwths256/jwt_hs256.key": 32} {
 		name, key, _ := strings.Cut(name, "/")
 		generated := &corev1.Secret{}
 		world.get(t, name, generated)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -269,7 +270,7 @@ func TestControllerNamesMissingReferences(t *testing.T) {
 // until the Controller is ready.
 func (w *world) readyController(t *testing.T) *slinkyv1beta1.Controller {
 	t.Helper()
-	return w.readyControllerWith(t, slinkyv1beta1.ControllerSpec{}, "slurm-auth-jwt")
+	return w.readyControllerWith(t, slinkyv1beta1.ControllerSpec{}, "slurm-auth-jwths256")
 }
 
 // readyControllerWith does the same with a given spec and the name of the Secret with its JWT key.
@@ -284,7 +285,7 @@ func (w *world) readyControllerWith(t *testing.T, spec slinkyv1beta1.ControllerS
 	w.slurm.AddNodes("node-0")
 	key := &corev1.Secret{}
 	w.eventually(t, keyName, key, func() error { return nil })
-	w.slurm.SetKey(key.Data["jwt_hs256.key"])
+	w.slurm.SetKey(slices.Concat(slices.Collect(maps.Values(key.Data))...)) // it has one value
 	stop := w.acceptEverything(t)
 	defer stop()
 	set := &appsv1.StatefulSet{}
@@ -476,7 +477,7 @@ func TestSessionSurvivesAccountingDeletion(t *testing.T) {
 	books.Name = "books"
 	world.create(t, books)
 	controller := world.readyControllerWith(t,
-		slinkyv1beta1.ControllerSpec{AccountingRef: &slinkyv1beta1.ObjectReference{Name: "books"}}, "books-auth-jwt")
+		slinkyv1beta1.ControllerSpec{AccountingRef: &slinkyv1beta1.ObjectReference{Name: "books"}}, "books-auth-jwths256")
 	if err := world.Delete(t.Context(), books); err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,8 @@ import (
 	clientrest "k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/operator"
@@ -165,10 +167,13 @@ func (w *world) setAgentAt(address string, state agent.Report) {
 	w.agents[address] = state
 }
 
-// create creates objects in the world's namespace.
+// create creates objects in the world's namespace. Nothing finds the user slurm of an image, so Controllers name it.
 func (w *world) create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
+		if controller, ok := object.(*slinkyv1beta1.Controller); ok && !controller.Spec.External {
+			controller.Spec.SlurmUser = clusterconf.DefaultUser
+		}
 		if err := w.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}

@@ -570,7 +570,7 @@ func TestNodeSetKeepsPodsWhileAccountingIsMissing(t *testing.T) {
 	w.create(t, first)
 	w.kubelet = w.startKubelet(t)
 	w.readyControllerWith(t, slinkyv1beta1.ControllerSpec{AccountingRef: &slinkyv1beta1.ObjectReference{Name: "books"}},
-		"books-auth-jwt")
+		"books-auth-jwths256")
 	w.create(t, w.set)
 	w.ready(t)
 	before := w.uids(t)

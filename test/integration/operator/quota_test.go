@@ -55,7 +55,7 @@ func TestClusterFitsIntoQuota(t *testing.T) {
 	sized.Raw = []byte(`{"resources":{"requests":{"cpu":"200m","memory":"256Mi"},"limits":{"cpu":"2","memory":"1Gi"}}}`)
 	controller := world.readyControllerWith(t,
 		slinkyv1beta1.ControllerSpec{Slurmctld: sized,
-			ExtraConf: "SlurmctldLogFile=/var/log/slurm/slurmctld.log"}, "slurm-auth-jwt")
+			ExtraConf: "SlurmctldLogFile=/var/log/slurm/slurmctld.log"}, "slurm-auth-jwths256")
 	world.create(t, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "database"}, Data: map[string][]byte{"password": []byte("secret")},
 	})

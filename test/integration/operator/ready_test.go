@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,13 +24,13 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/leak"
 )
 
-// R9: kubectl shows whether the operator's connection to Slurm is up, as seen on the connection itself.
+// R9, R35: kubectl and the status show whether the operator's connection to Slurm is up, as seen on the connection.
 func TestKubectlShowsConnectionStatus(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
 	shows := func(want string) {
 		t.Helper()
-		for _, kind := range []string{"clusters.slinky.slurm.net", "controllers.slinky.slurm.net"} {
+		for _, kind := range []string{"clusters", "clusters.slinky.slurm.net", "controllers.slinky.slurm.net"} {
 			world.eventually(t, "slurm", controller, func() error {
 				out, err := exec.CommandContext(t.Context(), server.Kubectl, "--kubeconfig", server.Kubeconfig,
 					"--cache-dir", filepath.Join(t.TempDir(), "cache"), "get", kind, "slurm", "-n", world.namespace).
@@ -39,8 +40,8 @@ func TestKubectlShowsConnectionStatus(t *testing.T) {
 				}
 				header, row, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 				for i, column := range strings.Fields(header) {
-					if values := strings.Fields(row); column == "READY" && len(values) > i &&
-						strings.EqualFold(values[i], want) {
+					if values := strings.Fields(row); column == "READY" && len(values) > i && values[i] == want &&
+						strconv.FormatBool(controller.Status.IsReady) == want {
 						return nil
 					}
 				}
@@ -48,11 +49,11 @@ func TestKubectlShowsConnectionStatus(t *testing.T) {
 			})
 		}
 	}
-	shows("True")
+	shows("true")
 	world.slurm.Inject(slurmtest.Fault{Respond: slurmtest.Hang})
-	shows("False")
+	shows("false")
 	world.slurm.ClearFaults()
-	shows("True")
+	shows("true")
 }
 
 // I7: no secret bytes in objects that non-administrators may read, nor in the operator's metrics.
@@ -60,7 +61,7 @@ func TestNoSecretInObjectsOrMetrics(t *testing.T) {
 	world := newWorld(t)
 	world.readyController(t)
 	secrets := map[string][]byte{}
-	for _, name := range []string{"slurm-auth-slurm", "slurm-auth-jwt"} {
+	for _, name := range []string{"slurm-auth-slurm", "slurm-auth-jwths256"} {
 		secret := &corev1.Secret{}
 		world.get(t, name, secret)
 		maps.Copy(secrets, secret.Data)

@@ -15,9 +15,9 @@ type AccountingSpecApplyConfiguration struct {
 	// the Secret <name>-auth-slurm, key slurm.key. Controllers that refer to this Accounting and set no key of their
 	// own use it too.
 	SlurmKeyRef *SecretKeyReferenceApplyConfiguration `json:"slurmKeyRef,omitempty"`
-	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Defaults to a key that is generated once in the
-	// Secret <name>-auth-jwt, key jwt_hs256.key. Controllers that refer to this Accounting and set no key of their own
-	// use it too.
+	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Defaults to jwt_hs256.key in the Secret
+	// <name>-auth-jwths256, which is generated once, unless the Secret <name>-auth-jwt has a key. Controllers that
+	// refer to this Accounting and set no key of their own use it too.
 	JWTKeyRef *SecretKeyReferenceApplyConfiguration `json:"jwtKeyRef,omitempty"`
 	// jwtHs256KeyRef is the older name of jwtKeyRef. If both are set, they must be equal.
 	JWTHS256KeyRef *SecretKeyReferenceApplyConfiguration `json:"jwtHs256KeyRef,omitempty"`
@@ -37,7 +37,7 @@ type AccountingSpecApplyConfiguration struct {
 	ExtraConf *string `json:"extraConf,omitempty"`
 	// service customizes the Service in front of slurmdbd.
 	Service *AccountingServiceApplyConfiguration `json:"service,omitempty"`
-	// slurmUser is the user that slurmdbd runs as. Addition.
+	// slurmUser is the user that slurmdbd runs as. Addition. Defaults to the user slurm of its image.
 	SlurmUser *SlurmUserApplyConfiguration `json:"slurmUser,omitempty"`
 }
 

@@ -13,6 +13,8 @@ import (
 type AccountingStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// slurmUser is the user that slurmdbd runs as.
+	SlurmUser *SlurmUserApplyConfiguration `json:"slurmUser,omitempty"`
 	// conditions of the accounting service: Ready, Available, Progressing, Degraded and DatabaseReachable.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -28,6 +30,14 @@ func AccountingStatus() *AccountingStatusApplyConfiguration {
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *AccountingStatusApplyConfiguration) WithObservedGeneration(value int64) *AccountingStatusApplyConfiguration {
 	b.ObservedGeneration = &value
+	return b
+}
+
+// WithSlurmUser sets the SlurmUser field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SlurmUser field is set to the value of the last call.
+func (b *AccountingStatusApplyConfiguration) WithSlurmUser(value *SlurmUserApplyConfiguration) *AccountingStatusApplyConfiguration {
+	b.SlurmUser = value
 	return b
 }
 

@@ -19,8 +19,8 @@ type ControllerSpecApplyConfiguration struct {
 	// slurm.key.
 	SlurmKeyRef *SecretKeyReferenceApplyConfiguration `json:"slurmKeyRef,omitempty"`
 	// jwtKeyRef selects the HS256 key of auth/jwt. Addition: optional. Defaults to the key of the Accounting in
-	// accountingRef if there is one, otherwise to a key that is generated once in the Secret <name>-auth-jwt, key
-	// jwt_hs256.key.
+	// accountingRef if there is one, otherwise to jwt_hs256.key in the Secret <name>-auth-jwths256, which is generated
+	// once, unless the Secret <name>-auth-jwt has a key.
 	JWTKeyRef *SecretKeyReferenceApplyConfiguration `json:"jwtKeyRef,omitempty"`
 	// jwtHs256KeyRef is the older name of jwtKeyRef. If both are set, they must be equal.
 	JWTHS256KeyRef *SecretKeyReferenceApplyConfiguration `json:"jwtHs256KeyRef,omitempty"`
@@ -67,11 +67,18 @@ type ControllerSpecApplyConfiguration struct {
 	// maxNodeCount is Slurm's MaxNodeCount, the maximum number of Slurm nodes. Addition. Defaults to the size of the
 	// NodeSets plus headroom. A value below the number of registered nodes is raised to that number.
 	MaxNodeCount *int32 `json:"maxNodeCount,omitempty"`
-	// slurmUser is the user that slurmctld, and sackd in the cluster's LoginSets, run as. Addition.
+	// slurmUser is the user that slurmctld, and sackd in the cluster's LoginSets, run as. Addition. Defaults to the user
+	// slurm of slurmctld's image; all images of a cluster must agree on it.
 	SlurmUser *SlurmUserApplyConfiguration `json:"slurmUser,omitempty"`
 	// configurationTrial configures the validation run of a changed configuration before the running slurmctld loads
 	// it. Addition.
 	ConfigurationTrial *ConfigurationTrialApplyConfiguration `json:"configurationTrial,omitempty"`
+	// jobConfinement is Cgroups to confine every job to its memory, cores and devices, or None to let jobs share the
+	// pod, in which one job that exceeds the pod's memory ends all the others, so that the partitions of NodeSets run one
+	// job per node. Addition. If unset, a new cluster has Cgroups, unless you configure cgroups yourself with a
+	// ProctrackType in extraConf or a cgroup.conf, and an existing cluster stays as it is. A change replaces all slurmd
+	// pods, each when its Slurm node is drained.
+	JobConfinement *apiv1beta1.JobConfinement `json:"jobConfinement,omitempty"`
 }
 
 // ControllerSpecApplyConfiguration constructs a declarative configuration of the ControllerSpec type for use with
@@ -310,5 +317,13 @@ func (b *ControllerSpecApplyConfiguration) WithSlurmUser(value *SlurmUserApplyCo
 // If called multiple times, the ConfigurationTrial field is set to the value of the last call.
 func (b *ControllerSpecApplyConfiguration) WithConfigurationTrial(value *ConfigurationTrialApplyConfiguration) *ControllerSpecApplyConfiguration {
 	b.ConfigurationTrial = value
+	return b
+}
+
+// WithJobConfinement sets the JobConfinement field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the JobConfinement field is set to the value of the last call.
+func (b *ControllerSpecApplyConfiguration) WithJobConfinement(value apiv1beta1.JobConfinement) *ControllerSpecApplyConfiguration {
+	b.JobConfinement = &value
 	return b
 }

@@ -3,6 +3,7 @@
 package v1beta1
 
 import (
+	apiv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -15,6 +16,9 @@ type ControllerStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// conditions of the cluster: Ready, Available, Progressing, Degraded, SlurmReachable and ConfigurationApplied.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// isReady is true while the operator's connection to Slurm is up: slurmrestd and slurmctld answer, as in the
+	// condition SlurmReachable. Addition.
+	IsReady *bool `json:"isReady,omitempty"`
 	// clusterName is the ClusterName that Slurm uses.
 	ClusterName *string `json:"clusterName,omitempty"`
 	// slurmVersion is the version of the running slurmctld, such as 26.05.5.
@@ -25,6 +29,10 @@ type ControllerStatusApplyConfiguration struct {
 	Nodes *NodeCountsApplyConfiguration `json:"nodes,omitempty"`
 	// jobs counts the jobs in slurmctld by state.
 	Jobs *JobCountsApplyConfiguration `json:"jobs,omitempty"`
+	// jobConfinement is what the slurmd pods are prepared for. Jobs are confined once all pods are.
+	JobConfinement *apiv1beta1.JobConfinement `json:"jobConfinement,omitempty"`
+	// slurmUser is the user that slurmctld runs as.
+	SlurmUser *SlurmUserApplyConfiguration `json:"slurmUser,omitempty"`
 	// appliedConfigHash is the hash of the configuration that the running slurmctld uses, as read back from it.
 	AppliedConfigHash *string `json:"appliedConfigHash,omitempty"`
 }
@@ -53,6 +61,14 @@ func (b *ControllerStatusApplyConfiguration) WithConditions(values ...*v1.Condit
 		}
 		b.Conditions = append(b.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithIsReady sets the IsReady field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the IsReady field is set to the value of the last call.
+func (b *ControllerStatusApplyConfiguration) WithIsReady(value bool) *ControllerStatusApplyConfiguration {
+	b.IsReady = &value
 	return b
 }
 
@@ -93,6 +109,22 @@ func (b *ControllerStatusApplyConfiguration) WithNodes(value *NodeCountsApplyCon
 // If called multiple times, the Jobs field is set to the value of the last call.
 func (b *ControllerStatusApplyConfiguration) WithJobs(value *JobCountsApplyConfiguration) *ControllerStatusApplyConfiguration {
 	b.Jobs = value
+	return b
+}
+
+// WithJobConfinement sets the JobConfinement field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the JobConfinement field is set to the value of the last call.
+func (b *ControllerStatusApplyConfiguration) WithJobConfinement(value apiv1beta1.JobConfinement) *ControllerStatusApplyConfiguration {
+	b.JobConfinement = &value
+	return b
+}
+
+// WithSlurmUser sets the SlurmUser field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SlurmUser field is set to the value of the last call.
+func (b *ControllerStatusApplyConfiguration) WithSlurmUser(value *SlurmUserApplyConfiguration) *ControllerStatusApplyConfiguration {
+	b.SlurmUser = value
 	return b
 }
 

@@ -4,6 +4,7 @@ package v1beta1
 
 import (
 	apiv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	resource "k8s.io/apimachinery/pkg/api/resource"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -58,6 +59,9 @@ type NodeSetSpecApplyConfiguration struct {
 	PruneSlurmNodeRecords *apiv1beta1.PrunePolicy `json:"pruneSlurmNodeRecords,omitempty"`
 	// oversubscribeNode allows several slurmd pods on one Kubernetes node.
 	OversubscribeNode *bool `json:"oversubscribeNode,omitempty"`
+	// taintKubeNodes is accepted and ignored. Earlier versions of the API used it to taint the Kubernetes nodes of the
+	// NodeSet.
+	TaintKubeNodes *bool `json:"taintKubeNodes,omitempty"`
 	// registrationTimeout is how long slurmd may take to register with Slurm after its container started. After that,
 	// the NodeSet is Degraded and a rollout stops. Addition.
 	RegistrationTimeout *v1.Duration `json:"registrationTimeout,omitempty"`
@@ -69,6 +73,12 @@ type NodeSetSpecApplyConfiguration struct {
 	// gres maps device requests of the pod to GRES, in addition to the operator's built-in table (GPUs of the usual
 	// vendors), over which it takes precedence. Addition.
 	Gres []GresRuleApplyConfiguration `json:"gres,omitempty"`
+	// cgroupAccess is how slurmd gets writable cgroups, if the Controller's jobConfinement is Cgroups. Addition.
+	// Defaults to Remount.
+	CgroupAccess *apiv1beta1.CgroupAccess `json:"cgroupAccess,omitempty"`
+	// reservedMemory is the part of the pod's memory limit that jobs cannot get: for slurmd, sshd, and files in memory
+	// that outlive their job. Addition. Defaults to 128Mi and 1 % of the limit, at most half of it.
+	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
 }
 
 // NodeSetSpecApplyConfiguration constructs a declarative configuration of the NodeSetSpec type for use with
@@ -234,6 +244,14 @@ func (b *NodeSetSpecApplyConfiguration) WithOversubscribeNode(value bool) *NodeS
 	return b
 }
 
+// WithTaintKubeNodes sets the TaintKubeNodes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TaintKubeNodes field is set to the value of the last call.
+func (b *NodeSetSpecApplyConfiguration) WithTaintKubeNodes(value bool) *NodeSetSpecApplyConfiguration {
+	b.TaintKubeNodes = &value
+	return b
+}
+
 // WithRegistrationTimeout sets the RegistrationTimeout field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the RegistrationTimeout field is set to the value of the last call.
@@ -273,5 +291,21 @@ func (b *NodeSetSpecApplyConfiguration) WithGres(values ...*GresRuleApplyConfigu
 		}
 		b.Gres = append(b.Gres, *values[i])
 	}
+	return b
+}
+
+// WithCgroupAccess sets the CgroupAccess field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CgroupAccess field is set to the value of the last call.
+func (b *NodeSetSpecApplyConfiguration) WithCgroupAccess(value apiv1beta1.CgroupAccess) *NodeSetSpecApplyConfiguration {
+	b.CgroupAccess = &value
+	return b
+}
+
+// WithReservedMemory sets the ReservedMemory field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ReservedMemory field is set to the value of the last call.
+func (b *NodeSetSpecApplyConfiguration) WithReservedMemory(value resource.Quantity) *NodeSetSpecApplyConfiguration {
+	b.ReservedMemory = &value
 	return b
 }

@@ -9,7 +9,7 @@ package v1beta1
 type SlurmUserApplyConfiguration struct {
 	// uid of the slurm user in the images.
 	UID *int64 `json:"uid,omitempty"`
-	// gid of the slurm group in the images.
+	// gid of the slurm group in the images. Defaults to the uid.
 	GID *int64 `json:"gid,omitempty"`
 }
 

@@ -38,6 +38,25 @@ func PodMetadata(pod *corev1.Pod, protect bool, load slurm.Load) []byte {
 	})
 }
 
+// PodMark returns the merge patch that sets the operator's cordon mark on a pod, or removes it. A user's value of the
+// cordon annotation stays. The patch has the resourceVersion of the pod, so that it never replaces or removes a cordon
+// that a user has set since.
+func PodMark(pod *corev1.Pod, mark bool) []byte {
+	annotations := map[string]any{slinkyv1beta1.AnnotationPodCordonSource: nil}
+	switch {
+	case mark:
+		annotations[slinkyv1beta1.AnnotationPodCordon] = "true"
+		annotations[slinkyv1beta1.AnnotationPodCordonSource] = slinkyv1beta1.PodCordonScaleIn
+	case pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true":
+		annotations[slinkyv1beta1.AnnotationPodCordon] = nil
+	}
+	return encode(map[string]any{
+		"metadata": map[string]any{
+			"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": annotations,
+		},
+	})
+}
+
 func deadline(load slurm.Load) string {
 	if load.Jobs() == 0 || load.Unlimited || load.Until.IsZero() {
 		return ""

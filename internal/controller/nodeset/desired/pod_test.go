@@ -71,7 +71,7 @@ func TestDeadline(t *testing.T) {
 func TestPatchesContainOnlyOwnFields(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			UID: "u", Labels: map[string]string{"mine": "1", slinkyv1beta1.LabelPodProtect: "true"},
+			UID: "u", ResourceVersion: "7", Labels: map[string]string{"mine": "1", slinkyv1beta1.LabelPodProtect: "true"},
 			Annotations: map[string]string{
 				slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodDeadline: "2026-03-01T11:00:00Z",
 			},
@@ -97,6 +97,18 @@ func TestPatchesContainOnlyOwnFields(t *testing.T) {
 		"uid": "u", "labels": object{slinkyv1beta1.LabelPodProtect: nil}, "annotations": object{
 			slinkyv1beta1.AnnotationPodDeadline: nil,
 		},
+	}})
+	marked := object{slinkyv1beta1.AnnotationPodCordon: "true", slinkyv1beta1.AnnotationPodCordonSource: "scale-in"}
+	equal("mark", PodMark(pod, true),
+		object{"metadata": object{"uid": "u", "resourceVersion": "7", "annotations": marked}})
+	equal("removed mark", PodMark(pod, false), object{"metadata": object{
+		"uid": "u", "resourceVersion": "7", "annotations": object{
+			slinkyv1beta1.AnnotationPodCordon: nil, slinkyv1beta1.AnnotationPodCordonSource: nil,
+		},
+	}})
+	pod.Annotations[slinkyv1beta1.AnnotationPodCordon] = "no"
+	equal("removed rest of a mark", PodMark(pod, false), object{"metadata": object{
+		"uid": "u", "resourceVersion": "7", "annotations": object{slinkyv1beta1.AnnotationPodCordonSource: nil},
 	}})
 	equal("status", PodConditions(pod, idle, noon),
 		object{"metadata": object{"uid": "u"}, "status": object{"conditions": []any{

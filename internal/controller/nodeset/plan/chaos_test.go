@@ -36,7 +36,7 @@ var events = []event{
 	{1, func(w *world) { w.onPod(notTerminating, w.deleteByOthers) }},
 
 	// users, on pods and Kubernetes nodes
-	{1, func(w *world) { w.onPod(notTerminating, func(pod *object) { w.cordonPod(pod.Name, !pod.Cordoned) }) }},
+	{1, func(w *world) { w.onPod(notTerminating, func(pod *object) { w.cordonPod(pod.Name, w.oneIn(2)) }) }},
 	{1, func(w *world) {
 		w.onPod(notTerminating, func(pod *object) {
 			cost := w.rand.Int32N(3)
@@ -320,7 +320,20 @@ func (w *world) deleteByOthers(pod *object) {
 
 func (w *world) cordonPod(name string, cordoned bool) {
 	w.note("a user sets cordon=%v on pod %s", cordoned, name)
-	w.write(w.pod(name), func(next *object) { next.Cordoned = cordoned })
+	w.write(w.pod(name), func(next *object) {
+		switch marked := next.Mark == plan.Marked; {
+		case marked && !cordoned:
+			next.Mark = plan.PartlyMarked
+		case marked: // the annotation has this value already
+		case next.Mark == plan.PartlyMarked && cordoned:
+			next.Mark = plan.Marked
+		case next.Mark == plan.PartlyMarked:
+		case cordoned:
+			next.Cordoned, next.Mark = true, plan.MarkedByOthers
+		default:
+			next.Cordoned, next.Mark = false, plan.Unmarked
+		}
+	})
 }
 
 func (w *world) cordon(kubernetesNode string, cordoned bool) {

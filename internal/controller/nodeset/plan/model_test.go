@@ -255,6 +255,8 @@ func (w *world) checkPod(pod *object) {
 		w.violate("converge: %s is still drained: %s", pod.Name, known.Reason)
 	case w.kube.pvcs[pod.Name] == "":
 		w.violate("converge: %s has lost its PVC", pod.Name)
+	case pod.Mark != plan.Unmarked:
+		w.violate("converge: %s still has a cordon mark", pod.Name)
 	}
 }
 

@@ -158,6 +158,16 @@ var mutations = map[string]mutation{
 	"the pod chosen before is ignored": {
 		"scale.go", "first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),", "0,",
 	},
+	"a user's cordon is removed": {
+		"mark.go", "!scaledIn && pod.Mark == Marked,", "!scaledIn && pod.Mark != Unmarked,",
+	},
+	"a user's cordon is taken over": {
+		"mark.go", "scaledIn && pod.Mark == Unmarked:", "scaledIn && pod.Mark != Marked:",
+	},
+	"a mark is kept at scale-out": {"mark.go", "!scaledIn && pod.Mark == Marked,", "false,"},
+	"marks carry no resourceVersion": {
+		shell, "|| pod.resourceVersion != w.operator.versions[pod.Name] || w.oneIn(20) {", "|| w.oneIn(20) {",
+	},
 	"pods are created although they are withheld": {
 		"create.go", `len(additions) > 0 && p.Set.Withheld != ""`, `len(additions) < 0`,
 	},
@@ -183,7 +193,7 @@ var mutations = map[string]mutation{
 
 // layers are the tests that could detect a mutation, from the fastest to the slowest.
 var layers = []struct{ name, run string }{
-	{"tables", "^Test(Scale.*|PVC.*|Lost.*|Update|Drain.*|Prune|Plan.*|Requeue.*|Release.*|Protected)$"},
+	{"tables", "^Test(Scale.*|PVC.*|Lost.*|Update|Drain.*|Prune|Plan.*|Requeue.*|Release.*|Protected|Mark.*)$"},
 	{"scenarios", "^TestScenarios$"},
 	{"model", "^TestModel$"},
 }

@@ -131,7 +131,10 @@ func TestScale(t *testing.T) {
 		},
 		"drains a pod in excess": {
 			scene(2, replicas(1)),
-			[]string{"drain node gpu-1: slurm-operator: scale-in", "keep gpu-1 (ScaleIn): gpu-1 is not drained yet"},
+			[]string{
+				"drain node gpu-1: slurm-operator: scale-in", "mark gpu-1: it waits for its scale-in",
+				"keep gpu-1 (ScaleIn): gpu-1 is not drained yet",
+			},
 		},
 		"deletes a drained pod in excess": {
 			scene(2, replicas(1), drained(1, byUs("scale-in"))), []string{"delete gpu-1: the NodeSet needs fewer pods"},
@@ -153,7 +156,10 @@ func TestScale(t *testing.T) {
 		},
 		"has no pod on a Kubernetes node that wants none": {
 			scene(1, daemon, on(0, "m1"), kubernetesNode("m1", false)),
-			[]string{"drain node gpu-0: slurm-operator: scale-in", "keep gpu-0 (ScaleIn): gpu-0 is not drained yet"},
+			[]string{
+				"drain node gpu-0: slurm-operator: scale-in", "mark gpu-0: it waits for its scale-in",
+				"keep gpu-0 (ScaleIn): gpu-0 is not drained yet",
+			},
 		},
 		"keeps the pod of a deleted Node object": {
 			scene(1, daemon, on(0, "m9")), []string{"create on m1: the Kubernetes node has none"},
@@ -405,7 +411,10 @@ func TestDrain(t *testing.T) {
 		"never overwrites a foreign drain":     {scene(1, cordoned, drained(0, "broken fan")), nil},
 		"never overwrites a foreign drain for a scale-in": {
 			scene(1, replicas(0), drained(0, "broken fan"), busy(0, time.Hour)),
-			[]string{"keep gpu-0 (ScaleIn): gpu-0 runs job 100 until 2026-03-01 13:00 UTC"},
+			[]string{
+				"mark gpu-0: it waits for its scale-in",
+				"keep gpu-0 (ScaleIn): gpu-0 runs job 100 until 2026-03-01 13:00 UTC",
+			},
 		},
 		"never overwrites FAIL": {scene(1, cordoned, failing(0)), nil},
 		"never lifts FAIL": {

@@ -163,7 +163,7 @@ func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
 			drains[action.Why] = append(drains[action.Why], action)
 		case plan.Prune:
 			prunes = append(prunes, action.SlurmNode)
-		case plan.Delete, plan.Create:
+		case plan.MarkPod, plan.UnmarkPod, plan.Delete, plan.Create:
 		}
 	}
 	if len(undrains) > 0 {
@@ -181,6 +181,12 @@ func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
 	}
 	for _, why := range slices.Sorted(maps.Keys(drains)) {
 		w.drainNodes(drains[why])
+	}
+	for _, action := range next.Actions {
+		if action.Kind == plan.MarkPod || action.Kind == plan.UnmarkPod {
+			w.yield()
+			w.markPod(action)
+		}
 	}
 	for _, action := range next.Actions {
 		if action.Kind == plan.Delete {
@@ -270,6 +276,23 @@ func (w *world) update(names []string, change func(*node) error) error {
 		return errUnreachable // the answer is lost
 	}
 	return failure
+}
+
+// markPod sets or removes the operator's mark, unless the pod has changed since the plan.
+func (w *world) markPod(action plan.Action) {
+	pod := w.pod(action.Pod.Name)
+	if pod == nil || pod.UID != action.Pod.UID || pod.resourceVersion != w.operator.versions[pod.Name] || w.oneIn(20) {
+		return // conflict, or the API server is unreachable
+	}
+	if pod.Mark == plan.MarkedByOthers {
+		w.violate("I11: the operator changes the cordon of %s, which others had set", pod.Name)
+	}
+	w.write(pod, func(next *object) {
+		if next.Mark = plan.Unmarked; action.Kind == plan.MarkPod {
+			next.Mark = plan.Marked
+		}
+	})
+	w.operator.expects[pod.Name] = len(w.kube.pods[pod.Name].versions)
 }
 
 // deletePod evaluates the deletion rule again, and deletes a pod unless it has changed since the plan.

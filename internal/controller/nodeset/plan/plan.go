@@ -8,7 +8,8 @@
 //	which Slurm nodes are drained?  drain.go   those of both, and on request of users and Kubernetes nodes
 //	which pods may be deleted?      remove.go  those that the deletion rule (release.go) releases, and no others
 //
-// Then it deletes Slurm records without a pod (prune.go) and creates missing pods (create.go). Every action says why.
+// Then it marks pods that wait for their scale-in (mark.go), deletes Slurm records without a pod (prune.go) and creates
+// missing pods (create.go). Every action says why.
 package plan
 
 import (
@@ -28,6 +29,9 @@ const (
 	Drain Kind = "drain"
 	// ClearReason replaces a reason of the operator that outlived its drain.
 	ClearReason Kind = "clear-reason"
+	// UnmarkPod removes the operator's cordon mark from a pod; MarkPod sets it.
+	UnmarkPod Kind = "unmark"
+	MarkPod   Kind = "mark"
 	// Delete deletes a pod.
 	Delete Kind = "delete"
 	// Prune deletes the record of a Slurm node.
@@ -121,6 +125,7 @@ func Next(snapshot *Snapshot) Plan {
 	plan.update()
 	plan.drain()
 	plan.remove()
+	plan.mark()
 	plan.prune()
 	plan.create()
 	return plan.Plan
@@ -190,7 +195,7 @@ func (a Action) subject() string {
 		return fmt.Sprintf("ordinal %d", a.Pod.Ordinal)
 	case a.Kind == Create:
 		return "on " + a.Pod.KubernetesNode
-	case a.Kind == Delete:
+	case a.Kind == Delete || a.Kind == MarkPod || a.Kind == UnmarkPod:
 		return a.Pod.Name
 	default:
 		return "node " + a.SlurmNode

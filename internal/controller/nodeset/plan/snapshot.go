@@ -102,6 +102,8 @@ type Pod struct {
 	Failing string
 	// Cordoned says that a user wants its Slurm node drained.
 	Cordoned bool
+	// Mark is who set its cordon annotation.
+	Mark Mark
 	// DeletionCost is a user's preference at scale-in: the lowest is deleted first.
 	DeletionCost int32
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,11 +64,19 @@ func IsNamed(pod *corev1.Pod) bool {
 			continue
 		}
 		words := slices.Concat(container.Command, container.Args)
-		at := slices.Index(words, nodeNameArgs[0])
-		if at < 0 {
+		name, given := "", false
+		for at, word := range words {
+			if value, isName := strings.CutPrefix(word, nodeNameArgs[0]); isName {
+				name, given = value, true // the last one counts; the value may be the next word
+				if value == "" && at+1 < len(words) {
+					name = words[at+1]
+				}
+			}
+		}
+		if !given {
 			return !pod.Spec.HostNetwork && pod.Spec.Hostname == SlurmName(pod)
 		}
-		return at+1 < len(words) && words[at+1] == nodeNameArgs[1]
+		return name == nodeNameArgs[1]
 	}
 	return false
 }

@@ -168,7 +168,7 @@ func checkGPUs(t *testing.T, slurm *slurmnet.Cluster) {
 	t.Helper()
 	record := idle(t, slurm, "node-0")
 	for key, want := range map[string]string{
-		"CPUTot": "1", "RealMemory": "2048", "AvailableFeatures": "gpu,fast,big", "Gres": "gpu:2,hca:3", "Weight": "7",
+		"CPUTot": "1", "RealMemory": "1899", "AvailableFeatures": "gpu,fast,big", "Gres": "gpu:2,hca:3", "Weight": "7",
 		"Partitions": "gpu",
 	} {
 		if record[key] != want {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ const (
 	runDirectory    = "/run/slurm"
 	logDirectory    = "/var/log/slurm"
 	deviceDirectory = runDirectory + "/devices"
+	cpuFile         = runDirectory + "/cpus.xml"
 )
 
 // capabilities are what slurmd needs to run and terminate jobs of other users; docs/nodesets.md explains each.
@@ -27,14 +29,24 @@ var capabilities = []corev1.Capability{"CHOWN", "KILL", "SETGID", "SETUID"}
 // delete each other's files. slurmd sets the modes of its own directories itself.
 const fixModes = "chmod 1777 /tmp /dev/shm\nchmod 0755 " + logDirectory + "\n"
 
+// forgetCPUs removes what slurmd wrote about the CPUs before a restart of the container: slurmd 24.11 would use it,
+// and the container may have others now.
+const forgetCPUs = "rm -f " + slurmconf.SlurmdSpoolDir + "/hwloc_topo_*.xml\n"
+
+// execSlurmd replaces the shell by slurmd. On a reconfigure, slurmd executes itself again, which needs a path.
+const execSlurmd = `exec "$(command -v slurmd)" "$@"`
+
+// helperContainer is the name of the init container that installs the operator's helper.
+const helperContainer = "install-helper"
+
 // listenProbe succeeds when slurmd's port is open. It does not connect, because slurmd would log every connection as an
 // error.
 var listenProbe = []string{"grep", "-qs", ":1AA2 0*:0000 0A", "/proc/net/tcp", "/proc/net/tcp6"}
 
 // slurmd returns slurmd's container.
 func slurmd(set Set, node nodeconf.Node) corev1.Container {
-	script := fixModes + node.DeviceScript(deviceDirectory) + startSSH(set.NodeSet.Spec.SSH) + `exec "$@"`
-	args := append([]string{"/bin/sh", "-c", script, "slurmd"}, slurmdCommand(set, node)...)
+	script := fixModes + forgetCPUs + node.DeviceScript(deviceDirectory) + startSSH(set.NodeSet.Spec.SSH) + execSlurmd
+	args := append([]string{"/bin/sh", "-c", script, "slurmd"}, slurmdArgs(set, node)...)
 	for i := range args {
 		args[i] = escape(args[i])
 	}
@@ -42,8 +54,9 @@ func slurmd(set Set, node nodeconf.Node) corev1.Container {
 	security := podtemplate.Locked()
 	security.Capabilities.Add = slices.Clone(capabilities)
 	security.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
-	return corev1.Container{
-		Name: nodeconf.Container, Image: set.Images.For(naming.Slurmd), Args: args,
+	container := corev1.Container{
+		Name: nodeconf.Container, Image: set.Images.For(naming.Slurmd),
+		Command: podtemplate.Start(set.SlurmUser, "--cpu-file="+cpuFile, "--cpus="+strconv.Itoa(node.CPUs())), Args: args,
 		Env: []corev1.EnvVar{nodeNameVariable()},
 		Ports: []corev1.ContainerPort{
 			{Name: nodeconf.Container, ContainerPort: naming.PortSlurmd, Protocol: corev1.ProtocolTCP},
@@ -62,8 +75,13 @@ func slurmd(set Set, node nodeconf.Node) corev1.Container {
 			{Name: "log", MountPath: logDirectory},
 			{Name: "tmp", MountPath: "/tmp"},
 			{Name: "shm", MountPath: "/dev/shm"},
+			podtemplate.HelperMount(),
 		},
 	}
+	if set.Confined {
+		confine(&container, set.NodeSet.Spec.CgroupAccess)
+	}
+	return container
 }
 
 // nodeNameEnv is the environment variable with the name of the pod's Slurm node.

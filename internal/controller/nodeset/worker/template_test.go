@@ -20,7 +20,7 @@ func setOf(nodeSet *slinkyv1beta1.NodeSet) worker.Set {
 	return worker.Set{
 		NodeSet:       nodeSet,
 		Controller:    &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "slurm"}},
-		Images:        naming.Images{Repository: "slurm-operator", Tag: "26.05"},
+		Images:        naming.Images{Repository: "slurm-operator", Tag: "26.05", Operator: "operator"},
 		SlurmKey:      slinkyv1beta1.SecretKeyReference{Name: "slurm-auth-slurm", Key: "slurm.key"},
 		ClusterDomain: "cluster.local",
 	}
@@ -61,14 +61,24 @@ func TestPods(t *testing.T) {
 		Enabled: true, ExtraSshdConfig: "MaxAuthTries 3\nMatch User guest\n    X11Forwarding no\n",
 		SSSDConfRef: &slinkyv1beta1.SecretKeyReference{Name: "directory", Key: "sssd.conf"},
 	}
+	confined := map[slinkyv1beta1.CgroupAccess]*slinkyv1beta1.NodeSet{}
+	for _, access := range []slinkyv1beta1.CgroupAccess{
+		"", slinkyv1beta1.CgroupAccessRuntimeClass, slinkyv1beta1.CgroupAccessPrivileged,
+	} {
+		confined[access] = nodeSet("confined", "")
+		confined[access].Spec.CgroupAccess = access
+	}
 	tests := map[string]struct {
 		set      *slinkyv1beta1.NodeSet
 		identity worker.Identity
 	}{
-		"plain":      {plain, worker.Numbered(plain, 0, "")},
-		"everything": {everything(), worker.Numbered(everything(), 7, "node-1")},
-		"ssh":        {ssh, worker.Numbered(ssh, 0, "")},
-		"gpu":        {gpu, worker.Numbered(gpu, 11, "")},
+		"confined":              {confined[""], worker.Numbered(plain, 0, "")},
+		"confined-runtimeclass": {confined[slinkyv1beta1.CgroupAccessRuntimeClass], worker.Numbered(plain, 0, "")},
+		"confined-privileged":   {confined[slinkyv1beta1.CgroupAccessPrivileged], worker.Numbered(plain, 0, "")},
+		"plain":                 {plain, worker.Numbered(plain, 0, "")},
+		"everything":            {everything(), worker.Numbered(everything(), 7, "node-1")},
+		"ssh":                   {ssh, worker.Numbered(ssh, 0, "")},
+		"gpu":                   {gpu, worker.Numbered(gpu, 11, "")},
 		"daemonset": {
 			daemons,
 			worker.OnNode(daemons, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1.ec2.internal"}}),
@@ -76,7 +86,9 @@ func TestPods(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			template, err := worker.Template(setOf(test.set))
+			set := setOf(test.set)
+			set.Confined = test.set.Name == "confined"
+			template, err := worker.Template(set)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,11 +178,15 @@ func TestIsNamed(t *testing.T) {
 	}{
 		"with the default arguments":                {``, ``, true},
 		"with hostNetwork":                          {``, `{"hostNetwork":true}`, true},
-		"with the user's arguments":                 {`{"args":["slurmd","-D","-Z"]}`, ``, true},
-		"with the user's arguments and hostNetwork": {`{"args":["slurmd","-D","-Z"]}`, `{"hostNetwork":true}`, false},
-		"with another name":                         {`{"args":["slurmd","-D","-Z","-N","mine"]}`, ``, false},
-		"with the operator's name in the user's arguments": {
-			`{"args":["slurmd","-Z","-N","$(SLURM_OPERATOR_NODE)"]}`, `{"hostNetwork":true}`, true,
+		"with the user's arguments":                 {`{"args":["-vvv"]}`, ``, true},
+		"with the user's arguments and hostNetwork": {`{"args":["-vvv"]}`, `{"hostNetwork":true}`, true},
+		"with another name":                         {`{"args":["-N","mine"]}`, ``, false},
+		"with another name in one word":             {`{"args":["-Nmine"]}`, ``, false},
+		"with an unfinished argument":               {`{"args":["-N"]}`, ``, false},
+		"with the user's command":                   {`{"command":["slurmd"],"args":["-Z"]}`, ``, true},
+		"with another name in the user's command":   {`{"command":["slurmd","-Z","-N","mine"]}`, ``, false},
+		"with the operator's name in the user's command": {
+			`{"command":["slurmd","-Z","-N","$(SLURM_OPERATOR_NODE)"]}`, `{"hostNetwork":true}`, true,
 		},
 		"with the user's command and hostNetwork": {`{"command":["/start"],"args":[]}`, `{"hostNetwork":true}`, false},
 	} {

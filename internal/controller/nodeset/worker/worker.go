@@ -32,6 +32,10 @@ type Set struct {
 	// ClusterDomain is the DNS domain of the Kubernetes cluster, such as cluster.local. Without it, pods do not resolve
 	// each other's short names.
 	ClusterDomain string
+	// SlurmUser is the ID that slurmctld runs as.
+	SlurmUser int64
+	// Confined is true if slurmd confines jobs with cgroups.
+	Confined bool
 }
 
 // annotationGres holds the part of gres.conf about a pod's devices, which is mounted as a file.
@@ -48,6 +52,7 @@ func Template(set Set) (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
+	podtemplate.Size(&template.Spec, helperContainer)
 	template.Spec.Hostname = "" // only a prefix; Pod sets the host name
 	template.Spec.Tolerations = tolerateUnreachable(template.Spec.Tolerations)
 	if set.Controller.Spec.External {
@@ -109,6 +114,12 @@ func operatorTemplate(set Set, node nodeconf.Node) corev1.PodTemplateSpec {
 		},
 	}
 	addSSH(&template, nodeSet)
+	template.Spec.InitContainers = append(template.Spec.InitContainers,
+		podtemplate.HelperContainer(helperContainer, set.Images.Operator))
+	template.Spec.Volumes = append(template.Spec.Volumes, podtemplate.HelperVolume())
+	if set.Confined {
+		template.Annotations[podtemplate.AnnotationConfinement] = string(slinkyv1beta1.JobConfinementCgroups)
+	}
 	if set.ClusterDomain != "" {
 		domain := naming.WorkerDomain(nodeSet.Namespace, nodeSet.Spec.ControllerRef.Name, set.ClusterDomain)
 		template.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{domain}}
@@ -138,11 +149,11 @@ func scalingMode(nodeSet *slinkyv1beta1.NodeSet) slinkyv1beta1.ScalingMode {
 	return nodeSet.Spec.ScalingMode
 }
 
-// slurmdCommand returns the command that starts slurmd: as a dynamic node (-Z) that fetches its configuration, and as
+// slurmdArgs returns the arguments of slurmd: it starts as a dynamic node (-Z) that fetches its configuration, and as
 // just booted (-b), so that slurmctld notices at once that the jobs of an earlier pod with the same name are lost.
-func slurmdCommand(set Set, node nodeconf.Node) []string {
+func slurmdArgs(set Set, node nodeconf.Node) []string {
 	return []string{
-		"/usr/sbin/slurmd", "-D", "-b", "-Z",
+		"-D", "-b", "-Z",
 		"--conf-server", strings.Join(naming.ControllerEndpoints(set.Controller), ","),
 		"--conf", node.Conf(),
 	}

@@ -1,0 +1,43 @@
+package clusterconf
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// The settings that confine jobs are the same for all slurmds of a cluster, which get them from slurmctld at once. A
+// slurmd whose pod does not have writable cgroups exits because of them, with all its jobs. So pods are prepared before
+// the settings are in force, and stay prepared as long as they are: a prepared pod runs with either settings.
+
+const processTracking, byCgroups = "ProctrackType", "proctrack/cgroup"
+
+// IsConfined reports whether a slurm.conf confines jobs.
+func IsConfined(document slurmconf.Document) bool {
+	value, _ := document.Get(processTracking)
+	return strings.EqualFold(value, byCgroups)
+}
+
+// EnablesCgroups reports whether the operator's cgroup.conf in a configuration enables cgroups.
+func EnablesCgroups(files map[string]string) bool { return files[CgroupFile] == confined }
+
+// PreparesPods reports whether the slurmd pods of a cluster are prepared for confinement, and whether that is known:
+// the status says so, because pods follow the configuration.
+func PreparesPods(controller *slinkyv1beta1.Controller) (prepares, known bool) {
+	mode := controller.Status.JobConfinement
+	if controller.Spec.External {
+		mode = cmp.Or(controller.Spec.JobConfinement, slinkyv1beta1.JobConfinementNone)
+	}
+	return mode == slinkyv1beta1.JobConfinementCgroups, mode != ""
+}
+
+// ConfiguresCgroups reports whether an administrator has chosen how Slurm uses cgroups: with a cgroup.conf, or in the
+// lines that are added to slurm.conf.
+func ConfiguresCgroups(extraConf string, files []File) bool {
+	written, _ := slurmconf.Parse(extraConf) // errors are reported when it is merged
+	_, found := written.Get(processTracking)
+	return found || slices.ContainsFunc(files, func(file File) bool { return file.Name == CgroupFile })
+}

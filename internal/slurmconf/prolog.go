@@ -1,0 +1,45 @@
+package slurmconf
+
+import "strings"
+
+// contain is the flag with which each job has a step for processes from outside.
+const prologFlags, contain = "PrologFlags", "Contain"
+
+// prologAtAllocation are the flags with which slurmctld starts a job's prolog on all its nodes when it allocates them.
+var prologAtAllocation = []string{"Alloc", contain, "DeferBatch", "ForceRequeueOnFail", "NoHold", "RunInJob", "X11"}
+
+// HasPrologAtAllocation reports whether slurmctld starts the prolog of a job on all its nodes when it allocates them.
+// slurmd then waits for that before it starts the job.
+func HasPrologAtAllocation(document Document) bool {
+	return hasPrologFlag(document, prologAtAllocation)
+}
+
+// HasExternStep reports whether each job has a step for processes from outside, such as sshd sessions.
+func HasExternStep(document Document) bool { return hasPrologFlag(document, []string{contain, "X11"}) }
+
+func hasPrologFlag(document Document, flags []string) bool {
+	value, _ := document.Get(prologFlags)
+	for flag := range strings.SplitSeq(value, ",") {
+		if contains(flags, flag) {
+			return true
+		}
+	}
+	return false
+}
+
+// KeepPrologFlags returns a document with the flags of an earlier one if only one of them has the prolog at allocation,
+// and reports whether it is so.
+//
+// A slurmd that waits for the prolog of a job that was allocated without one gives up after some seconds: Slurm
+// requeues and holds the job, even if its other nodes have worked for days, and drains the node.
+func KeepPrologFlags(document, earlier Document) (kept Document, differs bool) {
+	if HasPrologAtAllocation(document) == HasPrologAtAllocation(earlier) {
+		return document, false
+	}
+	value, found := earlier.Get(prologFlags)
+	if found {
+		document.Set(prologFlags, value)
+		return document, true
+	}
+	return document.filter(func(entry Entry) bool { return !entry.Is(prologFlags) }), true
+}

@@ -1,0 +1,62 @@
+//go:build slurm
+
+package confinement
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/test/slurmnet"
+)
+
+// A pod that is prepared for confinement runs with either settings. Jobs and steps start all the time, and none is lost
+// when the settings change in the order in which the operator changes them.
+func TestNoJobIsLostWhenConfinementChanges(t *testing.T) {
+	forEachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
+		slurm, machine := start(t, version, slurmnet.MachineOptions{})
+		set := newNodeSet(slinkyv1beta1.CgroupAccessRuntimeClass)
+		configure(t, slurm, set, settings{})
+		p := newPod(t, machine, set)
+		p.start(t, slurm)
+		waitIdle(t, slurm, p)
+		long := submit(t, slurm, "while [ ! -f /tmp/finish ]; do srun --mem=10 --overlap true || exit 7; sleep 1; done",
+			"--mem=20", "--job-name=long", "--output=/dev/null")
+		jobs := []string{long}
+		for _, each := range []settings{
+			{confined: true, enabled: true}, {enabled: true}, {}, {confined: true, enabled: true},
+		} {
+			configure(t, slurm, set, each)
+			// Some jobs start during the change, and the last one after it.
+			for range 3 {
+				job := submit(t, slurm, "srun --mem=10 --overlap cat /proc/self/cgroup", "--mem=20", "--output=/tmp/cgroup")
+				jobs = append(jobs, job)
+				waitState(t, slurm, job, "COMPLETED")
+			}
+			if cgroup := output(t, p, "cgroup"); strings.Contains(cgroup, "/step_") != each.confined {
+				t.Errorf("with %+v, a job is in the cgroup %q", each, cgroup)
+			}
+			waitState(t, slurm, long, "RUNNING")
+		}
+		machine.MustRun(t, "touch /volumes/tmp/finish")
+		for _, job := range jobs {
+			expectCompleted(t, slurm, job)
+		}
+	})
+}
+
+// expectCompleted waits until a job has completed on its first attempt.
+func expectCompleted(t *testing.T, slurm *slurmnet.Cluster, job string) {
+	t.Helper()
+	slurm.WaitFor(t, "job "+job+" to complete", func(ctx context.Context) error {
+		row, err := slurm.Run(ctx, "sacct", "--allusers", "--allocations", "--duplicates", "--noheader", "--parsable2",
+			"--jobs="+job, "--format=State,Restarts")
+		if err == nil && strings.TrimSpace(row) != "COMPLETED|0" {
+			err = fmt.Errorf("it is %s", row)
+		}
+		return err
+	})
+}
