@@ -86,6 +86,11 @@ func read(t *testing.T, chart, file string) values {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return parse(t, content)
+}
+
+func parse(t *testing.T, content []byte) values {
+	t.Helper()
 	var found values
 	if err := yaml.UnmarshalStrict(content, &found); err != nil {
 		t.Fatal(err)

@@ -1,12 +1,17 @@
 {{/* The name of the operator's Deployment, and the prefix of all other names. */}}
 {{- define "slurm-operator.fullname" -}}
+{{- $name := .Values.nameOverride | default .Chart.Name -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
-{{- else if contains .Chart.Name .Release.Name -}}
+{{- else if contains $name .Release.Name -}}
 {{- .Release.Name | trunc 50 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
+{{- end -}}
+
+{{- define "slurm-operator.namespace" -}}
+{{ .Values.namespaceOverride | default .Release.Namespace }}
 {{- end -}}
 
 {{/* The name of the webhook's Deployment, Service, webhook configurations and other objects. */}}
@@ -15,7 +20,30 @@
 {{- end -}}
 
 {{- define "slurm-operator.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- $tag := printf ":%s" (.Values.image.tag | default .Chart.AppVersion) -}}
+{{ .Values.image.repository }}{{ empty .Values.image.digest | ternary $tag (printf "@%s" .Values.image.digest) }}
+{{- end -}}
+
+{{/* The name of a component's ServiceAccount. Arguments: context, component. */}}
+{{- define "slurm-operator.serviceAccount" -}}
+{{- $context := index . 0 -}}
+{{- with (index $context.Values (index . 1)).serviceAccount -}}
+{{- $own := eq (index $ 1) "webhook" | ternary "slurm-operator.webhook" "slurm-operator.fullname" -}}
+{{ .name | default (ternary (include $own $context) "default" .create) }}
+{{- end -}}
+{{- end -}}
+
+{{/* A mapping with some of its keys replaced, as YAML. Arguments: the mapping as YAML, the replaced keys. */}}
+{{- define "slurm-operator.overlay" -}}
+{{- $result := index . 0 | fromYaml -}}
+{{- range $key, $value := index . 1 }}{{ $_ := set $result $key $value }}{{ end -}}
+{{ toYaml $result }}
+{{- end -}}
+
+{{/* The port on which a component serves metrics; 0 if it does not. Arguments: context, component. */}}
+{{- define "slurm-operator.metricsPort" -}}
+{{- $context := index . 0 -}}
+{{- ternary (index $context.Values (index . 1)).metricsPort 0 $context.Values.metrics.enabled -}}
 {{- end -}}
 
 {{/* Labels that select the pods of a component (operator, webhook). Arguments: context, component. */}}
@@ -33,6 +61,9 @@ helm.sh/chart: {{ printf "%s-%s" $context.Chart.Name $context.Chart.Version | re
 {{ include "slurm-operator.selector" . }}
 app.kubernetes.io/version: {{ $context.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $context.Release.Service }}
+{{- with $context.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* The common part of both components' pods. Arguments: context, component, which is also the key of its values. */}}
@@ -41,9 +72,8 @@ app.kubernetes.io/managed-by: {{ $context.Release.Service }}
 {{- $values := index $context.Values (index . 1) -}}
 enableServiceLinks: false
 securityContext:
-  runAsNonRoot: true
-  seccompProfile:
-    type: RuntimeDefault
+  {{- $restricted := "runAsNonRoot: true\nseccompProfile: {type: RuntimeDefault}" }}
+  {{- include "slurm-operator.overlay" (list $restricted $values.podSecurityContext) | nindent 2 }}
 {{- with $context.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
@@ -73,7 +103,7 @@ affinity:
 topologySpreadConstraints:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $values.priorityClassName }}
+{{- with $values.priorityClassName | default $context.Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
 volumes:
@@ -90,22 +120,32 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* Arguments of both components for logging, health probes and metrics. */}}
+{{/* Arguments of both components for logging, health probes and metrics. Arguments: context, component. */}}
 {{- define "slurm-operator.arguments" -}}
-- --log-format={{ .Values.log.format }}
+{{- $context := index . 0 -}}
+{{- $port := include "slurm-operator.metricsPort" . -}}
+- --log-format={{ $context.Values.log.format }}
 - --log-levels=/etc/slurm-operator/log-levels
-- --health-probe-bind-address=:8081
-- --metrics-bind-address={{ .Values.metrics.enabled | ternary ":8080" "0" }}
-- --metrics-insecure={{ not .Values.metrics.secure }}
+- --health-probe-bind-address=:{{ (index $context.Values (index . 1)).healthPort }}
+- --metrics-bind-address={{ eq $port "0" | ternary $port (printf ":%s" $port) }}
+- --metrics-insecure={{ not $context.Values.metrics.secure }}
 {{- end -}}
 
-{{/* Ports of both components for health probes and metrics. */}}
+{{/* Additional arguments of a component. Arguments: context, component. */}}
+{{- define "slurm-operator.extraArgs" -}}
+{{- with (index (index . 0).Values (index . 1)).extraArgs -}}
+{{ toYaml . }}
+{{- end -}}
+{{- end -}}
+
+{{/* Ports of both components for health probes and metrics. Arguments: context, component. */}}
 {{- define "slurm-operator.ports" -}}
+{{- $port := include "slurm-operator.metricsPort" . -}}
 - name: health
-  containerPort: 8081
-{{- if .Values.metrics.enabled }}
+  containerPort: {{ (index (index . 0).Values (index . 1)).healthPort }}
+{{- if ne $port "0" }}
 - name: metrics
-  containerPort: 8080
+  containerPort: {{ $port }}
 {{- end }}
 {{- end -}}
 
@@ -129,7 +169,7 @@ readinessProbe:
   periodSeconds: 2
   timeoutSeconds: 5
 securityContext:
-  {{- include "slurm-operator.locked" $context | nindent 2 }}
+  {{- include "slurm-operator.overlay" (list (include "slurm-operator.locked" $context) $values.securityContext) | nindent 2 }}
 {{- with $values.resources }}
 resources:
   {{- toYaml . | nindent 2 }}
@@ -151,7 +191,7 @@ Arguments: context, component, name of both objects, namespace, rules.
 {{- $namespace := index . 3 -}}
 {{- $rules := index . 4 | fromYamlArray -}}
 {{- $scope := ternary "Cluster" "" (empty $namespace) -}}
-{{- if $rules -}}
+{{- if and $rules $context.Values.rbac.create -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $scope }}Role
 metadata:
@@ -179,7 +219,55 @@ roleRef:
   name: {{ $name }}
 subjects:
   - kind: ServiceAccount
-    name: {{ eq $component "webhook" | ternary (include "slurm-operator.webhook" $context) (include "slurm-operator.fullname" $context) }}
-    namespace: {{ $context.Release.Namespace }}
+    name: {{ include "slurm-operator.serviceAccount" (list $context $component) }}
+    namespace: {{ include "slurm-operator.namespace" $context }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The PodDisruptionBudget of a component with several replicas. Arguments: context, component, name.
+*/}}
+{{- define "slurm-operator.podDisruptionBudget" -}}
+{{- $context := index . 0 -}}
+{{- $values := index $context.Values (index . 1) -}}
+{{- with $values.podDisruptionBudget -}}
+{{- if and .enabled (gt (int $values.replicas) 1) -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ index $ 2 }}
+  namespace: {{ include "slurm-operator.namespace" $context }}
+  labels:
+    {{- include "slurm-operator.labels" $ | nindent 4 }}
+spec:
+  {{- if and .minAvailable (not .maxUnavailable) }}
+  minAvailable: {{ .minAvailable }}
+  {{- else }}
+  maxUnavailable: {{ .maxUnavailable | default 1 }}
+  {{- end }}
+  selector:
+    matchLabels:
+      {{- include "slurm-operator.selector" $ | nindent 6 }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A component's ServiceAccount, unless it exists already. Arguments: context, component. */}}
+{{- define "slurm-operator.serviceAccount.object" -}}
+{{- $context := index . 0 -}}
+{{- with (index $context.Values (index . 1)).serviceAccount -}}
+{{- if .create -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "slurm-operator.serviceAccount" $ }}
+  namespace: {{ include "slurm-operator.namespace" $context }}
+  labels:
+    {{- include "slurm-operator.labels" $ | nindent 4 }}
+  {{- with .annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,5 +1,11 @@
 {{- define "slurm.name" -}}
-{{ .Values.fullnameOverride | default .Release.Name }}
+{{- $name := .Values.nameOverride | default .Release.Name -}}
+{{- $full := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
+{{ .Values.fullnameOverride | default $full }}
+{{- end -}}
+
+{{- define "slurm.namespace" -}}
+{{ .Values.namespaceOverride | default .Release.Namespace }}
 {{- end -}}
 
 {{- define "slurm.labels" -}}
@@ -7,6 +13,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/part-of: slurm
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/*
@@ -28,33 +37,35 @@ false and 0 as unset. Arguments: base, override.
 
 {{/*
 A custom resource of the operator. Arguments: context, kind, name, its entry in the values, defaults for its spec, and
-the daemon that each of its containers runs.
+the daemon that each of its containers runs; empty for containers of other images.
 */}}
 {{- define "slurm.object" -}}
 {{- $context := index . 0 -}}
 {{- $entry := index . 3 -}}
 {{- $under := index . 4 -}}
 {{- $containers := index . 5 -}}
-{{- if and $containers $context.Values.imagePullSecrets -}}
-{{- $_ := set $under "template" (dict "spec" (dict "imagePullSecrets" $context.Values.imagePullSecrets)) -}}
+{{- $values := $context.Values -}}
+{{- if $containers -}}
+{{- $pod := dict -}}
+{{- with $values.imagePullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}
+{{- with $values.priorityClassName }}{{ $_ := set $pod "priorityClassName" . }}{{ end -}}
+{{- with $pod }}{{ $_ := set $under "template" (dict "spec" .) }}{{ end -}}
 {{- end -}}
-{{- with $context.Values.image -}}
-{{- if .tag -}}
 {{- range $container, $daemon := $containers -}}
-{{- $_ := set $under $container (dict "image" (printf "%s/%s:%s" $context.Values.image.repository $daemon $context.Values.image.tag)) -}}
+{{- $defaults := dict -}}
+{{- with $values.imagePullPolicy }}{{ $_ := set $defaults "imagePullPolicy" . }}{{ end -}}
+{{- if and $daemon $values.image.tag -}}
+{{- $_ := set $defaults "image" (printf "%s/%s:%s" $values.image.repository $daemon $values.image.tag) -}}
 {{- end -}}
-{{- end -}}
+{{- with $defaults }}{{ $_ := set $under $container . }}{{ end -}}
 {{- end -}}
 apiVersion: slinky.slurm.net/v1beta1
 kind: {{ index . 1 }}
 metadata:
   name: {{ index . 2 }}
-  namespace: {{ $context.Release.Namespace }}
+  namespace: {{ include "slurm.namespace" $context }}
   labels:
-    {{- include "slurm.labels" $context | nindent 4 }}
-    {{- with ($entry.metadata).labels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- merge dict (($entry.metadata).labels | default dict) (include "slurm.labels" $context | fromYaml) | toYaml | nindent 4 }}
   {{- with ($entry.metadata).annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
@@ -155,8 +166,10 @@ context, the entry's own settings.
 {{- $context := index . 0 -}}
 {{- $own := index . 1 -}}
 {{- $settings := dict -}}
-{{- if and $context.Values.sssd.config (not (hasKey $own "sssdConfRef")) -}}
-{{- $_ := set $settings "sssdConfRef" (dict "name" (include "slurm.sssd" $context) "key" "sssd.conf") -}}
+{{- $sssd := $context.Values.sssd -}}
+{{- if and (or $sssd.secretRef $sssd.config $sssd.conf) (not (hasKey $own "sssdConfRef")) -}}
+{{- $stored := dict "name" (include "slurm.sssd" $context) "key" "sssd.conf" -}}
+{{- $_ := set $settings "sssdConfRef" ($sssd.secretRef | default $stored) -}}
 {{- end -}}
 {{- $commands := list -}}
 {{- if $context.Values.users }}{{ $commands = append $commands "cat \"/var/lib/extrausers/$0.keys\"" }}{{ end -}}

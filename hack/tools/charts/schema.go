@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,8 +24,8 @@ type object = map[string]any
 //	failurePolicy: Ignore
 //
 // Besides JSON Schema, {field: NodeSet.spec.replicas} is the schema of an API field, and {kind: NodeSet} that of an
-// entry that becomes an object: the fields of its spec, and those of entryFields. {volume: NodeSet} is that of a volume
-// in the pods of a kind, without its name.
+// entry that becomes an object: see entry. {volume: NodeSet} is that of a volume in the pods of a kind, without its
+// name, and {settings: {}} that of a map of Slurm settings.
 func writeSchema(chart string, definitions map[string]definition) error {
 	content, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {
@@ -147,18 +146,6 @@ func typeOf(value *yaml.Node) (string, error) {
 	return "", errors.New("an empty value needs a comment # @schema {…}")
 }
 
-// entryFields returns the fields of an entry that becomes an object, besides those of its spec.
-func entryFields(kind string) object {
-	text := object{"type": "object", "additionalProperties": object{"type": "string"}}
-	fields := object{"metadata": object{
-		"type": "object", "properties": object{"labels": text, "annotations": text}, "additionalProperties": false,
-	}}
-	if kind != "Controller" { // every cluster needs one
-		fields["enabled"] = object{"type": "boolean"}
-	}
-	return fields
-}
-
 var kindName = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 
 // expand replaces field and kind in an annotation with JSON Schema, at any depth.
@@ -171,16 +158,10 @@ func (r valuesReader) expand(annotation object) (object, error) {
 		return asJSONSchema(schema), nil
 	}
 	if kind, ok := annotation["kind"].(string); ok && kindName.MatchString(kind) {
-		spec, err := lookUp(r.definitions, kind+".spec")
-		if err != nil {
-			return nil, err
-		}
-		schema := asJSONSchema(spec)
-		// The chart sets the cluster of an entry.
-		delete(schema, "required")
-		delete(schema["properties"].(object), "controllerRef")
-		maps.Copy(schema["properties"].(object), entryFields(kind))
-		return schema, nil
+		return entry(r.definitions, kind)
+	}
+	if _, ok := annotation["settings"]; ok {
+		return settings(), nil
 	}
 	if kind, ok := annotation["volume"].(string); ok {
 		pod, err := lookUp(r.definitions, kind+".spec.template.spec")

@@ -20,11 +20,26 @@ var kinds = map[string]definition{
 				"controllerRef":  {Type: "object"},
 				"replicas":       {Type: "integer", Description: "How many."},
 				"maxUnavailable": {XIntOrString: true},
+				"extraConf":      {Type: "string"},
+				"slurmd": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"image": {Type: "string"},
+				}},
+				"partition": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"config": {Type: "string"},
+				}},
+				"template": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"spec": {Type: "object"},
+				}},
 			},
 		},
 	}}}}
 
 func TestValueSchema(t *testing.T) {
+	text := object{"type": "string"}
+	closed := func(properties object) object {
+		return object{"type": "object", "properties": properties, "additionalProperties": false}
+	}
+	imageParts := closed(object{"repository": text, "tag": text, "digest": text})
 	for name, test := range map[string]struct {
 		values string
 		want   object
@@ -50,8 +65,16 @@ func TestValueSchema(t *testing.T) {
 						"type": []string{"integer", "string"},
 					},
 					"enabled": entryFields("NodeSet")["enabled"], "metadata": entryFields("NodeSet")["metadata"],
+					"extraConf": text, "extraConfMap": settings(),
+					"slurmd":    closed(object{"image": object{"anyOf": []any{text, imageParts}}}),
+					"partition": closed(object{"config": text, "configMap": settings()}),
+					"template":  closed(object{"spec": object{"type": "object"}}), "podSpec": object{"type": "object"},
 				},
 			},
+		},
+		"a map of Slurm settings": {
+			values: "# @schema {settings: {}}\n# -- Parameters.\nreplicas: {}",
+			want:   withDescription(settings(), "Parameters."),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

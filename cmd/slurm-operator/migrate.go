@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slurm-operator/slurm-operator/internal/migrate"
+)
+
+func migrateCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "migrate",
+		Short: "Helps to move in from another operator",
+		Args:  cobra.NoArgs,
+	}
+	command.AddCommand(migrateValuesCommand())
+	return command
+}
+
+func migrateValuesCommand() *cobra.Command {
+	var chart, file string
+	command := &cobra.Command{
+		Use:   "values",
+		Short: "Translates values of the charts of SlinkyProject/slurm-operator to values of this operator's charts",
+		Long: `Translates values of the charts of SlinkyProject/slurm-operator, versions 1.0 to 1.2, to values of this
+operator's charts. The translated values are written to standard output; what was changed or dropped, and why, to
+standard error.`,
+		Example: `  helm get values slurm --namespace slurm --all --output yaml |
+    slurm-operator migrate values --chart slurm >values.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			input := command.InOrStdin()
+			if file != "" {
+				opened, err := os.Open(file)
+				if err != nil {
+					return err
+				}
+				defer opened.Close()
+				input = opened
+			}
+			return migrateValues(migrate.Chart(chart), input, command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&chart, "chart", string(migrate.Slurm),
+		fmt.Sprintf("the chart that the values are for: %s or %s", migrate.Slurm, migrate.Operator))
+	flags.StringVar(&file, "file", "", "the file with the values; standard input by default")
+	return command
+}
+
+// migrateValues writes translated values to output, and a line for each change to notes.
+func migrateValues(chart migrate.Chart, input io.Reader, output, notes io.Writer) error {
+	content, err := io.ReadAll(input)
+	if err != nil {
+		return fmt.Errorf("reading the values: %w", err)
+	}
+	var given map[string]any
+	if err := yaml.UnmarshalStrict(content, &given); err != nil {
+		return fmt.Errorf("reading the values: %w", err)
+	}
+	translated, changes, err := migrate.Values(chart, given)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		if _, err := fmt.Fprintln(notes, change); err != nil {
+			return err
+		}
+	}
+	written, err := yaml.Marshal(translated)
+	if err != nil {
+		return fmt.Errorf("writing the values: %w", err)
+	}
+	_, err = output.Write(written)
+	return err
+}
