@@ -119,6 +119,11 @@ const (
 	// ReasonStateBeingDeleted means that the PVC with slurmctld's saved state will be removed when slurmctld's pod
 	// terminates.
 	ReasonStateBeingDeleted = "StateBeingDeleted"
+	// ReasonNotTakenOver means that another operator made the cluster, and that nothing is changed until the user asks
+	// for it; the message says how.
+	ReasonNotTakenOver = "NotTakenOver"
+	// ReasonTakingOver means that the cluster is being taken over from another operator.
+	ReasonTakingOver = "TakingOver"
 	// ReasonAccountingNotReady means that the Accounting in accountingRef is not ready.
 	ReasonAccountingNotReady = "AccountingNotReady"
 )

@@ -2,6 +2,13 @@ package v1beta1
 
 import corev1 "k8s.io/api/core/v1"
 
+// Annotations of Controllers.
+const (
+	// AnnotationTakeOver with the value "true" on a Controller lets this operator take over the cluster from another
+	// operator that made it. Addition.
+	AnnotationTakeOver = "controller." + GroupName + "/take-over"
+)
+
 // Annotations of NodeSets.
 const (
 	// AnnotationDeleteWithoutDrain with the value "true" on a NodeSet skips the drain when the NodeSet is deleted:

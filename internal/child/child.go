@@ -196,13 +196,17 @@ func (a *Applier) find(ctx context.Context, owner client.Object, kind schema.Gro
 	case err != nil:
 		return false, fmt.Errorf("reading %s %s: %w", kind.Kind, name.Name, err)
 	case !metav1.IsControlledBy(live, owner):
-		ownerKind, err := a.client.GroupVersionKindFor(owner)
-		if err != nil {
-			return false, err
-		}
-		return true, &ForeignError{Kind: kind.Kind, Name: name.Name, Owner: ownerKind.Kind + " " + owner.GetName()}
+		return true, a.foreign(owner, kind.Kind, name.Name)
 	}
 	return true, nil
+}
+
+func (a *Applier) foreign(owner client.Object, kind, name string) error {
+	ownerKind, err := a.client.GroupVersionKindFor(owner)
+	if err != nil {
+		return err
+	}
+	return &ForeignError{Kind: kind, Name: name, Owner: ownerKind.Kind + " " + owner.GetName()}
 }
 
 // owned returns the configuration with the ownerReference.

@@ -20,6 +20,11 @@ func Refusal(err error) (status.Verdict, bool) {
 	if foreign, ok := errors.AsType[*ForeignError](err); ok {
 		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v", foreign), true
 	}
+	if takeOver, ok := errors.AsType[*TakeOverError](err); ok && takeOver.Allowed {
+		return status.Progressing(slinkyv1beta1.ReasonTakingOver, "%v", takeOver), true
+	} else if ok {
+		return status.Degraded(slinkyv1beta1.ReasonNotTakenOver, "%v", takeOver), true
+	}
 	if apierrors.IsInvalid(err) {
 		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec,
 			"Kubernetes refuses what the spec asks for; correct the spec: %v", err), true

@@ -36,3 +36,14 @@ func RequiredUID(controller *slinkyv1beta1.Controller) int64 {
 	user, _ := User(controller)
 	return user.UID
 }
+
+// AsksForTakeOver reports whether the user lets the operator take over a cluster that another operator made.
+func AsksForTakeOver(controller *slinkyv1beta1.Controller) bool {
+	return controller.Annotations[slinkyv1beta1.AnnotationTakeOver] == "true"
+}
+
+// MayTakeOver reports whether the pods of a cluster that another operator made may be taken over, because this operator
+// runs its slurmctld.
+func MayTakeOver(controller *slinkyv1beta1.Controller) bool {
+	return AsksForTakeOver(controller) && controller.Status.SlurmUser != nil
+}

@@ -97,7 +97,7 @@ func controllerAccounting(controller *slinkyv1beta1.Controller) []string {
 }
 
 func controllerClaim(controller *slinkyv1beta1.Controller) []string {
-	return []string{naming.StateClaim(controller)}
+	return []string{naming.StateClaim(controller), naming.ForeignStateClaim(controller.Name)}
 }
 
 // controllerSecrets returns no keys of the Accounting: their changes arrive through the Accounting.

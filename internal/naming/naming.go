@@ -75,6 +75,11 @@ func Selector(daemon Daemon, instance string) map[string]string {
 	return map[string]string{labelName: string(daemon), labelInstance: instance}
 }
 
+// IsSelected reports whether the operator selects pods by a label.
+func IsSelected(label string) bool {
+	return label == labelName || label == labelInstance || label == LabelManagedBy
+}
+
 // Instance returns the name of the custom resource of a daemon's pod, and false for all other objects.
 func Instance(daemon Daemon, labels map[string]string) (string, bool) {
 	instance, found := labels[labelInstance]
@@ -127,6 +132,9 @@ func StateClaim(controller *slinkyv1beta1.Controller) string {
 	}
 	return cmp.Or(persistence.ExistingClaim, controller.Name+"-controller-state")
 }
+
+// ForeignStateClaim returns the name that other operators give to the PVC with a Controller's saved state.
+func ForeignStateClaim(controller string) string { return "statesave-" + Controller(controller) + "-0" }
 
 // Configuration returns the name of the ConfigMap with the configuration that slurmctld runs or starts with.
 func Configuration(controller string) string { return controller + "-config" }

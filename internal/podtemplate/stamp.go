@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
 // annotationTemplate on a pod is the digest of its template.
@@ -37,6 +38,11 @@ func Stamp(template *corev1.PodTemplateSpec, helper string) error {
 	}
 	template.Annotations[annotationTemplate] = hex.EncodeToString(sum[:8])
 	return nil
+}
+
+// IsOwn reports whether annotations are those of a pod template or pod that this operator made, and not another one.
+func IsOwn(annotations map[string]string) bool {
+	return annotations[annotationTemplate] != "" || annotations[naming.AnnotationConfiguration] != ""
 }
 
 // Outdated reports whether a pod must be replaced because the stamped template of its StatefulSet has changed or a user

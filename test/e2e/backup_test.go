@@ -30,7 +30,7 @@ func TestRestoreFromBackup(t *testing.T) {
 			set.keepsStateWhileJobsRun(t)
 			set.waitForSavedStart(t, running) // and the completed jobs, which would run again after a restore
 
-			shell := set.backupShell(t)
+			shell := set.shellFor(t, "docs/backup.md")
 			shell.runSection(t, "Back up")
 			late := set.startJob(t, "--partition=gpu", "--mem=64M")
 			spec := set.namespace.MustRun(t, "get", "controller.slinky.slurm.net/slurm", "--output=jsonpath={.spec}")
@@ -128,10 +128,10 @@ func (c *slurmCluster) forgot(ctx context.Context, job string) error {
 // A docShell runs the commands of a document, in a directory and a namespace.
 type docShell struct{ document, directory, kubeconfig string }
 
-// backupShell returns a shell for docs/backup.md in this cluster's namespace.
-func (c *slurmCluster) backupShell(t *testing.T) docShell {
+// shellFor returns a shell for the commands of a document, in this cluster's namespace.
+func (c *slurmCluster) shellFor(t *testing.T, path string) docShell {
 	t.Helper()
-	_, document := readDocument(t, "docs/backup.md")
+	_, document := readDocument(t, path)
 	shell := docShell{document: document, directory: t.TempDir()}
 	shell.kubeconfig = filepath.Join(shell.directory, "kubeconfig")
 	kubeconfig := c.namespace.MustRun(t, "config", "view", "--raw", "--flatten")

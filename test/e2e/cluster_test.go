@@ -51,6 +51,16 @@ type slurmCluster struct {
 	version   string
 	password  string
 	sshKey    []byte
+	// nodeOf returns the Slurm node of a pod; nil if both have the same name.
+	nodeOf func(pod string) string
+}
+
+// slurmNode returns the name of a pod's Slurm node.
+func (c *slurmCluster) slurmNode(pod string) string {
+	if c.nodeOf == nil {
+		return pod
+	}
+	return c.nodeOf(pod)
 }
 
 // startCluster starts the services of a cluster, and two slurmds in plain pods.

@@ -114,7 +114,7 @@ func (l *jobLedger) checkDeletedPodsWereIdle(t *testing.T) {
 	for _, deletion := range deletions {
 		totals.deletions++
 		for _, run := range runs {
-			if run.Covers(deletion.Name, deletion.At) {
+			if run.Covers(l.slurmNode(deletion.Name), deletion.At) {
 				totals.disturbed++
 				t.Errorf("the operator deleted pod %s at %s, while job %s ran there", deletion.Name,
 					deletion.At.Format(time.TimeOnly), run.Job)

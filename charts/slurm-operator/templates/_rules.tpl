@@ -84,20 +84,11 @@
   - apps
   resources:
   - controllerrevisions
+  - deployments
   - statefulsets
   verbs:
   - create
   - delete
-  - get
-  - list
-  - patch
-  - watch
-- apiGroups:
-  - apps
-  resources:
-  - deployments
-  verbs:
-  - create
   - get
   - list
   - patch

@@ -14,13 +14,19 @@ import (
 
 func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 	owner := scope.accounting
+	name := metav1.ObjectMeta{Namespace: owner.Namespace, Name: naming.Accounting(owner.Name)}
+	if !plan.remove {
+		err := r.Children.TakeOver(ctx, owner, &appsv1.StatefulSet{ObjectMeta: name}, scope.mayTakeOver)
+		if err != nil {
+			return err
+		}
+	}
 	for _, key := range plan.keys {
 		if err := r.Children.CreateOnce(ctx, key); err != nil {
 			return err
 		}
 	}
 	if plan.remove {
-		name := metav1.ObjectMeta{Namespace: owner.Namespace, Name: naming.Accounting(owner.Name)}
 		return errors.Join(
 			r.Children.Delete(ctx, owner, &appsv1.StatefulSet{ObjectMeta: name}),
 			r.Children.Delete(ctx, owner, &corev1.Service{ObjectMeta: name}),

@@ -9,11 +9,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
+	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 )
 
@@ -29,6 +33,8 @@ type scope struct {
 	// statefulSet is nil if there is none yet.
 	statefulSet *appsv1.StatefulSet
 	pods        []corev1.Pod
+	// mayTakeOver is true if slurmdbd may be taken over from another operator.
+	mayTakeOver bool
 	// database is slurmdbd's report about its database while it is not ready; nil if it cannot be queried.
 	database *slurmdbd.Report
 	now      time.Time
@@ -54,7 +60,20 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err
 	}
 	scope.database = queryDatabase(ctx, scope.pods)
-	return scope, nil
+	return scope, r.observeControllers(ctx, scope)
+}
+
+// observeControllers reads whether a cluster that uses the Accounting is taken over from another operator.
+func (r *Reconciler) observeControllers(ctx context.Context, scope *scope) error {
+	if scope.statefulSet == nil || podtemplate.IsOwn(scope.statefulSet.Spec.Template.Annotations) {
+		return nil
+	}
+	controllers := &slinkyv1beta1.ControllerList{}
+	err := index.ControllersByAccounting.List(ctx, r.Client, client.ObjectKeyFromObject(scope.accounting), controllers)
+	for i := range controllers.Items {
+		scope.mayTakeOver = scope.mayTakeOver || clusterconf.MayTakeOver(&controllers.Items[i])
+	}
+	return err
 }
 
 // observeReferences reads the objects that the spec references.

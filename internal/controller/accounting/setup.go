@@ -14,7 +14,7 @@ import (
 // Name is the controller's name, in logs, metrics and events.
 const Name = "accounting"
 
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings;controllers,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=core,resources=services;secrets,verbs=get;list;watch;create;patch;delete

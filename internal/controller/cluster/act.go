@@ -19,6 +19,9 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 	if scope.controller.Spec.External {
 		return r.actExternal(ctx, scope, plan)
 	}
+	if scope.isForeign() {
+		return r.takeOver(ctx, scope, plan)
+	}
 	if err := r.generateKeys(ctx, scope); err != nil {
 		return err
 	}
@@ -52,7 +55,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 
 // actExternal writes the configuration for clients of an external slurmctld.
 func (r *Reconciler) actExternal(ctx context.Context, scope *scope, plan *plan) error {
-	if plan.stage != promote {
+	if plan.stage != promote || plan.problem != nil {
 		return nil
 	}
 	return r.promote(ctx, scope, plan)
@@ -181,7 +184,7 @@ func (s *scope) lacksPods() bool {
 
 // applyWorkload applies the PVC, the StatefulSet and the ServiceMonitor.
 func (r *Reconciler) applyWorkload(ctx context.Context, scope *scope, plan *plan) error {
-	if claim := stateClaim(scope.controller); claim != nil {
+	if claim := stateClaim(scope); claim != nil {
 		if err := r.Children.CreateOnce(ctx, claim); err != nil {
 			return err
 		}

@@ -24,6 +24,8 @@ const (
 	annotationVersion = "controller." + slinkyv1beta1.GroupName + "/slurm-version"
 	// annotationSlurmKey is the digest of the auth/slurm key that all daemons share.
 	annotationSlurmKey = "controller." + slinkyv1beta1.GroupName + "/slurm-key-digest"
+	// annotationUser are the IDs of the user and group that slurmctld runs as.
+	annotationUser = "controller." + slinkyv1beta1.GroupName + "/slurm-user"
 	// annotationTouched is when a pod was last touched to make its kubelet update the files.
 	annotationTouched = "controller." + slinkyv1beta1.GroupName + "/touched"
 	// annotationLeaving lists the partitions that accept no new jobs and are removed once they have none.
@@ -89,7 +91,7 @@ func serviceAccount(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAc
 func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
 	live := configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
 		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion,
-			annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey)}).
+			annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey), annotationUser: formatUser(scope.slurmUser())}).
 		WithData(candidate.files)
 	if len(candidate.leaving) > 0 {
 		live.WithAnnotations(map[string]string{annotationLeaving: strings.Join(candidate.leaving, ",")})

@@ -50,7 +50,9 @@ type scope struct {
 
 	// unprepared is the number of slurmd pods that cannot confine jobs, if they are to.
 	unprepared int
-	// state is the PVC with the saved state; nil if there is none.
+	// claim is the name of the PVC with the saved state, or empty if it is not kept, and state that PVC; nil if there is
+	// none.
+	claim       string
 	state       *corev1.PersistentVolumeClaim
 	statefulSet *appsv1.StatefulSet // nil if there is none
 	pods        []corev1.Pod
@@ -66,11 +68,15 @@ type scope struct {
 // promoted is the content of the live ConfigMap.
 type promoted struct {
 	files map[string]string
-	hash  string
+	// foreign is true if another operator wrote it; then there is nothing else.
+	foreign bool
+	hash    string
 	// image and slurmVersion are those of the validation run that accepted it.
 	image, slurmVersion string
 	// slurmKey is the digest of the auth/slurm key that all daemons share.
 	slurmKey string
+	// user is the user that slurmctld runs as; nil in a configuration from before it was recorded.
+	user *slinkyv1beta1.SlurmUser
 	// leaving are partitions in it that accept no new jobs and are removed once they have none.
 	leaving []string
 	// refusedHash is the hash of the candidate that slurmctld refused because of the NodeSets in refused; empty if
@@ -92,7 +98,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err // objects that it owns are garbage-collected
 	}
 	steps := []func(context.Context, *scope) error{
-		r.observeReferences, r.observeFiles, r.observeConfiguration, r.observeSlurmds, r.observeState, r.observePods,
+		r.observeReferences, r.observeFiles, r.observePods, r.observeConfiguration, r.observeSlurmds, r.observeState,
 		r.observeNodes, r.observeJobs,
 	}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
@@ -214,6 +220,9 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 	if err != nil {
 		return err
 	}
+	if live != nil && live.Annotations[annotationHash] == "" && !scope.hasOwnSet() {
+		scope.promoted = &promoted{files: live.Data, foreign: true}
+	}
 	if live != nil && live.Annotations[annotationHash] != "" {
 		scope.promoted = &promoted{
 			files: live.Data, hash: live.Annotations[annotationHash],
@@ -221,6 +230,7 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 			slurmKey:    live.Annotations[annotationSlurmKey],
 			leaving:     strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
 			refusedHash: live.Annotations[annotationRefusedHash],
+			user:        parseUser(live.Annotations[annotationUser]),
 		}
 		// An invalid annotation only makes the message less precise.
 		_ = json.Unmarshal([]byte(live.Annotations[annotationRefused]), &scope.promoted.refused)

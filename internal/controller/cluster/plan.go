@@ -70,6 +70,9 @@ func decide(scope *scope) plan {
 	if problem != nil {
 		return keep(scope, plan{problem: problem})
 	}
+	if problem := foreignConflict(scope, candidate.document); problem != nil {
+		return keep(scope, plan{problem: problem})
+	}
 	plan := progress(scope, candidate)
 	if plan.stage == promote || plan.stage == settled {
 		plan.image = scope.image
@@ -88,6 +91,9 @@ func keep(scope *scope, plan plan) plan {
 
 // obstacle returns the problem that prevents building a configuration, if any.
 func obstacle(scope *scope) *status.Verdict {
+	if problem := foreignProblem(scope); problem != nil {
+		return problem
+	}
 	if problem := stateProblem(scope); problem != nil {
 		return problem
 	}
@@ -126,7 +132,7 @@ func progress(scope *scope, wanted candidate) plan {
 		}
 	}
 	if enabled := scope.controller.Spec.ConfigurationTrial.Enabled; scope.controller.Spec.External ||
-		(enabled != nil && !*enabled) {
+		(enabled != nil && !*enabled && !scope.isForeign()) {
 		return plan{candidate: wanted, stage: promote, endValidation: scope.validation != nil}
 	}
 	run := scope.validation

@@ -1,12 +1,12 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,6 +34,7 @@ func newScope(changes ...func(*scope)) *scope {
 	for _, change := range changes {
 		change(scope)
 	}
+	scope.claim = cmp.Or(scope.claim, naming.StateClaim(controller))
 	return scope
 }
 
@@ -182,7 +183,7 @@ func TestInvalidSpecLeavesRunningClusterUnchanged(t *testing.T) {
 			}, slinkyv1beta1.ReasonStateInUse, "put the old value back",
 		},
 		"persistence enabled while Slurm does not answer": {
-			func(s *scope) { s.statefulSet, s.nodes = &appsv1.StatefulSet{}, &slurm.Snapshot{} },
+			func(s *scope) { s.statefulSet, s.nodes = ranWithout(), &slurm.Snapshot{} },
 			slinkyv1beta1.ReasonStateInUse, "put the old value back",
 		},
 		"a PVC of the user that does not exist": {
@@ -302,7 +303,8 @@ func FuzzPodTemplate(f *testing.F) {
 			scope.controller.Spec.HA.Backups > 9 {
 			return
 		}
-		stateClaim(scope.controller)
+		scope.claim = naming.StateClaim(scope.controller)
+		stateClaim(scope)
 		if _, err := clientService(scope.controller); err != nil {
 			return
 		}

@@ -216,8 +216,10 @@ func commonMounts() []corev1.VolumeMount {
 func volumes(scope *scope) []corev1.Volume {
 	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	state := emptyDir
-	if claim := naming.StateClaim(scope.controller); claim != "" {
-		state = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
+	if scope.claim != "" {
+		state = corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: scope.claim},
+		}
 	}
 	return []corev1.Volume{
 		{Name: "etc", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{

@@ -19,11 +19,12 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// stateClaim returns the PVC for the saved state; nil if the state is not kept, or is on a PVC of the user. It has no
-// ownerReference, so that jobs survive an accidental deletion of the Controller.
-func stateClaim(controller *slinkyv1beta1.Controller) *corev1.PersistentVolumeClaim {
-	name, persistence := naming.StateClaim(controller), controller.Spec.Persistence
-	if name == "" || persistence.ExistingClaim != "" {
+// stateClaim returns the PVC for the saved state; nil if the state is not kept, or is on a PVC of the user or of another
+// operator. It has no ownerReference, so that jobs survive an accidental deletion of the Controller.
+func stateClaim(scope *scope) *corev1.PersistentVolumeClaim {
+	controller, name := scope.controller, scope.claim
+	persistence := controller.Spec.Persistence
+	if name == "" || persistence.ExistingClaim != "" || scope.hasForeignState() {
 		return nil
 	}
 	spec := *persistence.PersistentVolumeClaimSpec.DeepCopy()
@@ -42,29 +43,43 @@ func stateClaim(controller *slinkyv1beta1.Controller) *corev1.PersistentVolumeCl
 	}
 }
 
-// observeState reads the PVC with the saved state.
-func (r *Reconciler) observeState(ctx context.Context, scope *scope) error {
-	name := naming.StateClaim(scope.controller)
-	if name == "" {
+// observeState reads the PVC with the saved state. If the operator has not created one, and another operator has, that
+// is the one.
+func (r *Reconciler) observeState(ctx context.Context, scope *scope) (err error) {
+	controller := scope.controller
+	if scope.claim = naming.StateClaim(controller); scope.claim == "" {
 		return nil
 	}
+	if scope.state, err = r.claim(ctx, controller.Namespace, scope.claim); err != nil || scope.state != nil ||
+		controller.Spec.Persistence.ExistingClaim != "" {
+		return err
+	}
+	name := naming.ForeignStateClaim(controller.Name)
+	found, err := r.claim(ctx, controller.Namespace, name)
+	if found != nil || scope.hasOwnSet() && usesClaim(scope.statefulSet, name) {
+		scope.claim, scope.state = name, found
+	}
+	return err
+}
+
+// claim reads a PVC; nil if it does not exist.
+func (r *Reconciler) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	switch err := r.Client.Get(ctx, client.ObjectKey{Namespace: scope.controller.Namespace, Name: name}, claim); {
+	switch err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, claim); {
 	case apierrors.IsNotFound(err):
-		return nil
+		return nil, nil
 	case err != nil:
-		return fmt.Errorf("reading PVC %s: %w", name, err)
+		return nil, fmt.Errorf("reading PVC %s: %w", name, err)
 	}
-	scope.state = claim
-	return nil
+	return claim, nil
 }
 
 // keepsState reports whether a slurmctld has ever run with its state on a PVC, whichever PVC the spec names now.
 func keepsState(scope *scope) bool {
-	if naming.StateClaim(scope.controller) == "" {
+	if scope.claim == "" {
 		return false
 	}
-	return kept(scope.statefulSet) || slices.ContainsFunc(scope.pods, func(pod corev1.Pod) bool {
+	return scope.hasForeignState() || kept(scope.statefulSet) || slices.ContainsFunc(scope.pods, func(pod corev1.Pod) bool {
 		return scope.agents[pod.Name].RunningHash != "" && slices.ContainsFunc(pod.Spec.Volumes, isStateClaim)
 	})
 }
@@ -90,7 +105,7 @@ func expectState(template *corev1.PodTemplateSpec) {
 // without it kills all running jobs, because it does not know them. So a lost PVC that was in use is not re-created,
 // and a pod that uses a PVC under deletion is not deleted.
 func stateProblem(scope *scope) *status.Verdict {
-	name := naming.StateClaim(scope.controller)
+	name := scope.claim
 	switch {
 	case scope.persistenceChanged() && scope.holdsJobs():
 		return status.Problem(slinkyv1beta1.ReasonStateInUse,
@@ -118,11 +133,11 @@ func stateProblem(scope *scope) *status.Verdict {
 
 // persistenceChanged reports whether the spec moves the saved state onto a PVC or off one.
 func (s *scope) persistenceChanged() bool {
-	if s.statefulSet == nil || s.controller.Spec.External {
+	if s.controller.Spec.External || !s.hasOwnSet() {
 		return false
 	}
 	wasKept := slices.ContainsFunc(s.statefulSet.Spec.Template.Spec.Volumes, isStateClaim)
-	return wasKept != (naming.StateClaim(s.controller) != "")
+	return wasKept != (s.claim != "")
 }
 
 // holdsJobs reports whether a job may be on a Slurm node. It is true if Slurm does not answer.

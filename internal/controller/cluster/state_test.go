@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -17,7 +18,15 @@ func ranWith(claim string) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationKeepsState: "true"}},
 	}
+	set.Spec.Template.Annotations = map[string]string{naming.AnnotationConfiguration: "digest"}
 	set.Spec.Template.Spec.Volumes = []corev1.Volume{onClaim(claim)}
+	return set
+}
+
+// ranWithout returns the StatefulSet of a slurmctld that has run without a PVC.
+func ranWithout() *appsv1.StatefulSet {
+	set := ranWith("")
+	set.Annotations, set.Spec.Template.Spec.Volumes = nil, nil
 	return set
 }
 
@@ -33,7 +42,7 @@ func TestUnusedStateClaimIsNotReportedLost(t *testing.T) {
 	for name, change := range map[string]func(*scope){
 		"before slurmctld first ran": func(*scope) {},
 		"when persistence is enabled while no job runs": func(s *scope) {
-			s.statefulSet, s.queue = &appsv1.StatefulSet{}, &slurm.Queue{}
+			s.statefulSet, s.queue = ranWithout(), &slurm.Queue{}
 		},
 		"when it was on another PVC": func(s *scope) { s.statefulSet = ranWith("other") },
 		"when persistence is disabled while no job runs": func(s *scope) {

@@ -28,8 +28,10 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 	reportAvailability(scope, conditions)
 	newStatus := applyv1beta1.ControllerStatus().
 		WithObservedGeneration(controller.Generation).
-		WithClusterName(naming.ClusterName(controller)).
-		WithJobConfinement(scope.podConfinement())
+		WithClusterName(naming.ClusterName(controller))
+	if !scope.isForeign() {
+		newStatus.WithJobConfinement(scope.podConfinement())
+	}
 	if user := scope.reportedUser(); user != nil {
 		newStatus.WithSlurmUser(applyv1beta1.SlurmUser().WithUID(user.UID).WithGID(user.GID))
 	}
@@ -90,6 +92,9 @@ func configurationCondition(scope *scope, plan plan) status.State {
 			slinkyv1beta1.ReasonTrialFailed, "configuration %s could not be validated: %s; it is validated again "+
 				"every minute%s", hash, plan.detail, last)
 	case promote, settled:
+		if scope.isForeign() {
+			return no(slinkyv1beta1.ReasonTakingOver, "%s", takeOverProgress(scope, hash))
+		}
 	}
 	if done, why := applied(scope, hash); !done {
 		return no(slinkyv1beta1.ReasonApplying, "configuration %s is being applied to slurmctld: %s", hash, why)

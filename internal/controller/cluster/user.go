@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -14,10 +16,26 @@ func (s *scope) slurmUser() slinkyv1beta1.SlurmUser {
 	if user, given := clusterconf.GivenUser(s.controller.Spec.SlurmUser); given {
 		return user
 	}
-	if found := s.foundUser(); found != nil && s.promoted == nil {
+	if user := s.foreignUser(); user != nil {
+		return *user
+	}
+	if found := s.foundUser(); found != nil && (s.promoted == nil || s.promoted.foreign) {
 		return *found
 	}
-	user, _ := clusterconf.User(s.controller)
+	if user, known := clusterconf.User(s.controller); known || s.promoted == nil || s.promoted.user == nil {
+		return user
+	}
+	return *s.promoted.user
+}
+
+func formatUser(user slinkyv1beta1.SlurmUser) string { return fmt.Sprintf("%d:%d", user.UID, user.GID) }
+
+// parseUser returns the user of an annotation; nil if there is none.
+func parseUser(text string) *slinkyv1beta1.SlurmUser {
+	user := &slinkyv1beta1.SlurmUser{}
+	if _, err := fmt.Sscanf(text, "%d:%d", &user.UID, &user.GID); err != nil || user.UID <= 0 {
+		return nil
+	}
 	return user
 }
 
@@ -35,6 +53,9 @@ func (s *scope) foundUser() *slinkyv1beta1.SlurmUser {
 
 // reportedUser returns the user for the status; nil while it is not known.
 func (s *scope) reportedUser() *slinkyv1beta1.SlurmUser {
+	if s.isForeign() {
+		return nil
+	}
 	user := s.slurmUser()
 	if _, known := clusterconf.User(s.controller); known || s.promoted != nil || s.foundUser() != nil {
 		return &user

@@ -49,6 +49,10 @@ func TestSlurmctldRunsAsTheUserOfItsImage(t *testing.T) {
 		"stays as it was found": {
 			changes: changes{promoteWith(hash, "new"), record(other)}, user: other, reported: other, stage: settled,
 		},
+		"is that of the configuration if the status is lost": {
+			changes: changes{promoteWith(hash, "new"), func(s *scope) { s.promoted.user = parseUser(formatUser(other)) }},
+			user:    other, reported: other, stage: settled,
+		},
 		"may be given": {
 			changes: changes{give(slinkyv1beta1.SlurmUser{UID: 64030}), found(validation.Refused)},
 			user:    clusterconf.DefaultUser, reported: clusterconf.DefaultUser, stage: refused,

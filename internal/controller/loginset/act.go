@@ -8,13 +8,21 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
 )
 
 func (r *Reconciler) act(ctx context.Context, scope *scope) error {
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: scope.set.Namespace, Name: naming.LoginSet(scope.set.Name)},
+	}
+	if err := r.Children.TakeOver(ctx, scope.set, deployment, clusterconf.MayTakeOver(scope.controller)); err != nil {
+		return err
+	}
 	if scope.hostKeys == nil {
 		made, err := sshd.NewHostKeys(scope.set.Namespace, naming.LoginHostKeys(scope.set.Name))
 		if err != nil {
@@ -29,7 +37,6 @@ func (r *Reconciler) act(ctx context.Context, scope *scope) error {
 	if err != nil {
 		return err
 	}
-	deployment := &appsv1.Deployment{}
 	err = errors.Join(
 		r.Children.Apply(ctx, scope.set, desired.hosts, &corev1.Service{}),
 		r.Children.Apply(ctx, scope.set, desired.service, &corev1.Service{}),

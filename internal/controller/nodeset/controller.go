@@ -58,6 +58,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if orphaning(scope.set) {
 		return ctrl.Result{}, r.finish(ctx, scope)
 	}
+	if len(scope.foreign) > 0 {
+		return r.takeOver(ctx, scope)
+	}
 	if len(scope.orphans)+len(scope.strays) > 0 {
 		return r.settleOwners(ctx, scope)
 	}

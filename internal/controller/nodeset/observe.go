@@ -39,6 +39,8 @@ type scope struct {
 	// awaited are the GRES that slurmctld must know before pods are created.
 	awaited []string
 	pods    []corev1.Pod
+	// foreign are those of pods that another operator made.
+	foreign []*corev1.Pod
 	// orphans will be adopted, strays are pods that will be released.
 	orphans, strays []client.Object
 	byName          map[string]*corev1.Pod

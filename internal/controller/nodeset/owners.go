@@ -21,6 +21,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/retry"
 )
@@ -36,6 +37,9 @@ func orphaning(set *slinkyv1beta1.NodeSet) bool {
 func (s *scope) owns(pod *corev1.Pod, selector labels.Selector) (own bool) {
 	matches := selector.Matches(labels.Set(pod.Labels))
 	switch {
+	case metav1.IsControlledBy(pod, s.set) && !worker.IsOwn(pod):
+		s.foreign = append(s.foreign, pod)
+		return true
 	case metav1.IsControlledBy(pod, s.set) && matches:
 		return true
 	case pod.DeletionTimestamp != nil:

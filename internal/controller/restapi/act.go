@@ -5,7 +5,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
@@ -14,13 +16,18 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 		return nil
 	}
 	owner, children := scope.restAPI, plan.children
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: naming.RestAPI(owner.Name)},
+	}
+	if err := r.Children.TakeOver(ctx, owner, deployment, clusterconf.MayTakeOver(scope.controller)); err != nil {
+		return err
+	}
 	if err := r.Children.Apply(ctx, owner, children.configMap, &corev1.ConfigMap{}); err != nil {
 		return err
 	}
 	if err := r.Children.Apply(ctx, owner, children.service, &corev1.Service{}); err != nil {
 		return err
 	}
-	deployment := &appsv1.Deployment{}
 	if err := r.Children.Apply(ctx, owner, children.deployment, deployment); err != nil {
 		return err
 	}

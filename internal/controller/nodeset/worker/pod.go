@@ -81,6 +81,21 @@ func IsNamed(pod *corev1.Pod) bool {
 	return false
 }
 
+// IsOwn reports whether this operator made a pod, or has taken it over.
+func IsOwn(pod *corev1.Pod) bool {
+	if pod.Labels[naming.LabelController] != "" || IsExternal(pod) {
+		return true
+	}
+	for i := range pod.Spec.Containers {
+		if slices.ContainsFunc(pod.Spec.Containers[i].Env, func(variable corev1.EnvVar) bool {
+			return variable.Name == nodeNameEnv
+		}) {
+			return true // it has lost its labels
+		}
+	}
+	return false
+}
+
 // IsExternal reports whether a pod belongs to a slurmctld outside Kubernetes.
 func IsExternal(pod *corev1.Pod) bool { return pod.Annotations[annotationExternal] == "true" }
 

@@ -1,0 +1,205 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmuser"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+const foreignConf = "ClusterName=ns_slurm\nAuthType=auth/slurm\nStateSaveLocation=/var/spool/slurmctld/\n" +
+	"ProctrackType=proctrack/linuxproc\nNodeSet=slinky Feature=slinky\nPartitionName=slinky Nodes=slinky\n"
+
+// foreignSet returns the StatefulSet of another operator.
+func foreignSet() *appsv1.StatefulSet {
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
+		Name: "slurm-controller", CreationTimestamp: metav1.NewTime(start.Add(-time.Hour)),
+	}}
+	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "statesave"}}}
+	set.Spec.Template.Spec = corev1.PodSpec{
+		SecurityContext: &corev1.PodSecurityContext{RunAsUser: new(int64(401)), RunAsGroup: new(int64(402))},
+		Containers: []corev1.Container{{
+			Name:         containerSlurmctld,
+			VolumeMounts: []corev1.VolumeMount{{Name: "statesave", MountPath: "/var/spool/slurmctld"}},
+		}},
+	}
+	return set
+}
+
+// madeByOther makes a cluster one of another operator.
+func madeByOther(scope *scope) {
+	scope.statefulSet = foreignSet()
+	scope.promoted = &promoted{foreign: true, files: map[string]string{slurmconf.FileName: foreignConf}}
+	scope.claim, scope.state = "statesave-slurm-controller-0", &corev1.PersistentVolumeClaim{}
+}
+
+func askForTakeOver(scope *scope) {
+	scope.controller.Annotations = map[string]string{slinkyv1beta1.AnnotationTakeOver: "true"}
+}
+
+// A cluster of another operator is recognized by anything that is left of it, until this operator's own is complete.
+func TestClusterOfAnotherOperatorIsRecognized(t *testing.T) {
+	tests := map[string]struct {
+		change func(*scope)
+		want   bool
+	}{
+		"by its StatefulSet":        {func(s *scope) { s.promoted, s.claim = nil, "" }, true},
+		"by its configuration":      {func(s *scope) { s.statefulSet, s.claim = nil, "" }, true},
+		"by its state":              {func(s *scope) { s.statefulSet, s.promoted = nil, nil }, true},
+		"not by nothing":            {func(s *scope) { s.statefulSet, s.promoted, s.claim = nil, nil, "" }, false},
+		"not with our StatefulSet":  {func(s *scope) { s.statefulSet = ranWith("statesave-slurm-controller-0") }, false},
+		"not with our config alone": {func(s *scope) { s.statefulSet, s.promoted.foreign = nil, false }, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := newScope(madeByOther, test.change).isForeign(); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// Every reason not to take a cluster over leaves it alone and says what to do.
+func TestTakeOverIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		change         func(*scope)
+		reason, remedy string
+	}{
+		"without the user's consent": {
+			func(s *scope) { s.controller.Annotations = nil }, slinkyv1beta1.ReasonNotTakenOver,
+			"controller.slinky.slurm.net/take-over=true",
+		},
+		"with a consent that is not true": {
+			func(s *scope) { s.controller.Annotations[slinkyv1beta1.AnnotationTakeOver] = "yes" },
+			slinkyv1beta1.ReasonNotTakenOver, "with its state on PVC statesave-slurm-controller-0",
+		},
+		"without its key": {
+			func(s *scope) { s.slurmKey = nil }, slinkyv1beta1.ReasonReferenceNotFound, "spec.slurmKeyRef",
+		},
+		"without its JWT key": {
+			func(s *scope) { s.jwtKey = nil }, slinkyv1beta1.ReasonReferenceNotFound, "spec.jwtKeyRef",
+		},
+		"if its state is on no PVC": {
+			func(s *scope) { s.statefulSet.Spec.VolumeClaimTemplates = nil }, slinkyv1beta1.ReasonStateInUse,
+			"wait until no job runs",
+		},
+		"if its state is on a part of a volume": {
+			func(s *scope) { s.statefulSet.Spec.Template.Spec.Containers[0].VolumeMounts[0].SubPath = "a" },
+			slinkyv1beta1.ReasonStateInUse, "wait until no job runs",
+		},
+		"if its state is elsewhere": {
+			func(s *scope) { s.promoted.files[slurmconf.FileName] = "StateSaveLocation=/state\n" },
+			slinkyv1beta1.ReasonStateInUse, "StateSaveLocation=/state",
+		},
+		"if its state is on another PVC": {
+			func(s *scope) { s.claim = "slurm-controller-state" },
+			slinkyv1beta1.ReasonStateInUse, "set spec.persistence.existingClaim to statesave-slurm-controller-0",
+		},
+		"if its PVC is being deleted": {
+			func(s *scope) { s.state.DeletionTimestamp = new(metav1.NewTime(start)) },
+			slinkyv1beta1.ReasonStateBeingDeleted, "back up the state",
+		},
+		"if slurmds would lose their jobs": {
+			func(s *scope) { s.promoted.files[slurmconf.FileName] += "SlurmdSpoolDir=/spool\n" },
+			slinkyv1beta1.ReasonInvalidSpec, "SlurmdSpoolDir=/spool",
+		},
+		"if the cluster has another name": {
+			func(s *scope) { s.controller.Spec.ClusterName = "other" }, slinkyv1beta1.ReasonInvalidSpec, "ClusterName=ns_slurm",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			plan := decide(newScope(madeByOther, askForTakeOver, test.change))
+			if plan.problem == nil || plan.problem.Reason != test.reason ||
+				!strings.Contains(plan.problem.Message, test.remedy) {
+				t.Errorf("got %+v, want %s with %q", plan.problem, test.reason, test.remedy)
+			}
+			if plan.image != "" {
+				t.Errorf("slurmctld would get the image %q", plan.image)
+			}
+		})
+	}
+}
+
+// A takeover validates first, even if the user has disabled validation runs, as the user of the old slurmctld.
+func TestTakeOverBeginsWithAValidationRun(t *testing.T) {
+	scope := newScope(madeByOther, askForTakeOver, func(s *scope) {
+		s.controller.Spec.ConfigurationTrial.Enabled = new(false)
+	})
+	plan := decide(scope)
+	if plan.problem != nil || plan.stage != begin {
+		t.Fatalf("got stage %v, problem %+v", plan.stage, plan.problem)
+	}
+	if user := scope.slurmUser(); user.UID != 401 || user.GID != 402 {
+		t.Errorf("the validation run has the user %+v", user)
+	}
+	if scope.reportedUser() != nil {
+		t.Error("the user is reported before the takeover, so other controllers would begin theirs")
+	}
+	if partitions := plan.candidate.document.Render(); !strings.Contains(partitions, "PartitionName=slinky") {
+		t.Errorf("the partition in force is missing:\n%s", partitions)
+	}
+}
+
+// The old StatefulSet, the old pod and nothing at all follow one another during a takeover, and the user stays.
+func TestTakeOverContinuesFromAnyStep(t *testing.T) {
+	accepted := newScope(madeByOther, askForTakeOver)
+	hash := hashOf(t, accepted)
+	report := &validation.Report{Outcome: validation.Accepted, SlurmUser: &slurmuser.User{UID: 401, GID: 402}}
+	run := func(s *scope) {
+		validateWith(hash, report)(s)
+		s.validation.Spec.SecurityContext = podSecurity(slinkyv1beta1.SlurmUser{UID: 401, GID: 402})
+	}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}, Spec: foreignSet().Spec.Template.Spec}
+	for name, change := range map[string]func(*scope){
+		"is deleted without its pod": func(*scope) {},
+		"is about to be replaced": func(s *scope) {
+			s.statefulSet, s.pods = nil, []corev1.Pod{pod}
+		},
+		"saves its state": func(s *scope) {
+			s.statefulSet, s.pods = nil, []corev1.Pod{pod}
+			s.pods[0].DeletionTimestamp = new(metav1.NewTime(start))
+		},
+		"is about to start": func(s *scope) { s.statefulSet = nil },
+		"stop that operator": func(s *scope) {
+			s.statefulSet.CreationTimestamp = metav1.NewTime(start.Add(-time.Second))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(madeByOther, askForTakeOver, run, change)
+			plan := decide(scope)
+			if plan.problem != nil || plan.stage != promote {
+				t.Fatalf("got stage %v, problem %+v", plan.stage, plan.problem)
+			}
+			condition := configurationCondition(scope, plan)
+			if condition.Reason != slinkyv1beta1.ReasonTakingOver || !strings.Contains(condition.Message, name) {
+				t.Errorf("got %+v", condition)
+			}
+			if plan.requeueAfter(scope) != applyInterval {
+				t.Error("the next step is not polled for")
+			}
+		})
+	}
+}
+
+// slurmctld never starts without the state of the slurmctld before it.
+func TestTakenOverStateIsRequired(t *testing.T) {
+	scope := newScope(promoteWith("hash", "new"), func(s *scope) {
+		s.claim, s.state = "statesave-slurm-controller-0", &corev1.PersistentVolumeClaim{}
+	})
+	if !keepsState(scope) || stateClaim(scope) != nil {
+		t.Error("slurmctld would start with an empty state")
+	}
+	scope.state, scope.statefulSet = nil, ranWith("statesave-slurm-controller-0")
+	if problem := stateProblem(scope); problem == nil || problem.Reason != slinkyv1beta1.ReasonStateLost {
+		t.Errorf("got %+v for a deleted PVC", problem)
+	}
+}
