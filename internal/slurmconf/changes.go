@@ -130,7 +130,10 @@ func PartitionInForce(document Document, set string) (config string, found bool)
 		pairs := entry.Pairs
 		if entry.Is(partitionName) && entry.Value() == set && len(pairs) > 1 &&
 			strings.EqualFold(pairs[1].Key, "Nodes") && pairs[1].Value == set {
-			return strings.TrimSuffix(Document{[]Entry{{Pairs: pairs[2:]}}}.Render(), "\n"), true
+			if pairs = pairs[2:]; len(pairs) == 0 {
+				return "", true
+			}
+			return strings.TrimSuffix(Document{[]Entry{{Pairs: pairs}}}.Render(), "\n"), true
 		}
 	}
 	return "", false

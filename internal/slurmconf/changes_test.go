@@ -92,23 +92,24 @@ func lines(document Document) []string {
 }
 
 func TestPartitionInForceRoundTrips(t *testing.T) {
-	set := NodeSet{Name: "gpu", Partition: new(`Default=YES AllowGroups="a b" Comment=\#1`)}
-	cluster := minimal()
-	cluster.NodeSets = []NodeSet{set}
-	document, err := Build(cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, found := PartitionInForce(document, "gpu")
-	if !found {
-		t.Fatal("not found")
-	}
-	cluster.NodeSets[0].Partition = &config
-	again, err := Build(cluster)
-	if err != nil || !again.Equal(document) {
-		t.Errorf("%v: it became\n%s", err, again.Render())
-	}
-	if config, found := PartitionInForce(document, "cpu"); found {
-		t.Errorf("another NodeSet has %q", config)
+	for _, parameters := range []string{"", `Default=YES AllowGroups="a b" Comment=\#1`} {
+		cluster := minimal()
+		cluster.NodeSets = []NodeSet{{Name: "gpu", Partition: &parameters}}
+		document, err := Build(cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, found := PartitionInForce(document, "gpu")
+		if !found {
+			t.Fatal("not found")
+		}
+		cluster.NodeSets[0].Partition = &config
+		again, err := Build(cluster)
+		if err != nil || !again.Equal(document) {
+			t.Errorf("%v: it became\n%s", err, again.Render())
+		}
+		if config, found := PartitionInForce(document, "cpu"); found {
+			t.Errorf("another NodeSet has %q", config)
+		}
 	}
 }
