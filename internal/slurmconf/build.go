@@ -107,11 +107,16 @@ func Build(cluster Cluster) (Document, error) {
 	cluster.defaults(&m.own)
 	sets := slices.SortedFunc(slices.Values(cluster.NodeSets),
 		func(a, b NodeSet) int { return cmp.Compare(a.Name, b.Name) })
+	written, _ := Parse(cluster.ExtraConf) // errors are reported when it is merged
+	defined := namesOf(written, nodeSet)
 	for _, set := range sets {
-		set.appendTo(&m.own, cluster.partitionDefaults(set))
+		defined[set.slurmName()] = true
+	}
+	for _, set := range sets {
+		set.appendTo(&m.own, defined, cluster.partitionDefaults(set, written))
 	}
 	document, err := m.merge(cluster.ExtraConf)
-	return inSections(document), errors.Join(err, checkRecords(document))
+	return inSections(document), errors.Join(err, checkRecords(document, sets))
 }
 
 // owned returns the parameters that only the operator may set, in the order of a hand-written file.
@@ -199,12 +204,11 @@ func (c Cluster) defaults(d *Document) {
 }
 
 // partitionDefaults returns parameters of a NodeSet's partition that the administrator may override.
-func (c Cluster) partitionDefaults(set NodeSet) []Pair {
+func (c Cluster) partitionDefaults(set NodeSet, written Document) []Pair {
 	var defaults []Pair
 	if c.Exclusive {
 		defaults = append(defaults, Pair{"OverSubscribe", "EXCLUSIVE"})
 	}
-	written, _ := Parse(c.ExtraConf) // errors are reported when it is merged
 	chosen := slices.ContainsFunc(defaultMemory, func(key string) bool { _, found := written.Get(key); return found })
 	if c.Confined && set.MemoryPerCPU > 0 && !chosen {
 		// Otherwise a job that does not ask for memory would get all the memory of a node.
@@ -276,6 +280,12 @@ const nameCharacters = "letters, digits, '.', '_', ':' and '-'"
 func isName(text string) bool {
 	return text != "" &&
 		strings.IndexFunc(text, func(r rune) bool { return !isKeyCharacter(r) && r != '-' && r != ':' }) < 0
+}
+
+// IsNodeSetName reports whether a NodeSet and its partition can have a name in slurm.conf. Slurm gives ALL and DEFAULT
+// a meaning of their own.
+func IsNodeSetName(text string) bool {
+	return isName(text) && !strings.EqualFold(text, "ALL") && !strings.EqualFold(text, "DEFAULT")
 }
 
 // inSections orders the entries: parameters before records, otherwise in their original order.

@@ -66,7 +66,7 @@ func full() Cluster {
 				Partition: new("Default=YES MaxTime=1-0 QOS=gpu TRESBillingWeights=\"CPU=1.0,GRES/gpu=3\""),
 				GresTypes: []string{"gpu", "gpu"},
 			},
-			{Name: "cpu", Partition: new("")}, {Name: "debug"},
+			{Name: "cpu", Partition: new("")}, {Name: "debug", SlurmName: "dev"},
 		},
 		Contain:         true,
 		Prolog:          []string{"10-mount.sh", "20-check.sh"},

@@ -1,6 +1,7 @@
 package slurmconf
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -21,6 +22,8 @@ type Changes struct {
 // A Change is the request of one NodeSet.
 type Change struct {
 	NodeSet string `json:"nodeSet"`
+	// SlurmName is the name of its partition, if it is another one.
+	SlurmName string `json:"slurmName,omitempty"`
 	// Partition is the line in force of the NodeSet's partition, empty if there is none; nil if the partition does not
 	// change.
 	Partition *string `json:"partition,omitempty"`
@@ -35,14 +38,17 @@ func ChangesOf(document, inForce Document, sets []NodeSet) Changes {
 	changes := Changes{GresTypes: typesOf(inForce)}
 	wanted, present := partitionsOf(document), partitionsOf(inForce)
 	for _, set := range sets {
-		change := Change{NodeSet: set.Name}
-		for _, name := range set.GresTypes {
-			if !slices.Contains(changes.GresTypes, name) {
-				change.GresTypes = append(change.GresTypes, name)
+		change, name := Change{NodeSet: set.Name}, set.slurmName()
+		if name != set.Name {
+			change.SlurmName = name
+		}
+		for _, gres := range set.GresTypes {
+			if !slices.Contains(changes.GresTypes, gres) {
+				change.GresTypes = append(change.GresTypes, gres)
 			}
 		}
-		if set.Partition != nil && wanted[set.Name] != present[set.Name] {
-			change.Partition = new(present[set.Name])
+		if set.Partition != nil && wanted[name] != present[name] {
+			change.Partition = new(present[name])
 		}
 		if change.Partition != nil || len(change.GresTypes) > 0 {
 			changes.NodeSets = append(changes.NodeSets, change)
@@ -74,7 +80,7 @@ func (c Changes) LeaveOut(document Document, names []string) Document {
 		}
 		without = append(without, change.GresTypes...)
 		if change.Partition != nil {
-			lines[change.NodeSet] = *change.Partition
+			lines[cmp.Or(change.SlurmName, change.NodeSet)] = *change.Partition
 		}
 	}
 	var kept Document
@@ -124,12 +130,12 @@ func (c Changes) ForValidation(document Document) Changes {
 	return Changes{sets, c.GresTypes}
 }
 
-// PartitionInForce returns the parameters of a NodeSet's own partition, if a document has it.
-func PartitionInForce(document Document, set string) (config string, found bool) {
+// PartitionInForce returns the parameters of a NodeSet's partition, by its name in slurm.conf, if a document has it.
+func PartitionInForce(document Document, slurmName string) (config string, found bool) {
 	for entry := range document.All() {
 		pairs := entry.Pairs
-		if entry.Is(partitionName) && entry.Value() == set && len(pairs) > 1 &&
-			strings.EqualFold(pairs[1].Key, "Nodes") && pairs[1].Value == set {
+		if entry.Is(partitionName) && entry.Value() == slurmName && len(pairs) > 1 &&
+			strings.EqualFold(pairs[1].Key, "Nodes") && pairs[1].Value == slurmName {
 			if pairs = pairs[2:]; len(pairs) == 0 {
 				return "", true
 			}

@@ -23,7 +23,9 @@ func TestChangedNodeSetsAreLeftOut(t *testing.T) {
 	gpu := NodeSet{Name: "gpu", Partition: new("MaxTime=60"), GresTypes: []string{"gpu"}}
 	badGpu := NodeSet{Name: "gpu", Partition: new("MaxTime=soon"), GresTypes: []string{"gpu", "shard"}}
 	nic := NodeSet{Name: "nic", GresTypes: []string{"nic"}}
-	quiet := func(set NodeSet) NodeSet { return NodeSet{Name: set.Name} }
+	named := NodeSet{Name: "worker-gpu", SlurmName: "gpu", Partition: new("MaxTime=60")}
+	badNamed := NodeSet{Name: "worker-gpu", SlurmName: "gpu", Partition: new("MaxTime=soon")}
+	quiet := func(set NodeSet) NodeSet { return NodeSet{Name: set.Name, SlurmName: set.SlurmName} }
 	tests := map[string]struct {
 		before, sets, want []NodeSet
 		changed, leave     []string
@@ -60,6 +62,14 @@ func TestChangedNodeSetsAreLeftOut(t *testing.T) {
 			before: nil, sets: []NodeSet{badGpu, {Name: "more", GresTypes: []string{"shard"}}},
 			changed: []string{"gpu", "more"}, leave: []string{"gpu"},
 			want: []NodeSet{quiet(gpu), {Name: "more", GresTypes: []string{"shard"}}},
+		},
+		"a NodeSet with another name in Slurm stays unchanged": {
+			before: []NodeSet{named}, sets: []NodeSet{badNamed}, changed: []string{"worker-gpu"},
+			leave: []string{"worker-gpu"}, want: []NodeSet{named},
+		},
+		"a new NodeSet with another name in Slurm has no partition": {
+			before: []NodeSet{cpu}, sets: []NodeSet{cpu, badNamed}, changed: []string{"worker-gpu"},
+			leave: []string{"worker-gpu"}, want: []NodeSet{cpu, quiet(named)},
 		},
 		"all NodeSets of the first configuration": {
 			sets: []NodeSet{cpu, gpu}, changed: []string{"cpu", "gpu"}, leave: []string{"cpu", "gpu"},

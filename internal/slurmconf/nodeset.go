@@ -1,6 +1,7 @@
 package slurmconf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,10 +10,14 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/invalid"
 )
 
-// A NodeSet is a set of Slurm nodes that register with its name as a feature.
+// A NodeSet is a set of Slurm nodes that register with its names as features.
 type NodeSet struct {
+	// Name is the name of the custom resource, which users know it by.
 	Name string
-	// Partition holds the parameters of a partition of the same name, on one line; nil for no partition.
+	// SlurmName is its name in slurm.conf: that of its line, of the feature that selects its nodes, and of its partition.
+	// If it is empty, Name is.
+	SlurmName string
+	// Partition holds the parameters of its partition, on one line; nil for no partition.
 	Partition *string
 	// GresTypes are the GRES types of its nodes.
 	GresTypes []string
@@ -20,10 +25,15 @@ type NodeSet struct {
 	MemoryPerCPU int
 }
 
+func (s NodeSet) slurmName() string { return cmp.Or(s.SlurmName, s.Name) }
+
 // Check returns what has to be changed in the NodeSet before it can be rendered into slurm.conf. It names the field.
 func (s NodeSet) Check() error {
 	if !isName(s.Name) {
 		return fmt.Errorf("metadata.name %q must consist of %s; change it", s.Name, nameCharacters)
+	}
+	if s.SlurmName != "" && !isName(s.SlurmName) {
+		return fmt.Errorf("spec.template.spec.hostname: %q must consist of %s; change it", s.SlurmName, nameCharacters)
 	}
 	for _, name := range s.GresTypes {
 		if !isName(name) {
@@ -40,9 +50,14 @@ func (s NodeSet) Check() error {
 }
 
 // appendTo adds the set and its partition, if it has one, with defaults for parameters that it does not have. It must
-// have passed Check.
-func (s NodeSet) appendTo(d *Document, defaults []Pair) {
-	d.Append(Pair{nodeSet, s.Name}, Pair{"Feature", s.Name})
+// have passed Check. The administrator's partitions can refer to the set by each of its names: there is a line for Name
+// too, unless it is defined otherwise.
+func (s NodeSet) appendTo(d *Document, defined map[string]bool, defaults []Pair) {
+	name := s.slurmName()
+	d.Append(Pair{nodeSet, name}, Pair{"Feature", name})
+	if !defined[s.Name] {
+		d.Append(Pair{nodeSet, s.Name}, Pair{"Feature", s.Name})
+	}
 	if s.Partition == nil {
 		return
 	}
@@ -52,7 +67,7 @@ func (s NodeSet) appendTo(d *Document, defaults []Pair) {
 			pairs = append(pairs, value)
 		}
 	}
-	d.Append(append([]Pair{{partitionName, s.Name}, {"Nodes", s.Name}}, pairs...)...)
+	d.Append(append([]Pair{{partitionName, name}, {"Nodes", name}}, pairs...)...)
 }
 
 // defaultMemory are the keys for the memory of jobs that do not ask for any; a partition has at most one of them.
@@ -88,7 +103,7 @@ func ParsePartition(config string) ([]Pair, error) {
 
 // checkRecords rejects two partitions of one name, with which slurmctld would not start, and two NodeSets of one name,
 // of which it would use one. The operator's entries have no line, so that the error is about the administrator's.
-func checkRecords(d Document) error {
+func checkRecords(d Document, sets []NodeSet) error {
 	var faults []error
 	seen := map[string]Entry{}
 	for entry := range d.All() {
@@ -107,7 +122,7 @@ func checkRecords(d Document) error {
 			Remedy: "remove or rename one of the two",
 		}
 		if first.Line == 0 {
-			fault.Reason = "the NodeSet " + first.Value() + " defines it already"
+			fault.Reason = "the NodeSet " + ownerOf(first.Value(), sets) + " defines it already"
 			fault.Remedy = "remove it here, or set spec.partition.enabled of the NodeSet to false"
 			if entry.Is("NodeSet") {
 				fault.Remedy = "rename it here; the operator adds the line of a NodeSet"
@@ -118,19 +133,34 @@ func checkRecords(d Document) error {
 	return errors.Join(faults...)
 }
 
+// ownerOf returns the NodeSet with a name in slurm.conf, and that name if it is another than users know it by.
+func ownerOf(slurmName string, sets []NodeSet) string {
+	for _, set := range sets {
+		if set.slurmName() == slurmName && set.Name != slurmName {
+			return set.Name + ", which is named " + slurmName + " after spec.template.spec.hostname,"
+		}
+	}
+	return slurmName
+}
+
 // CheckAgainst returns the conflict of a new NodeSet with a line of the administrator that is in force. If the line is
 // the new one, Build rejects the line.
 func CheckAgainst(set NodeSet, extra, inForce Document) error {
 	for entry := range extra.All() {
 		own := entry.Is(nodeSet) || entry.Is(partitionName) && set.Partition != nil
-		if !own || entry.Value() != set.Name {
+		if !own || entry.Value() != set.slurmName() {
 			continue
+		}
+		field := "name"
+		if set.slurmName() != set.Name {
+			field = "spec.template.spec.hostname"
 		}
 		for earlier := range inForce.All() {
 			if slices.Equal(entry.Pairs, earlier.Pairs) {
 				return fmt.Errorf(
 					"line %d of the Controller's spec.extraConf, which is in force, defines %s=%s already; "+
-						"give the NodeSet another name, set its spec.partition.enabled to false, or remove the line", entry.Line, entry.Key(), set.Name)
+						"give the NodeSet another %s, set its spec.partition.enabled to false, or remove the line",
+					entry.Line, entry.Key(), entry.Value(), field)
 			}
 		}
 	}

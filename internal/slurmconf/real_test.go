@@ -81,8 +81,10 @@ func useCluster(t *testing.T, slurm *slurmnet.Cluster, version string) string {
 	document, err := slurmconf.Build(slurmconf.Cluster{
 		Name: "slurmnet", Hosts: []slurmconf.Host{{Name: "slurmctld"}}, Port: 6817, SlurmUser: "slurm",
 		Accounting: &slurmconf.Endpoint{Host: "slurmdbd", Port: 6819}, Metrics: version != "24.11", MaxNodeCount: 1024,
-		NodeSets: []slurmconf.NodeSet{{Name: "cpu", Partition: new("Default=YES MaxTime=1-0")}, {Name: "gpu"}},
-		Prolog:   []string{"first.sh", "second.sh"}, PrologSlurmctld: []string{"controller.sh"},
+		NodeSets: []slurmconf.NodeSet{
+			{Name: "slurm-worker-cpu", SlurmName: "cpu", Partition: new("Default=YES MaxTime=1-0")}, {Name: "gpu"},
+		},
+		Prolog: []string{"first.sh", "second.sh"}, PrologSlurmctld: []string{"controller.sh"},
 		ExtraConf: "SlurmctldParameters=idle_on_node_suspend\nSchedulerParameters=defer\nPartitionName=all Nodes=ALL",
 	})
 	if err != nil {

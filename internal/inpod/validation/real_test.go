@@ -165,12 +165,12 @@ func TestRealSlurmctldNamesNodeSetsToLeaveOut(t *testing.T) {
 	sets := []slurmconf.NodeSet{
 		{Name: "cpu", Partition: new("MaxTime=60")},
 		{Name: "fine", Partition: new("Default=YES")},
-		{Name: "late", Partition: new("MaxTime=soon")},
+		{Name: "late", SlurmName: "slow", Partition: new("MaxTime=soon")},
 		{Name: "share", GresTypes: []string{"shard"}}, // needs gpu, which no other set has
 		{Name: "typo", Partition: new("MaxTimes=60")},
 	}
 	inForce := []slurmconf.NodeSet{
-		{Name: "cpu", Partition: new("MaxTime=60")}, {Name: "late", Partition: new("MaxTime=30")},
+		{Name: "cpu", Partition: new("MaxTime=60")}, {Name: "late", SlurmName: "slow", Partition: new("MaxTime=30")},
 	}
 	build := func(t *testing.T, sets []slurmconf.NodeSet, extra string) slurmconf.Document {
 		t.Helper()
