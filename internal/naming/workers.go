@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -44,6 +45,12 @@ func WorkerHost(nodeSet *slinkyv1beta1.NodeSet, ordinal int) string {
 		return prefix + padded(nodeSet, ordinal)
 	}
 	return WorkerPod(nodeSet, ordinal)
+}
+
+// WorkerGroup returns the name that the Slurm nodes of a NodeSet have in common: their host name prefix without the '-'
+// at its end, or the NodeSet's name if it has no prefix. Slurm nodes have it as a feature.
+func WorkerGroup(nodeSet *slinkyv1beta1.NodeSet) string {
+	return cmp.Or(strings.TrimRight(hostPrefix(nodeSet), "-"), nodeSet.Name)
 }
 
 // NodeWorkerPod returns the name of the slurmd pod for a Kubernetes node, in DaemonSet mode.

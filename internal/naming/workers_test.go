@@ -32,6 +32,16 @@ func TestWorkerNames(t *testing.T) {
 	}
 }
 
+func TestWorkerGroup(t *testing.T) {
+	for hostname, want := range map[string]string{
+		"": "gpu", "slinky-": "slinky", "slinky": "slinky", "a-b--": "a-b", "-": "gpu",
+	} {
+		if got := naming.WorkerGroup(gpuSet(hostname)); got != want {
+			t.Errorf("the group of the prefix %q is %s, want %s", hostname, got, want)
+		}
+	}
+}
+
 func TestWorkerNamesInDaemonSetMode(t *testing.T) {
 	valid := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	long := strings.Repeat("rack1-", 12)

@@ -1,9 +1,9 @@
 // Package nodeconf generates the parameters with which the slurmds of a NodeSet register their nodes.
 //
 // A dynamic node is described by its own slurmd: CPUs and memory are the limits of slurmd's container or of its pod,
-// less the memory that jobs cannot get, GRES are the devices that it requests, and the NodeSet's name is a feature by
-// which slurm.conf selects the nodes of the set. The user's extraConf overrides these values key by key; only the
-// feature stays, or the node would be in no partition.
+// less the memory that jobs cannot get, GRES are the devices that it requests, and the NodeSet's name and the prefix of
+// its host names are features by which slurm.conf selects the nodes of the set. The user's extraConf overrides these
+// values key by key; only the features stay, or the node would be in no partition.
 //
 // GRES need more than the registration: slurm.conf names their types, and a GPU counts only with a device file.
 // Node.Gres is what a node has, from whichever source; Node.GresConf and Node.DeviceScript set it up in a pod.
@@ -19,6 +19,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/invalid"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
@@ -59,9 +60,19 @@ func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
 		return Node{}, err
 	}
 	devices := requested(given, nodeSet.Spec.Gres)
-	node, err := overlay(extra, parameters(nodeSet.Name, given, memory, devices), devices)
+	node, err := overlay(extra, parameters(ownFeatures(nodeSet), given, memory, devices), devices)
 	node.limit, node.memory = given.Memory().Value(), memory
 	return node, err
+}
+
+// ownFeatures returns the features by which slurm.conf may select the nodes of a NodeSet. Which of them it uses depends
+// on the other NodeSets and on the configuration in force, which can change while a pod runs.
+func ownFeatures(nodeSet *slinkyv1beta1.NodeSet) []string {
+	own := []string{nodeSet.Name}
+	if group := naming.WorkerGroup(nodeSet); group != nodeSet.Name && slurmconf.IsNodeSetName(group) {
+		own = append(own, group)
+	}
+	return own
 }
 
 // limits returns the limits of a container, and those of its pod where it has none of its own. Requests do not count: a
@@ -76,8 +87,8 @@ func limits(container corev1.ResourceRequirements, pod *corev1.ResourceRequireme
 }
 
 // parameters returns the operator's parameters of a node. slurmd detects what the container does not limit.
-func parameters(feature string, given corev1.ResourceList, memory int64, gres []Gres) []slurmconf.Pair {
-	pairs := []slurmconf.Pair{{Key: features, Value: feature}}
+func parameters(own []string, given corev1.ResourceList, memory int64, gres []Gres) []slurmconf.Pair {
+	pairs := []slurmconf.Pair{{Key: features, Value: strings.Join(own, ",")}}
 	if cpu, ok := given[corev1.ResourceCPU]; ok && cpu.Sign() > 0 {
 		pairs = append(pairs, slurmconf.Pair{Key: "CPUs", Value: strconv.FormatInt(max(1, cpu.MilliValue()/1000), 10)})
 	}
@@ -151,7 +162,7 @@ func (n *Node) put(pair slurmconf.Pair) {
 
 // join adds the user's features to the NodeSet's own.
 func join(own, list string) string {
-	joined := []string{own}
+	joined := strings.Split(own, ",")
 	for feature := range strings.SplitSeq(list, ",") {
 		if feature = strings.TrimSpace(feature); feature != "" && !slices.Contains(joined, feature) {
 			joined = append(joined, feature)

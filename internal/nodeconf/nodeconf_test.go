@@ -53,6 +53,11 @@ func TestConf(t *testing.T) {
 			want: "Features=ns,a Procs=2",
 		},
 		"keeps its own feature and adds the user's": {extraConf: "Features=a,ns,b", want: "Features=ns,a,b"},
+		"has the prefix of host names as a feature": {
+			template: `{"hostname":"slinky-"}`, extraConf: "Features=a,slinky", want: "Features=ns,slinky,a",
+		},
+		"has a feature once":                        {template: `{"hostname":"ns-"}`, want: "Features=ns"},
+		"omits a prefix that Slurm does not accept": {template: `{"hostname":"a,b="}`, want: "Features=ns"},
 		"omits CPUs if the user sets a layout": {
 			slurmd: `{"resources":{"limits":{"cpu":"4"}}}`, extraConf: "Sockets=2 CoresPerSocket=1",
 			want: "Features=ns Sockets=2 CoresPerSocket=1",
