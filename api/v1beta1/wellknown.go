@@ -14,6 +14,9 @@ const (
 	// AnnotationDeleteWithoutDrain with the value "true" on a NodeSet skips the drain when the NodeSet is deleted:
 	// running jobs are killed. Addition.
 	AnnotationDeleteWithoutDrain = "nodeset." + GroupName + "/delete-without-drain"
+	// AnnotationSlurmName is the name of a NodeSet's partition and feature in Slurm, if it has a host name prefix. The
+	// operator sets it when the name is first used, and keeps that name. Addition.
+	AnnotationSlurmName = "nodeset." + GroupName + "/slurm-name"
 )
 
 // Annotations of slurmd pods.

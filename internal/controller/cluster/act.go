@@ -31,6 +31,9 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 	if err := r.advanceConfiguration(ctx, scope, plan); err != nil {
 		return err
 	}
+	if err := r.recordNames(ctx, scope, plan); err != nil {
+		return err
+	}
 	if plan.image == "" || plan.problem != nil {
 		return nil // no accepted configuration yet, or nothing may change
 	}

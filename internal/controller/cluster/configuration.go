@@ -27,6 +27,8 @@ type candidate struct {
 	keepsProlog bool
 	// changes are the changes by NodeSets that are not in force yet, any of which slurmctld may refuse.
 	changes slurmconf.Changes
+	// names are the names of NodeSets in it, by those of the custom resources.
+	names map[string]string
 	// leftOut are the NodeSets whose changes are left out, with the reasons.
 	leftOut []leftOut
 	// refusedHash is the hash of the candidate that slurmctld refused because of the NodeSets in refused; this one is
@@ -65,7 +67,7 @@ func build(scope *scope) (candidate, *status.Verdict) {
 	document, leaving := keepPartitions(scope, document)
 	sealed, problem := seal(document, files)
 	sealed.leaving, sealed.held, sealed.leftOut = leaving, held, contributed.leftOut
-	sealed.keepsProlog = keepsProlog
+	sealed.keepsProlog, sealed.names = keepsProlog, contributed.names
 	sealed.changes = slurmconf.ChangesOf(sealed.document, scope.inForce(), contributed.sets)
 	return sealed, problem
 }

@@ -26,23 +26,24 @@ type contributed struct {
 	gresTypes []string
 	// devices is true if pods have devices for GRES, sshd if users can log in to them.
 	devices, sshd bool
-	leftOut       []leftOut
+	// names are the names of the sets in Slurm, by those of the custom resources.
+	names   map[string]string
+	leftOut []leftOut
 }
 
 // contributions returns what the NodeSets ask for. Settings that cannot be parsed are replaced by those in force.
 func contributions(scope *scope) contributed {
-	var all contributed
 	inForce := scope.inForce()
 	written, _ := slurmconf.Parse(scope.controller.Spec.ExtraConf) // errors are reported when it is merged
+	names := clusterconf.SlurmNames(scope.nodeSets, inForce, written)
+	all := contributed{names: map[string]string{}}
 	for i := range scope.nodeSets {
 		set := &scope.nodeSets[i]
 		all.sshd = all.sshd || set.Spec.SSH.Enabled
 		contribution, node, unreadable := clusterconf.NodeSet(set)
+		contribution.SlurmName = names[set.Name]
 		all.devices = all.devices || node.HasDevices()
-		err := contribution.Check()
-		if err == nil {
-			err = slurmconf.CheckAgainst(contribution, written, inForce)
-		}
+		err := checkContribution(contribution, names, written, inForce)
 		if err != nil {
 			all.leftOut = append(all.leftOut, leftOut{NodeSet: set.Name, Detail: err.Error()})
 			contribution = inForceOf(contribution, written, inForce)
@@ -54,22 +55,40 @@ func contributions(scope *scope) contributed {
 		}
 		if contribution.Name != "" {
 			all.sets = append(all.sets, contribution)
+			all.names[contribution.Name] = contribution.SlurmName
 		}
 	}
 	return all
 }
 
+// checkContribution returns why the settings of a NodeSet cannot be applied; nil if they can.
+func checkContribution(set slurmconf.NodeSet, names map[string]string, written, inForce slurmconf.Document) error {
+	if set.SlurmName == "" {
+		for other, name := range names {
+			if name == set.Name {
+				return fmt.Errorf(
+					"NodeSet %s has the name %s in Slurm already, after its spec.template.spec.hostname; give this NodeSet "+
+						"another name, or a spec.template.spec.hostname", other, name)
+			}
+		}
+	}
+	if err := set.Check(); err != nil {
+		return err
+	}
+	return slurmconf.CheckAgainst(set, written, inForce)
+}
+
 // inForceOf returns a NodeSet as it is in force: with its current partition, if any. Its GRES in force are kept in any
 // case.
 func inForceOf(set slurmconf.NodeSet, written, inForce slurmconf.Document) slurmconf.NodeSet {
-	kept := slurmconf.NodeSet{Name: set.Name}
-	if slurmconf.Defines(written, "NodeSet", set.Name) {
+	kept := slurmconf.NodeSet{Name: set.Name, SlurmName: set.SlurmName}
+	if set.SlurmName == "" || slurmconf.Defines(written, "NodeSet", set.SlurmName) {
 		return slurmconf.NodeSet{}
 	}
-	if slurmconf.Defines(written, "PartitionName", set.Name) {
+	if slurmconf.Defines(written, "PartitionName", set.SlurmName) {
 		return kept
 	}
-	if config, found := slurmconf.PartitionInForce(inForce, set.Name); found && set.Partition != nil {
+	if config, found := slurmconf.PartitionInForce(inForce, set.SlurmName); found && set.Partition != nil {
 		kept.Partition = &config
 	}
 	return kept
@@ -102,7 +121,7 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 		names = c.changes.Names()
 	}
 	reduced, problem := seal(c.changes.LeaveOut(c.document, names), maps.Clone(c.files))
-	reduced.leaving, reduced.held, reduced.keepsProlog = c.leaving, c.held, c.keepsProlog
+	reduced.leaving, reduced.held, reduced.keepsProlog, reduced.names = c.leaving, c.held, c.keepsProlog, c.names
 	reduced.refusedHash, reduced.refused, reduced.leftOut = c.hash, refused, slices.Concat(c.leftOut, refused)
 	return reduced, problem
 }
@@ -111,7 +130,7 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 func (p *promoted) candidate(wanted candidate) candidate {
 	return candidate{
 		document: p.document(), files: p.files, hash: p.hash, leaving: p.leaving, held: wanted.held,
-		keepsProlog: wanted.keepsProlog,
+		keepsProlog: wanted.keepsProlog, names: wanted.names,
 		refusedHash: p.refusedHash, refused: p.refused, leftOut: slices.Concat(wanted.leftOut, p.refused),
 	}
 }

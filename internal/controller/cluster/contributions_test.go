@@ -107,6 +107,66 @@ func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 	}
 }
 
+// withHostname gives a NodeSet a prefix of host names.
+func withHostname(set *slinkyv1beta1.NodeSet, hostname string) {
+	set.Spec.Template.Spec.Raw = []byte(`{"hostname":"` + hostname + `"}`)
+}
+
+// A NodeSet with a prefix of host names is in slurm.conf under that name, and reported under its own.
+func TestNodeSetIsNamedAfterItsHostNames(t *testing.T) {
+	scope := newScope(withPartitions("worker-gpu"))
+	gpu := &scope.nodeSets[0]
+	withHostname(gpu, "gpu-")
+	gpu.Spec.Partition.Config = "MaxTime=60"
+	promoteBuilt(t, scope)
+	gpu.Spec.Partition.Config = "MaxTime"
+	candidate, problem := build(scope)
+	if problem != nil {
+		t.Fatal(problem.Message)
+	}
+	const want = "NodeSet=gpu Feature=gpu\nNodeSet=worker-gpu Feature=worker-gpu\nPartitionName=gpu Nodes=gpu MaxTime=60\n"
+	if conf := candidate.files[slurmconf.FileName]; !strings.HasSuffix(conf, want) {
+		t.Errorf("got\n%s", conf)
+	}
+	if len(candidate.leftOut) != 1 || candidate.leftOut[0].NodeSet != "worker-gpu" || len(candidate.leaving) > 0 {
+		t.Errorf("left out %v, leaving %v", candidate.leftOut, candidate.leaving)
+	}
+	if candidate.names["worker-gpu"] != "gpu" {
+		t.Errorf("the names are %v", candidate.names)
+	}
+}
+
+// A cluster that is in force under the names of the NodeSets does not change.
+func TestNodeSetInForceKeepsItsName(t *testing.T) {
+	scope := newScope(withPartitions("worker-gpu"))
+	promoteBuilt(t, scope)
+	withHostname(&scope.nodeSets[0], "gpu-")
+	if plan := decide(scope); plan.stage != settled || plan.candidate.names["worker-gpu"] != "worker-gpu" {
+		t.Errorf("stage %d, names %v, with\n%s", plan.stage, plan.candidate.names, plan.candidate.files[slurmconf.FileName])
+	}
+}
+
+// A NodeSet whose name is that of another one in Slurm is left out.
+func TestNodeSetWithNameOfAnotherIsLeftOut(t *testing.T) {
+	scope := newScope(withPartitions("gpu", "worker-gpu"))
+	worker := &scope.nodeSets[1]
+	withHostname(worker, "gpu-")
+	worker.Annotations = map[string]string{slinkyv1beta1.AnnotationSlurmName: "gpu"}
+	scope.nodeSets[0].CreationTimestamp.Time = start
+	candidate, problem := build(scope)
+	if problem != nil {
+		t.Fatal(problem.Message)
+	}
+	message := leftOutMessage(candidate.leftOut)
+	if len(candidate.leftOut) != 1 || !strings.Contains(message, "NodeSet gpu: NodeSet worker-gpu has the name gpu") {
+		t.Errorf("the message is %q", message)
+	}
+	if conf := candidate.files[slurmconf.FileName]; strings.Count(conf, "NodeSet=gpu ") != 1 ||
+		!strings.Contains(conf, "NodeSet=worker-gpu Feature=worker-gpu\n") {
+		t.Errorf("got\n%s", conf)
+	}
+}
+
 // A new line of extraConf that conflicts with a NodeSet in force is a mistake in extraConf, and nothing changes.
 func TestExtraConfConflictingWithNodeSetIsRefused(t *testing.T) {
 	scope := newScope(withPartitions("gpu"))

@@ -17,7 +17,8 @@ import (
 // Name is the controller's name, in logs, metrics and events.
 const Name = "controller"
 
-// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;accountings;nodesets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;accountings,verbs=get;list;watch
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=nodesets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=patch
 // +kubebuilder:rbac:groups=core,resources=configmaps;services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=core,resources=serviceaccounts,verbs=get;list;watch;create;patch
@@ -55,6 +56,7 @@ var contributionChanged = predicate.Funcs{
 		before, ok := update.ObjectOld.(*slinkyv1beta1.NodeSet)
 		after, same := update.ObjectNew.(*slinkyv1beta1.NodeSet)
 		return !ok || !same || before.Generation != after.Generation || before.Status.Desired != after.Status.Desired ||
-			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			before.Annotations[slinkyv1beta1.AnnotationSlurmName] != after.Annotations[slinkyv1beta1.AnnotationSlurmName]
 	},
 }
