@@ -36,9 +36,12 @@ func extraConfFaults(controller *slinkyv1beta1.Controller, found Found) []Findin
 // configurationCautions returns warnings about conflicts with other objects.
 func configurationCautions(controller *slinkyv1beta1.Controller, found Found) []Finding {
 	full := cluster(controller, found)
+	names := slurmNames(controller, found.NodeSets)
 	for i := range found.NodeSets {
 		set, _, _ := clusterconf.NodeSet(&found.NodeSets[i]) // the review of the NodeSet reports its own mistakes
-		full.NodeSets = append(full.NodeSets, set)
+		if set.SlurmName = names[set.Name]; set.SlurmName != "" {
+			full.NodeSets = append(full.NodeSets, set)
+		}
 	}
 	for _, group := range clusterconf.Groups(controller) {
 		clusterconf.AddScripts(&full, group.Use, filesOf(group, found))
@@ -52,6 +55,13 @@ func configurationCautions(controller *slinkyv1beta1.Controller, found Found) []
 		}
 	}
 	return append(findings, fileCautions(controller, found)...)
+}
+
+// slurmNames returns the names of NodeSets in Slurm. The configuration in force is not known here; what follows from it
+// is recorded in the NodeSets.
+func slurmNames(controller *slinkyv1beta1.Controller, sets []slinkyv1beta1.NodeSet) map[string]string {
+	written, _ := slurmconf.Parse(controller.Spec.ExtraConf) // errors are faults
+	return clusterconf.SlurmNames(sets, slurmconf.Document{}, written)
 }
 
 // cluster returns the input of slurm.conf that follows from the Controller.

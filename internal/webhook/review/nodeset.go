@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,17 +62,40 @@ func nodeSetCautions(set *slinkyv1beta1.NodeSet, found Found) []Finding {
 			"it is more than the memory limit of slurmd's container, and jobs that use it end slurmd and all other jobs on the "+
 				"node; use at most %d, which is the limit less the reserve, or raise the limit", most))
 	}
+	return append(findings, nameCautions(set, found)...)
+}
+
+// nameCautions returns warnings about names that others have too.
+func nameCautions(set *slinkyv1beta1.NodeSet, found Found) []Finding {
 	controller := as[*slinkyv1beta1.Controller](found, ControllerKind, set.Spec.ControllerRef.Name)
-	if controller != nil && set.Spec.Partition.Enabled && hasPartition(controller.Spec.ExtraConf, set.Name) {
+	if controller == nil {
+		controller = &slinkyv1beta1.Controller{}
+	}
+	others := slices.DeleteFunc(slices.Clone(found.NodeSets),
+		func(other slinkyv1beta1.NodeSet) bool { return other.Name == set.Name })
+	names := slurmNames(controller, append(others, *set))
+	name, group := names[set.Name], naming.WorkerGroup(set)
+	var findings []Finding
+	if set.Spec.Partition.Enabled && hasPartition(controller.Spec.ExtraConf, name) {
 		findings = append(findings, find("spec.partition.enabled", "true",
 			"extraConf of Controller %s has a partition %s already, and slurmctld does not start with two of one "+
-				"name, so no configuration is applied; remove one of them", controller.Name, set.Name))
+				"name, so no configuration is applied; remove one of them", controller.Name, name))
 	}
-	for i := range found.NodeSets {
-		if other := &found.NodeSets[i]; other.Name != set.Name && sameHosts(set, other) {
+	for i := range others {
+		other := &others[i]
+		switch {
+		case sameHosts(set, other):
 			findings = append(findings,
 				find("spec.template.spec.hostname", strings.TrimSuffix(naming.WorkerHost(set, 0), "0"),
 					"host names of NodeSet %s have the same prefix, and two pods cannot have the same Slurm node; choose another prefix", other.Name))
+		case name == "" && names[other.Name] == set.Name:
+			findings = append(findings, find("metadata.name", set.Name,
+				"NodeSet %s has this name in Slurm already, after its hostname, so this one has no partition; choose "+
+					"another name", other.Name))
+		case group != set.Name && name == set.Name && names[other.Name] == group:
+			findings = append(findings, find("spec.template.spec.hostname", group,
+				"NodeSet %s has this name in Slurm, so the partition is named %s, and both NodeSets have the feature "+
+					"%s; choose another prefix", other.Name, set.Name, group))
 		}
 	}
 	return findings

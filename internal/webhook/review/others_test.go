@@ -10,6 +10,14 @@ import (
 // noController is the result if Controller c does not exist.
 var noController = missing(review.Target{Kind: review.ControllerKind, Name: "c"})
 
+// prefixed returns a NodeSet that is named in Slurm after the prefix of its host names, and older than others.
+func prefixed(name, prefix string) slinkyv1beta1.NodeSet {
+	set := nodeSet(name, 0)
+	set.Spec.Template.Spec.Raw = []byte(`{"hostname":"` + prefix + `"}`)
+	set.Annotations = map[string]string{slinkyv1beta1.AnnotationSlurmName: prefix}
+	return set
+}
+
 var nodeSetTests = map[string]test{
 	"that is plain":          {is: "spec: {controllerRef: {name: c}}", silent: true},
 	"without its Controller": {is: "spec: {controllerRef: {name: c}}", found: noController},
@@ -46,6 +54,28 @@ var nodeSetTests = map[string]test{
 	"with host names of another": {
 		is:    "spec: {controllerRef: {name: c}, template: {spec: {hostname: gpu-}}}",
 		found: nodeSets(nodeSet("gpu", 0), nodeSet("x", 0), nodeSet("cpu", 0)),
+	},
+	"with a partition of the Controller's, by its host names": {
+		is: "spec: {controllerRef: {name: c}, partition: {enabled: true}, template: {spec: {hostname: gpu-}}}",
+		found: existing(
+			map[review.Target]metav1.Object{{Kind: review.ControllerKind, Name: "c"}: &slinkyv1beta1.Controller{
+				ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: slinkyv1beta1.ControllerSpec{
+					ExtraConf: "PartitionName=gpu Nodes=ALL\nPartitionName=x Nodes=x",
+				},
+			}}),
+	},
+	"with a prefix of host names": {
+		is:     "spec: {controllerRef: {name: c}, template: {spec: {hostname: dgx-}}}",
+		found:  nodeSets(nodeSet("gpu", 0), nodeSet("x", 0)),
+		silent: true,
+	},
+	"with a prefix that is the name of another": {
+		is:    "spec: {controllerRef: {name: c}, template: {spec: {hostname: gpu}}}",
+		found: nodeSets(nodeSet("gpu", 0), nodeSet("x", 0), nodeSet("cpu", 0)),
+	},
+	"with a name that is the prefix of another": {
+		is:    "spec: {controllerRef: {name: c}}",
+		found: nodeSets(prefixed("gpu", "x")),
 	},
 	"with sshd":                        {is: "spec: {ssh: {enabled: true}}", silent: true},
 	"with taints for Kubernetes nodes": {is: "spec: {taintKubeNodes: true}"},
