@@ -120,7 +120,7 @@ type NodeSetSpec struct {
 	// +kubebuilder:validation:MaxLength=65536
 	ExtraConf string `json:"extraConf,omitempty"`
 
-	// partition configures a partition with the NodeSet's name.
+	// partition configures the NodeSet's own partition.
 	// +optional
 	// +kubebuilder:default={}
 	Partition NodeSetPartition `json:"partition,omitempty,omitzero"`
@@ -265,7 +265,7 @@ type NodeSetSSH struct {
 	SSSDConfRef *SecretKeyReference `json:"sssdConfRef,omitempty"`
 }
 
-// NodeSetPartition configures a partition with the NodeSet's name.
+// NodeSetPartition configures the NodeSet's own partition.
 type NodeSetPartition struct {
 	// enabled creates the partition.
 	// +optional

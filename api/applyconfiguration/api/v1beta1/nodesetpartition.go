@@ -5,7 +5,7 @@ package v1beta1
 // NodeSetPartitionApplyConfiguration represents a declarative configuration of the NodeSetPartition type for use
 // with apply.
 //
-// NodeSetPartition configures a partition with the NodeSet's name.
+// NodeSetPartition configures the NodeSet's own partition.
 type NodeSetPartitionApplyConfiguration struct {
 	// enabled creates the partition.
 	Enabled *bool `json:"enabled,omitempty"`

@@ -33,7 +33,7 @@ type NodeSetSpecApplyConfiguration struct {
 	// extraConf holds node parameters for slurmd's --conf option, such as "Gres=gpu:4 Weight=10". Line breaks count as
 	// spaces. Parameters set here take precedence over those that the operator derives from the pod.
 	ExtraConf *string `json:"extraConf,omitempty"`
-	// partition configures a partition with the NodeSet's name.
+	// partition configures the NodeSet's own partition.
 	Partition *NodeSetPartitionApplyConfiguration `json:"partition,omitempty"`
 	// volumeClaimTemplates are templates of PVCs, which are created for every ordinal; immutable.
 	VolumeClaimTemplates []VolumeClaimTemplateApplyConfiguration `json:"volumeClaimTemplates,omitempty"`
