@@ -53,7 +53,8 @@ func moveIn(t *testing.T, operator kube.Namespace, version string) *slurmCluster
 	started := time.Now()
 	cluster.namespace.ApplyTemplates(t, manifests, "movein/cluster.yaml", values)
 	becomesReady(t, cluster.namespace, 6*time.Minute,
-		"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login", "nodeset/gpu")
+		"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm", "loginset/login",
+		"nodeset/slurm-worker-gpu")
 	t.Logf("%s: all is ready %.1f s after it was applied", version, time.Since(started).Seconds())
 	return cluster
 }
@@ -70,7 +71,7 @@ func (c *slurmCluster) hasUserOfImages(t *testing.T) {
 	if err != nil || strings.TrimSpace(out) != "slurm" {
 		t.Errorf("slurmctld runs as %q: %v", out, err)
 	}
-	for _, container := range []string{"pod/slurm-controller-0", "pod/gpu-0", "deployment/login"} {
+	for _, container := range []string{"pod/slurm-controller-0", "pod/slurm-worker-gpu-0", "deployment/login"} {
 		out, err := c.namespace.Run(t.Context(), "exec", container, "--", "sh", "-c",
 			"cat /proc/[0-9]*/status 2>/dev/null | grep '^State:.Z' || true")
 		if err != nil || out != "" {
@@ -80,6 +81,10 @@ func (c *slurmCluster) hasUserOfImages(t *testing.T) {
 }
 
 func (c *slurmCluster) runsJobsOnOtherImages(t *testing.T) {
+	if out, err := c.login(t.Context(), "sinfo", "--noheader", "--partition=all", "--format=%N"); err != nil ||
+		strings.TrimSpace(out) != "gpu-[0-1]" {
+		t.Errorf("the partition of extraConf has the nodes %q: %v", out, err)
+	}
 	out, err := c.login(t.Context(), "srun", "--partition=gpu", "--nodes=2", "hostname")
 	hosts := strings.Fields(out)
 	slices.Sort(hosts)
@@ -96,7 +101,7 @@ func (c *slurmCluster) runsJobsOnOtherImages(t *testing.T) {
 }
 
 func (c *slurmCluster) addsArguments(t *testing.T) {
-	out, err := c.namespace.Run(t.Context(), "exec", "gpu-0", "--container=slurmd", "--", "sh", "-c",
+	out, err := c.namespace.Run(t.Context(), "exec", "slurm-worker-gpu-0", "--container=slurmd", "--", "sh", "-c",
 		`tr '\0' ' ' <$(dirname $(grep --files-with-matches --line-regexp slurmd /proc/[0-9]*/comm | head --lines=1))/cmdline`)
 	if err != nil || !strings.Contains(out, "-N gpu-0 -v") {
 		t.Errorf("slurmd runs as %q: %v", out, err)
