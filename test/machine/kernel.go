@@ -2,12 +2,14 @@ package machine
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/slurm-operator/slurm-operator/hack/cache"
@@ -16,19 +18,16 @@ import (
 // A Kernel is what a machine boots.
 type Kernel struct{ Image, Initrd string }
 
-// modules are what the kernel needs to mount the disk and to reach the network, in the order of their dependencies.
-// Those that are built into a kernel have no file.
-var modules = []string{
-	"virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk", "failover",
-	"net_failover", "virtio_net", "crc16", "mbcache", "jbd2", "ext4", "overlay",
-}
+// modules are what the kernel needs to mount the disk and to reach the network, besides the modules that these depend
+// on. Those that are built into a kernel have no file.
+var modules = []string{"virtio_pci", "virtio_blk", "virtio_net", "ext4", "overlay"}
 
 const boot = `#!/busybox sh
 /busybox mount -t proc none /proc
 /busybox mount -t sysfs none /sys
 /busybox mount -t devtmpfs none /dev
 for module in ` + "MODULES" + `; do
-    [ ! -f /modules/$module.ko ] || /busybox insmod /modules/$module.ko
+    /busybox insmod /modules/$module.ko || /busybox reboot -f
 done
 while [ ! -b /dev/vda ]; do /busybox sleep 0.1; done
 /busybox mount -t ext4 /dev/vda /root
@@ -81,8 +80,16 @@ mv package/boot/vmlinuz-* vmlinuz
 			return err
 		}
 	}
-	for _, module := range modules {
-		if err := copyModule(dir, module); err != nil {
+	files, err := findModules(filepath.Join(dir, "package/lib/modules"))
+	if err != nil {
+		return err
+	}
+	ordered, err := inOrder(modules, files, dependencies)
+	if err != nil {
+		return err
+	}
+	for _, module := range ordered {
+		if err := os.Rename(files[module], filepath.Join(dir, "tree/modules", module+".ko")); err != nil {
 			return err
 		}
 	}
@@ -90,7 +97,7 @@ mv package/boot/vmlinuz-* vmlinuz
 	if err != nil {
 		return err
 	}
-	text := strings.Replace(boot, "MODULES", strings.Join(modules, " "), 1)
+	text := strings.Replace(boot, "MODULES", strings.Join(ordered, " "), 1)
 	if err := errors.Join(write(filepath.Join(dir, "tree/busybox"), program),
 		write(filepath.Join(dir, "tree/init"), []byte(text))); err != nil {
 		return err
@@ -101,17 +108,62 @@ mv package/boot/vmlinuz-* vmlinuz
 	return run(pack)
 }
 
-func copyModule(dir, name string) error {
-	var content []byte
-	err := filepath.WalkDir(filepath.Join(dir, "package/lib/modules"), func(path string, _ os.DirEntry, err error) error {
-		if err != nil || filepath.Base(path) != name+".ko" {
-			return err
+// findModules returns the files of a kernel's modules by their names.
+func findModules(dir string) (map[string]string, error) {
+	files := map[string]string{}
+	return files, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if name, module := strings.CutSuffix(filepath.Base(path), ".ko"); module {
+			files[name] = path
 		}
-		content, err = os.ReadFile(path)
 		return err
 	})
-	if err != nil || content == nil {
-		return err
+}
+
+// inOrder returns modules and all that they depend on, each after its dependencies. Modules without a file are built
+// into the kernel. The order differs between versions of a kernel.
+func inOrder(wanted []string, files map[string]string,
+	dependencies func(file string) ([]string, error)) (ordered []string, err error) {
+	for _, name := range wanted {
+		file, found := files[name]
+		if !found || slices.Contains(ordered, name) {
+			continue
+		}
+		needed, err := dependencies(file)
+		if err != nil {
+			return nil, err
+		}
+		before, err := inOrder(needed, files, dependencies)
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range append(before, name) {
+			if !slices.Contains(ordered, each) {
+				ordered = append(ordered, each)
+			}
+		}
 	}
-	return write(filepath.Join(dir, "tree/modules", name+".ko"), content)
+	return ordered, nil
+}
+
+// dependencies returns the modules that a module names in its own file.
+func dependencies(file string) ([]string, error) {
+	module, err := elf.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer module.Close()
+	section := module.Section(".modinfo")
+	if section == nil {
+		return nil, fmt.Errorf("%s is not a kernel module", file)
+	}
+	content, err := section.Data()
+	if err != nil {
+		return nil, err
+	}
+	for field := range strings.SplitSeq(string(content), "\x00") {
+		if names, found := strings.CutPrefix(field, "depends="); found && names != "" {
+			return strings.Split(names, ","), nil
+		}
+	}
+	return nil, nil
 }
