@@ -63,6 +63,9 @@ const (
 )
 
 const (
+	// TaintWorker may be left on a Kubernetes node by another operator that reserved it for slurmd. This operator never
+	// sets it, and slurmd pods tolerate it.
+	TaintWorker = "nodeset." + GroupName + "/worker"
 	// PodCordonScaleIn is the value of AnnotationPodCordonSource on pods that are scaled in.
 	PodCordonScaleIn = "scale-in"
 	// FeaturePrefix is the prefix of Slurm features that the operator manages; it does not change other features.

@@ -40,7 +40,7 @@ const (
 
 // components are the values of the label app.kubernetes.io/component.
 var components = map[Daemon]string{
-	Slurmctld: "controller", Slurmd: "compute", Slurmdbd: "accounting", Slurmrestd: "restapi", Login: "login",
+	Slurmctld: "controller", Slurmd: "worker", Slurmdbd: "accounting", Slurmrestd: "restapi", Login: "login",
 	Validation: "controller",
 }
 
@@ -73,6 +73,13 @@ func Labels(daemon Daemon, instance string) map[string]string {
 // immutable.
 func Selector(daemon Daemon, instance string) map[string]string {
 	return map[string]string{labelName: string(daemon), labelInstance: instance}
+}
+
+// Managed selects the objects of a custom resource's daemon that the operator created. Unlike Labels, it never changes.
+func Managed(daemon Daemon, instance string) map[string]string {
+	labels := Selector(daemon, instance)
+	labels[LabelManagedBy] = ManagedBy
+	return labels
 }
 
 // IsSelected reports whether the operator selects pods by a label.

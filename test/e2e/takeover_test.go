@@ -28,7 +28,7 @@ func TestTakeOver(t *testing.T) {
 				}
 			}
 			c := startForeignCluster(t, operator, version)
-			c.takesOver(t)
+			t.Run("jobs come along", c.takesOver)
 		})
 	}
 }
@@ -171,11 +171,11 @@ func (c *slurmCluster) takesOver(t *testing.T) {
 		return c.hasRevision(ctx, "slurm-worker-slinky-0")
 	})
 	becomesReady(t, c.namespace, 3*time.Minute, "nodeset/slurm-worker-slinky")
+	jobs.stop(t)
+	jobs.checkAllCompleted(t)
 	if out, err := c.login(t.Context(), "srun", "--partition=all", "--nodes=2", "--mem=64M", "hostname"); err != nil {
 		t.Errorf("srun printed %q: %v", out, err)
 	}
-	jobs.stop(t)
-	jobs.checkAllCompleted(t)
 	if err := c.jobIs(t.Context(), first, "JobState=COMPLETED", "Restarts=0"); err != nil {
 		t.Error(err)
 	}

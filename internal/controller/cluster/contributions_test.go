@@ -108,15 +108,15 @@ func TestUnreadableNodeSetIsLeftOut(t *testing.T) {
 }
 
 // withHostname gives a NodeSet a prefix of host names.
-func withHostname(set *slinkyv1beta1.NodeSet, hostname string) {
-	set.Spec.Template.Spec.Raw = []byte(`{"hostname":"` + hostname + `"}`)
+func withHostname(set *slinkyv1beta1.NodeSet) {
+	set.Spec.Template.Spec.Raw = []byte(`{"hostname":"gpu-"}`)
 }
 
 // A NodeSet with a prefix of host names is in slurm.conf under that name, and reported under its own.
 func TestNodeSetIsNamedAfterItsHostNames(t *testing.T) {
 	scope := newScope(withPartitions("worker-gpu"))
 	gpu := &scope.nodeSets[0]
-	withHostname(gpu, "gpu-")
+	withHostname(gpu)
 	gpu.Spec.Partition.Config = "MaxTime=60"
 	promoteBuilt(t, scope)
 	gpu.Spec.Partition.Config = "MaxTime"
@@ -140,7 +140,7 @@ func TestNodeSetIsNamedAfterItsHostNames(t *testing.T) {
 func TestNodeSetInForceKeepsItsName(t *testing.T) {
 	scope := newScope(withPartitions("worker-gpu"))
 	promoteBuilt(t, scope)
-	withHostname(&scope.nodeSets[0], "gpu-")
+	withHostname(&scope.nodeSets[0])
 	if plan := decide(scope); plan.stage != settled || plan.candidate.names["worker-gpu"] != "worker-gpu" {
 		t.Errorf("stage %d, names %v, with\n%s", plan.stage, plan.candidate.names, plan.candidate.files[slurmconf.FileName])
 	}
@@ -150,7 +150,7 @@ func TestNodeSetInForceKeepsItsName(t *testing.T) {
 func TestNodeSetWithNameOfAnotherIsLeftOut(t *testing.T) {
 	scope := newScope(withPartitions("gpu", "worker-gpu"))
 	worker := &scope.nodeSets[1]
-	withHostname(worker, "gpu-")
+	withHostname(worker)
 	worker.Annotations = map[string]string{slinkyv1beta1.AnnotationSlurmName: "gpu"}
 	scope.nodeSets[0].CreationTimestamp.Time = start
 	candidate, problem := build(scope)

@@ -29,7 +29,7 @@ func TestNameInForceIsRecorded(t *testing.T) {
 			if test.older {
 				promoteBuilt(t, scope)
 			}
-			withHostname(set, "gpu-")
+			withHostname(set)
 			scheme := runtime.NewScheme()
 			if err := slinkyv1beta1.AddToScheme(scheme); err != nil {
 				t.Fatal(err)

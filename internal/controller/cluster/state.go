@@ -19,8 +19,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// stateClaim returns the PVC for the saved state; nil if the state is not kept, or is on a PVC of the user or of another
-// operator. It has no ownerReference, so that jobs survive an accidental deletion of the Controller.
+// stateClaim returns the PVC for the saved state; nil if the state is not kept, or is on a PVC of the user or of
+// another operator. It has no ownerReference, so that jobs survive an accidental deletion of the Controller.
 func stateClaim(scope *scope) *corev1.PersistentVolumeClaim {
 	controller, name := scope.controller, scope.claim
 	persistence := controller.Spec.Persistence
@@ -79,7 +79,10 @@ func keepsState(scope *scope) bool {
 	if scope.claim == "" {
 		return false
 	}
-	return scope.hasForeignState() || kept(scope.statefulSet) || slices.ContainsFunc(scope.pods, func(pod corev1.Pod) bool {
+	if scope.hasForeignState() || kept(scope.statefulSet) {
+		return true
+	}
+	return slices.ContainsFunc(scope.pods, func(pod corev1.Pod) bool {
 		return scope.agents[pod.Name].RunningHash != "" && slices.ContainsFunc(pod.Spec.Volumes, isStateClaim)
 	})
 }

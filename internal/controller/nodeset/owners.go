@@ -68,7 +68,7 @@ func (r *Reconciler) observeOrphans(ctx context.Context, scope *scope) error {
 	for _, list := range []client.ObjectList{&appsv1.ControllerRevisionList{}, &policyv1.PodDisruptionBudgetList{},
 		&corev1.ConfigMapList{}} {
 		err := r.Client.List(ctx, list, client.InNamespace(scope.set.Namespace),
-			client.MatchingLabels(naming.Labels(naming.Slurmd, scope.set.Name)), client.UnsafeDisableDeepCopy)
+			client.MatchingLabels(naming.Managed(naming.Slurmd, scope.set.Name)), client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package desired_test
+package desired
 
 import (
 	"encoding/json"
@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 )
 
@@ -25,14 +24,14 @@ func TestPodOfAnotherOperatorGetsLabels(t *testing.T) {
 	operator := map[string]string{
 		"app.kubernetes.io/name": "slurmd", "app.kubernetes.io/instance": "gpu",
 		"app.kubernetes.io/managed-by": "slurm-operator", "app.kubernetes.io/part-of": "slurm",
-		"app.kubernetes.io/component": "compute", "slinky.slurm.net/controller": "slurm",
+		"app.kubernetes.io/component": "worker", "slinky.slurm.net/controller": "slurm",
 		slinkyv1beta1.LabelPodProtect: "true",
 	}
 	tests := map[string]struct{ has, other map[string]string }{
 		"without labels": {nil, nil},
 		"with labels of its own": {
-			map[string]string{"app.kubernetes.io/component": "worker", "app.kubernetes.io/instance": "release", "team": "a"},
-			map[string]string{"app.kubernetes.io/component": "worker"},
+			map[string]string{"app.kubernetes.io/component": "x", "app.kubernetes.io/instance": "release", "team": "a"},
+			map[string]string{"app.kubernetes.io/component": "x"},
 		},
 		"with an identity": {
 			map[string]string{slinkyv1beta1.LabelPodHostname: "other", slinkyv1beta1.LabelPodIndex: "3"},
@@ -52,7 +51,7 @@ func TestPodOfAnotherOperatorGetsLabels(t *testing.T) {
 					Labels map[string]string
 				}
 			}
-			if err := json.Unmarshal(desired.PodLabels(set, pod), &patch); err != nil {
+			if err := json.Unmarshal(PodLabels(set, pod), &patch); err != nil {
 				t.Fatal(err)
 			}
 			want := maps.Clone(identity)

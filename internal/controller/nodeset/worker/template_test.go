@@ -251,7 +251,10 @@ func TestPodsTolerateUnreachableKubelet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, template.Spec.Tolerations); diff != "" {
+			want := append(test.want, corev1.Toleration{
+				Key: "nodeset.slinky.slurm.net/worker", Operator: corev1.TolerationOpExists,
+			})
+			if diff := cmp.Diff(want, template.Spec.Tolerations); diff != "" {
 				t.Error(diff)
 			}
 		})

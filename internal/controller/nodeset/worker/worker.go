@@ -54,7 +54,7 @@ func Template(set Set) (corev1.PodTemplateSpec, error) {
 	}
 	podtemplate.Size(&template.Spec, helperContainer)
 	template.Spec.Hostname = "" // only a prefix; Pod sets the host name
-	template.Spec.Tolerations = tolerateUnreachable(template.Spec.Tolerations)
+	template.Spec.Tolerations = tolerate(template.Spec.Tolerations)
 	if set.Controller.Spec.External {
 		template.Annotations[annotationExternal] = "true"
 	}
@@ -67,15 +67,19 @@ func Template(set Set) (corev1.PodTemplateSpec, error) {
 // annotationExternal marks a pod whose slurmctld runs outside Kubernetes, and survives deletion of its Controller.
 const annotationExternal = slinkyv1beta1.GroupName + "/external-controller"
 
-// tolerateUnreachable adds tolerations, so that Kubernetes does not evict a pod whose kubelet has been unreachable for
-// five minutes. That eviction ignores PodDisruptionBudgets, and jobs keep running without a kubelet. The user's own
-// tolerations of these taints take precedence.
-func tolerateUnreachable(tolerations []corev1.Toleration) []corev1.Toleration {
-	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		if !slices.ContainsFunc(tolerations, func(toleration corev1.Toleration) bool { return toleration.Key == key }) {
-			tolerations = append(tolerations, corev1.Toleration{
-				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
-			})
+// tolerate adds tolerations, so that Kubernetes does not evict a pod whose kubelet has been unreachable for five
+// minutes. That eviction ignores PodDisruptionBudgets, and jobs keep running without a kubelet. Pods also run on
+// Kubernetes nodes that another operator has reserved for slurmd. The user's own tolerations of these taints take
+// precedence.
+func tolerate(tolerations []corev1.Toleration) []corev1.Toleration {
+	for _, taint := range []corev1.Toleration{
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
+		{Key: slinkyv1beta1.TaintWorker},
+	} {
+		if !slices.ContainsFunc(tolerations, func(toleration corev1.Toleration) bool { return toleration.Key == taint.Key }) {
+			taint.Operator = corev1.TolerationOpExists
+			tolerations = append(tolerations, taint)
 		}
 	}
 	return tolerations
