@@ -37,6 +37,7 @@ func TestRestoreFromBackup(t *testing.T) {
 			set.loseState(t)
 			started := time.Now()
 			shell.runSection(t, "Restore")
+			shell.runSection(t, "Fill the volume")
 			set.namespace.Apply(t,
 				[]byte(`{"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Controller", "metadata": {"name": "slurm"}, "spec": `+spec+`}`))
 			set.setExtraConf(t, "SlurmdTimeout=30\nFirstJobId=200000\nPartitionName=all Nodes=ALL Default=YES State=UP")

@@ -14,7 +14,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
-//go:embed cluster/*.yaml external/*.yaml ha/*.yaml movein/*.yaml nodeset/*.yaml takeover/*.yaml
+//go:embed baremetal/*.yaml cluster/*.yaml external/*.yaml ha/*.yaml movein/*.yaml nodeset/*.yaml takeover/*.yaml
 var manifests embed.FS
 
 // settings are the values for the manifest templates.

@@ -32,7 +32,7 @@ func TestSlurmRunsInPods(t *testing.T) {
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			started := time.Now()
-			slurm := startSmoke(t, version)
+			slurm := startSmoke(t, "smoke", version)
 			t.Logf("two idle nodes after %.1f s", time.Since(started).Seconds())
 			slurm.runsJobOnTwoNodes(t)
 			job := slurm.runsBatchJob(t)
@@ -50,10 +50,10 @@ type smokeSlurm struct {
 	jwtKey    []byte
 }
 
-func startSmoke(t *testing.T, version string) smokeSlurm {
+func startSmoke(t *testing.T, name, version string) smokeSlurm {
 	t.Helper()
 	slurm := smokeSlurm{
-		namespace: kube.NewNamespace(t, "smoke-"+strings.ReplaceAll(version, ".", "-")),
+		namespace: kube.NewNamespace(t, name+"-"+strings.ReplaceAll(version, ".", "-")),
 		version:   version,
 		jwtKey:    randomBytes(t, 32),
 	}

@@ -79,12 +79,21 @@ func keepsState(scope *scope) bool {
 	if scope.claim == "" {
 		return false
 	}
-	if scope.hasForeignState() || kept(scope.statefulSet) {
+	if scope.hasForeignState() || kept(scope.statefulSet) || scope.wasExternal() && scope.hasSlurmds() {
 		return true
 	}
 	return slices.ContainsFunc(scope.pods, func(pod corev1.Pod) bool {
 		return scope.agents[pod.Name].RunningHash != "" && slices.ContainsFunc(pod.Spec.Volumes, isStateClaim)
 	})
+}
+
+// wasExternal reports whether slurmctld has run elsewhere: its clients have no server's configuration.
+func (s *scope) wasExternal() bool {
+	if s.promoted == nil || s.promoted.foreign {
+		return false
+	}
+	_, server := s.promoted.document().Get("StateSaveLocation")
+	return !server
 }
 
 // kept reports whether keepsState was true when the StatefulSet was last applied.

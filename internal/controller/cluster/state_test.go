@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
 // ranWith returns the StatefulSet of a slurmctld that has run with its state on a PVC.
@@ -34,6 +36,14 @@ func onClaim(claim string) corev1.Volume {
 	return corev1.Volume{Name: volumeState, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 	}}
+}
+
+// ranElsewhere makes slurmctld one that was external, with so many slurmds.
+func ranElsewhere(slurmds int32) func(*scope) {
+	return func(s *scope) {
+		s.promoted = &promoted{hash: "clients", files: map[string]string{slurmconf.FileName: "ClusterName=ns_slurm\n"}}
+		s.nodeSets = []slinkyv1beta1.NodeSet{{Status: slinkyv1beta1.NodeSetStatus{ReadyReplicas: slurmds}}}
+	}
 }
 
 // Only a PVC that a slurmctld has run with can be lost: the first one is created, and so is one that the spec newly
@@ -80,11 +90,13 @@ func TestStateIsRequiredAfterFirstStart(t *testing.T) {
 		change func(*scope)
 		want   bool
 	}{
-		"before slurmctld runs":      {func(*scope) {}, false},
-		"while it starts":            {runs(onClaim("c"), ""), false},
-		"when it runs":               {runs(onClaim("c"), "hash"), true},
-		"when it runs without a PVC": {runs(corev1.Volume{Name: volumeState}, "hash"), false},
-		"when it has run":            {func(s *scope) { s.statefulSet = ranWith("c") }, true},
+		"before slurmctld runs":                         {func(*scope) {}, false},
+		"while it starts":                               {runs(onClaim("c"), ""), false},
+		"when it runs":                                  {runs(onClaim("c"), "hash"), true},
+		"when it runs without a PVC":                    {runs(corev1.Volume{Name: volumeState}, "hash"), false},
+		"when it has run":                               {func(s *scope) { s.statefulSet = ranWith("c") }, true},
+		"when it has run elsewhere":                     {ranElsewhere(1), true},
+		"when it has run elsewhere, and no slurmd runs": {ranElsewhere(0), false},
 		"when the spec names another PVC": {func(s *scope) {
 			s.statefulSet, s.controller.Spec.Persistence.ExistingClaim = ranWith("c"), "other"
 		}, true},

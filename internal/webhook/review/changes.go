@@ -42,9 +42,14 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 			naming.Controller(after.Name)))
 	}
 	if was.External && !is.External {
+		if naming.StateClaim(after) == "" {
+			return append(findings, find("spec.external", "false",
+				"a new slurmctld starts here, which knows no job of the external one; drain all nodes first, or their "+
+					"jobs are lost"))
+		}
 		return append(findings, find("spec.external", "false",
-			"a new slurmctld starts here, which knows no job of the external one; drain all nodes first, or their "+
-				"jobs are lost"))
+			"a new slurmctld starts here, which knows the jobs of the external one only if PVC %s has its state; fill "+
+				"it first, as docs/migrate.md says, or drain all nodes", naming.StateClaim(after)))
 	}
 	if is.External {
 		return findings

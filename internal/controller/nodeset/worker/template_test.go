@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -251,9 +252,8 @@ func TestPodsTolerateUnreachableKubelet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := append(test.want, corev1.Toleration{
-				Key: "nodeset.slinky.slurm.net/worker", Operator: corev1.TolerationOpExists,
-			})
+			reserved := corev1.Toleration{Key: "nodeset.slinky.slurm.net/worker", Operator: corev1.TolerationOpExists}
+			want := slices.Concat(test.want, []corev1.Toleration{reserved})
 			if diff := cmp.Diff(want, template.Spec.Tolerations); diff != "" {
 				t.Error(diff)
 			}
