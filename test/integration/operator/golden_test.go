@@ -27,7 +27,7 @@ func (w *world) anonymous(t *testing.T, live *unstructured.Unstructured) string 
 	anonymous := strings.ReplaceAll(string(text), w.namespace, "NAMESPACE")
 	for pattern, by := range map[string]string{
 		`(/configuration-hash: |/config-hash: |config_hash=|jwt_key_digest=|/slurm-key-digest: )"?\w+"?`: "${1}DIGEST",
-		`(- |clusterIP: )10\.0\.0\.\d+`: "${1}10.0.0.1",
+		`(- |clusterIP: )10\.96\.\d+\.\d+`: "${1}10.96.0.1",
 	} {
 		anonymous = regexp.MustCompile(pattern).ReplaceAllString(anonymous, by)
 	}
