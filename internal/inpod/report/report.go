@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 )
@@ -17,6 +18,16 @@ const (
 	// maxBytes limits an answer.
 	maxBytes = 64 << 10
 )
+
+// fetcher sends requests directly, and only to the given address: with a proxy or a redirect, another server would
+// answer for the helper.
+var fetcher = &http.Client{
+	Transport: &http.Transport{
+		DialContext:     (&net.Dialer{Timeout: fetchTimeout}).DialContext,
+		IdleConnTimeout: 90 * time.Second,
+	},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
 
 // Handler serves a report.
 func Handler[T any](current func() T) http.HandlerFunc {
@@ -35,12 +46,16 @@ func Fetch[T any](ctx context.Context, address, path string) (T, error) {
 	if err != nil {
 		return report, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := fetcher.Do(request)
 	if err != nil {
 		return report, err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
+	switch status := response.StatusCode; {
+	case status >= http.StatusMultipleChoices && status < http.StatusBadRequest:
+		return report, fmt.Errorf("%s answers with a redirect (%s), which is not followed; only the operator's helper "+
+			"may listen on this port", request.URL, response.Status)
+	case status != http.StatusOK:
 		return report, fmt.Errorf("%s answers %s", request.URL, response.Status)
 	}
 	return report, json.NewDecoder(io.LimitReader(response.Body, maxBytes)).Decode(&report)
