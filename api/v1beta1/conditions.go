@@ -81,6 +81,9 @@ const (
 	ReasonConnecting = "Connecting"
 	// ReasonNoRestAPI means that no RestApi refers to the Controller, so the operator cannot reach Slurm.
 	ReasonNoRestAPI = "NoRestApi"
+	// ReasonEndpointNotVerified means that the Service of the RestApi is not its own or has no cluster IP, so that the
+	// operator sends no token to it.
+	ReasonEndpointNotVerified = "EndpointNotVerified"
 	// ReasonRestAPIUnreachable means that slurmrestd does not answer.
 	ReasonRestAPIUnreachable = "RestApiUnreachable"
 	// ReasonSlurmctldDown means that slurmrestd answers but slurmctld does not.

@@ -7,6 +7,9 @@ const (
 	// AnnotationTakeOver with the value "true" on a Controller lets this operator take over the cluster from another
 	// operator that made it. Addition.
 	AnnotationTakeOver = "controller." + GroupName + "/take-over"
+	// AnnotationRestAPI on a Controller is the name of the RestApi through which the operator uses Slurm; without it,
+	// that is the oldest one that refers to the Controller. Addition.
+	AnnotationRestAPI = "controller." + GroupName + "/rest-api"
 )
 
 // Annotations of NodeSets.

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -44,6 +45,8 @@ const (
 	keysName    = "keys"
 	setName     = "worker"
 	namespace   = corev1.NamespaceDefault
+	// restAddress is the cluster IP of slurmrestd's Service, at which the in-memory Slurm answers.
+	restAddress = "127.96.0.100"
 )
 
 func TestNodeSet(t *testing.T) {
@@ -117,7 +120,8 @@ func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
 	b := &bench{cluster: cluster, slurm: slurmtest.New(t, slurmtest.Release2605), pods: pods}
 	key := []byte("a key that is not secret, because its cluster does not exist")
 	b.slurm.SetKey(key)
-	b.operator = scale.StartOperator(t, cluster, b.slurm.URL)
+	b.slurm.Listen(t, net.JoinHostPort(restAddress, "6820"))
+	b.operator = scale.StartOperator(t, cluster)
 	b.slurmds = scale.SimulateSlurmds(t, cluster, b.slurm)
 	var err error
 	if b.Client, err = client.New(cluster.Config, client.Options{Scheme: operator.Scheme()}); err != nil {
@@ -136,6 +140,7 @@ func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName},
 		Spec:       slinkyv1beta1.RestApiSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: clusterName}},
 	}
+	restAPI.Spec.Service.Spec.Raw = fmt.Appendf(nil, `{"clusterIP": %q}`, restAddress)
 	for _, object := range []client.Object{keys, controller, restAPI} {
 		if err := b.Create(t.Context(), object); err != nil {
 			t.Fatal(err)

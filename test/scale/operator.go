@@ -38,10 +38,7 @@ type Operator struct {
 }
 
 // StartOperator installs the CRDs and runs the operator in a cluster until the cluster is stopped.
-//
-// Services have no addresses in a simulated cluster, so the operator reaches slurmrestd through an HTTP proxy: slurmURL
-// answers for every host. Its connection to the API server does not use the proxy, because that is on localhost.
-func StartOperator(t *testing.T, cluster *simulated.Cluster, slurmURL string) *Operator {
+func StartOperator(t *testing.T, cluster *simulated.Cluster) *Operator {
 	t.Helper()
 	root, err := repo.Root()
 	must(t, "finding the repository", err)
@@ -61,7 +58,7 @@ func StartOperator(t *testing.T, cluster *simulated.Cluster, slurmURL string) *O
 			"manager", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
 			"--pprof-bind-address=" + profiles,
 		},
-		Env: []string{"KUBECONFIG=" + cluster.KubeconfigFor(t, OperatorUser), "HTTP_PROXY=" + slurmURL, "NO_PROXY="},
+		Env: []string{"KUBECONFIG=" + cluster.KubeconfigFor(t, OperatorUser)},
 	}))
 	operator := &Operator{cluster: cluster, profiles: "http://" + profiles}
 	ctx, cancel := context.WithTimeout(t.Context(), operatorTimeout)

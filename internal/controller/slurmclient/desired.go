@@ -17,15 +17,18 @@ import (
 
 // An endpoint is the address of a cluster.
 type endpoint struct {
-	url     string
-	metrics string // slurmctld itself, for its counts of nodes; empty if metrics are off
-	ready   bool
+	// url names slurmrestd, and address (host:port) is where to connect to.
+	url, address string
+	// metrics and metricsAddress are those of slurmctld itself, for its counts of nodes; empty if metrics are off.
+	metrics, metricsAddress string
+	// ready is true if slurmrestd is.
+	ready bool
 }
 
 // identity returns a value that changes if the session must be replaced.
 func (e endpoint) identity(key []byte) string {
 	mac := hmac.New(sha256.New, key)
-	fmt.Fprintf(mac, "%s\n%s", e.url, e.metrics)
+	fmt.Fprintf(mac, "%s\n%s\n%s\n%s", e.url, e.address, e.metrics, e.metricsAddress)
 	return hex.EncodeToString(mac.Sum(nil))
 }
 

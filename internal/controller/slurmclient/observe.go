@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -16,7 +17,10 @@ import (
 // A scope is the state that one reconcile observes.
 type scope struct {
 	controller *slinkyv1beta1.Controller
-	restAPIs   []slinkyv1beta1.RestApi
+	// restAPI is the RestApi in use; nil if there is none. service is its Service, and slurmctld the Controller's; nil
+	// if they do not exist.
+	restAPI            *slinkyv1beta1.RestApi
+	service, slurmctld *corev1.Service
 	// jwtKey is nil if it does not exist. awaitsAccounting is true if the Accounting that has it does not exist; the
 	// session is then left unchanged.
 	jwtKey           []byte
@@ -34,9 +38,18 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slur
 	if err := index.RestAPIsByController.List(ctx, r.Client, request.NamespacedName, restAPIs); err != nil {
 		return nil, err
 	}
-	scope.restAPIs = restAPIs.Items
-	var accounting *slinkyv1beta1.Accounting
 	var err error
+	if scope.restAPI = choose(scope.controller, restAPIs.Items); scope.restAPI != nil {
+		if scope.service, err = reference.Object(ctx, r.Client, request.Namespace, naming.RestAPI(scope.restAPI.Name),
+			&corev1.Service{}); err != nil {
+			return nil, err
+		}
+	}
+	if scope.slurmctld, err = reference.Object(ctx, r.Client, request.Namespace, naming.Controller(request.Name),
+		&corev1.Service{}); err != nil {
+		return nil, err
+	}
+	var accounting *slinkyv1beta1.Accounting
 	if name := scope.controller.Spec.AccountingRef; name != nil {
 		if accounting, err = reference.Object(ctx, r.Client, request.Namespace, name.Name,
 			&slinkyv1beta1.Accounting{}); err != nil {

@@ -1,74 +1,178 @@
 package slurmclient
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/jwt"
 )
 
-func restAPI(name string, isReady bool) slinkyv1beta1.RestApi {
-	restAPI := slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+func restAPI(name string, age time.Duration) *slinkyv1beta1.RestApi {
+	restAPI := &slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: name, UID: types.UID(name),
+		CreationTimestamp: metav1.NewTime(time.Unix(1_800_000_000, 0).Add(-age)),
+	}}
 	restAPI.Spec.Service.Port = 6820
-	if isReady {
-		restAPI.Status.Conditions = []metav1.Condition{
-			{Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue},
-		}
-	}
 	return restAPI
 }
 
-func TestDecide(t *testing.T) {
-	key := []byte("key")
-	tests := map[string]struct {
-		restAPIs []slinkyv1beta1.RestApi
-		key      []byte
-		deleted  bool
-		metrics  bool
-		want     endpoint
-		none     bool
+// A later RestApi, whatever its name and whether or not it is ready, does not replace the one in use: its slurmrestd
+// would get the operator's token, and its answers would count.
+func TestLaterRestApiDoesNotReplaceTheOneInUse(t *testing.T) {
+	deleted := restAPI("deleted", 2*time.Hour)
+	deleted.DeletionTimestamp = new(metav1.Now())
+	type list = []*slinkyv1beta1.RestApi
+	for name, test := range map[string]struct {
+		restAPIs   list
+		annotation string
+		want       string
 	}{
-		"no endpoint without a RestApi": {key: key, none: true},
+		"none":                                           {},
+		"the only one, of any name":                      {restAPIs: list{restAPI("any", 0)}, want: "any"},
+		"the oldest":                                     {restAPIs: list{restAPI("a", 0), restAPI("b", time.Hour)}, want: "b"},
+		"not one named as the cluster":                   {restAPIs: list{restAPI("slurm", 0), restAPI("z", time.Hour)}, want: "z"},
+		"the first by name of the same age":              {restAPIs: list{restAPI("b", 0), restAPI("a", 0)}, want: "a"},
+		"not one that is being deleted":                  {restAPIs: list{deleted, restAPI("a", 0)}, want: "a"},
+		"one that is being deleted if there is no other": {restAPIs: list{deleted}, want: "deleted"},
+		"the one that the Controller names": {
+			restAPIs: list{restAPI("a", 0), restAPI("b", time.Hour)}, annotation: "a", want: "a",
+		},
+		"no other if that does not exist": {restAPIs: list{restAPI("a", 0)}, annotation: "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slurm"}}
+			if test.annotation != "" {
+				controller.Annotations = map[string]string{slinkyv1beta1.AnnotationRestAPI: test.annotation}
+			}
+			var restAPIs []slinkyv1beta1.RestApi
+			for _, restAPI := range test.restAPIs {
+				restAPIs = append(restAPIs, *restAPI)
+			}
+			got := choose(controller, restAPIs)
+			if got == nil != (test.want == "") || got != nil && got.Name != test.want {
+				t.Errorf("chose %v", got)
+			}
+		})
+	}
+}
+
+// service returns the Service of an owner.
+func service(name, address string, owner client.Object) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{
+			{UID: owner.GetUID(), Controller: new(true)},
+		}},
+		Spec: corev1.ServiceSpec{ClusterIP: address},
+	}
+}
+
+func TestDecide(t *testing.T) {
+	tests := map[string]struct {
+		change func(*scope)
+		want   endpoint
+		reason string
+		says   string
+	}{
+		"no endpoint without a RestApi": {
+			change: func(scope *scope) { scope.restAPI, scope.service = nil, nil },
+			reason: slinkyv1beta1.ReasonNoRestAPI, says: "create one",
+		},
+		"no endpoint without the named RestApi": {
+			change: func(scope *scope) {
+				scope.restAPI, scope.service = nil, nil
+				scope.controller.Annotations = map[string]string{slinkyv1beta1.AnnotationRestAPI: "b"}
+			},
+			reason: slinkyv1beta1.ReasonNoRestAPI, says: "annotation controller.slinky.slurm.net/rest-api names RestApi b",
+		},
 		"no endpoint without a key": {
-			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, none: true,
+			change: func(scope *scope) { scope.jwtKey = nil }, reason: slinkyv1beta1.ReasonReferenceNotFound, says: "key",
 		},
 		"no endpoint when the Controller is being deleted": {
-			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, key: key, deleted: true, none: true,
+			change: func(scope *scope) { scope.controller.DeletionTimestamp = new(metav1.Now()) },
+			reason: slinkyv1beta1.ReasonConnecting, says: "being deleted",
 		},
-		"uses an unready RestApi if there is no other": {
-			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", false)}, key: key,
-			want: endpoint{url: "http://a-restapi.ns:6820"},
+		"no endpoint before the Service exists": {
+			change: func(scope *scope) { scope.service = nil },
+			reason: slinkyv1beta1.ReasonConnecting, says: "Service a-restapi of RestApi a does not exist yet",
 		},
-		"prefers a ready RestApi": {
-			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", false), restAPI("b", true)}, key: key, want: endpoint{
-				url: "http://b-restapi.ns:6820", ready: true,
+		"no endpoint if the Service has no owner": {
+			change: func(scope *scope) { scope.service.OwnerReferences = nil },
+			reason: slinkyv1beta1.ReasonEndpointNotVerified, says: "Service a-restapi is not controlled by RestApi a",
+		},
+		"no endpoint if the Service belongs to an earlier RestApi": {
+			change: func(scope *scope) { scope.service.OwnerReferences[0].UID = "before" },
+			reason: slinkyv1beta1.ReasonEndpointNotVerified, says: "delete it",
+		},
+		"no endpoint if the Service is headless": {
+			change: func(scope *scope) { scope.service.Spec.ClusterIP = corev1.ClusterIPNone },
+			reason: slinkyv1beta1.ReasonEndpointNotVerified, says: "Service a-restapi has no cluster IP",
+		},
+		"no endpoint if the Service is a name in DNS": {
+			change: func(scope *scope) {
+				scope.service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "a.dev"}
 			},
+			reason: slinkyv1beta1.ReasonEndpointNotVerified, says: "Service a-restapi has no cluster IP",
 		},
-		"prefers the first by name": {
-			restAPIs: []slinkyv1beta1.RestApi{restAPI("b", true), restAPI("a", true)}, key: key, want: endpoint{
-				url: "http://a-restapi.ns:6820", ready: true,
+		"connects to the cluster IP": {
+			want: endpoint{url: "http://a-restapi.ns.svc:6820", address: "10.96.0.7:6820"},
+		},
+		"connects by IPv6": {
+			change: func(scope *scope) { scope.service.Spec.ClusterIP = "fd00::7" },
+			want:   endpoint{url: "http://a-restapi.ns.svc:6820", address: "[fd00::7]:6820"},
+		},
+		"knows that slurmrestd is ready": {
+			change: func(scope *scope) {
+				scope.restAPI.Status.Conditions = []metav1.Condition{
+					{Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue},
+				}
 			},
+			want: endpoint{url: "http://a-restapi.ns.svc:6820", address: "10.96.0.7:6820", ready: true},
 		},
 		"queries slurmctld itself if its metrics are on": {
-			restAPIs: []slinkyv1beta1.RestApi{restAPI("a", true)}, key: key, metrics: true,
-			want: endpoint{url: "http://a-restapi.ns:6820", ready: true, metrics: "http://slurm-controller.ns:6817"},
+			change: func(scope *scope) {
+				scope.controller.Spec.Metrics.Enabled = true
+				scope.slurmctld = service("slurm-controller", "10.96.0.8", scope.controller)
+			},
+			want: endpoint{
+				url: "http://a-restapi.ns.svc:6820", address: "10.96.0.7:6820",
+				metrics: "http://slurm-controller.ns.svc:6817", metricsAddress: "10.96.0.8:6817",
+			},
+		},
+		"ignores metrics of a Service that is not slurmctld's": {
+			change: func(scope *scope) {
+				scope.controller.Spec.Metrics.Enabled = true
+				scope.slurmctld = service("slurm-controller", "10.96.0.8", scope.restAPI)
+			},
+			want: endpoint{url: "http://a-restapi.ns.svc:6820", address: "10.96.0.7:6820"},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slurm"}}
-			controller.Spec.Service.Port = 6817
-			controller.Spec.Metrics.Enabled = test.metrics
-			if test.deleted {
-				controller.DeletionTimestamp = new(metav1.Now())
+			controller := &slinkyv1beta1.Controller{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slurm", UID: "slurm"},
 			}
-			got, found := decide(&scope{controller: controller, restAPIs: test.restAPIs, jwtKey: test.key})
-			if got != test.want || found == test.none {
-				t.Errorf("got %+v, %v", got, found)
+			controller.Spec.Service.Port = 6817
+			used := restAPI("a", 0)
+			scope := &scope{
+				controller: controller, restAPI: used, service: service("a-restapi", "10.96.0.7", used), jwtKey: []byte("key"),
+			}
+			if test.change != nil {
+				test.change(scope)
+			}
+			got, problem := decide(scope)
+			if got != test.want || problem == nil != (test.reason == "") {
+				t.Fatalf("got %+v, %+v", got, problem)
+			}
+			if problem != nil && (problem.reason != test.reason || !strings.Contains(problem.message, test.says)) {
+				t.Errorf("got %+v", problem)
 			}
 		})
 	}
@@ -77,10 +181,12 @@ func TestDecide(t *testing.T) {
 func TestSessionIdentityCoversConnectionSettings(t *testing.T) {
 	seen := map[string]string{}
 	for name, identity := range map[string]string{
-		"this":          endpoint{url: "a"}.identity([]byte("k")),
-		"another URL":   endpoint{url: "b"}.identity([]byte("k")),
-		"another key":   endpoint{url: "a"}.identity([]byte("l")),
-		"other metrics": endpoint{url: "a", metrics: "m"}.identity([]byte("k")),
+		"this":                       endpoint{url: "a"}.identity([]byte("k")),
+		"another URL":                endpoint{url: "b"}.identity([]byte("k")),
+		"another key":                endpoint{url: "a"}.identity([]byte("l")),
+		"other metrics":              endpoint{url: "a", metrics: "m"}.identity([]byte("k")),
+		"another address":            endpoint{url: "a", address: "m"}.identity([]byte("k")),
+		"another address of metrics": endpoint{url: "a", metricsAddress: "m"}.identity([]byte("k")),
 	} {
 		if other, twice := seen[identity]; twice {
 			t.Errorf("%s and %s have the same identity", name, other)

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -25,22 +27,44 @@ const Name = "slurmclient"
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;accountings;restapis,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=patch
-// +kubebuilder:rbac:groups=core,resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=core,resources=secrets;services,verbs=get;list;watch
 
-// SetupWithManager watches Controllers, their RestApis and keys, and the sessions themselves.
+// SetupWithManager watches Controllers, their RestApis, Services and keys, and the sessions themselves.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
 		WithOptions(retry.Options(Name, "Controller")).
 		For(&slinkyv1beta1.Controller{},
-			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, configurationApplied))).
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
+				predicate.AnnotationChangedPredicate{}, configurationApplied))).
 		Watches(&slinkyv1beta1.RestApi{}, index.RestAPIsByController.Referenced()).
+		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.clusterOf)).
 		Watches(&slinkyv1beta1.Accounting{}, index.Handler(r.Client, index.ControllersByAccounting),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).
 		WatchesRawSource(source.Func(r.watchPool)).
 		Complete(r)
+}
+
+// clusterOf returns the Controller of a RestApi's or Controller's Service.
+func (r *Reconciler) clusterOf(ctx context.Context, service client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(service)
+	if owner == nil {
+		return nil
+	}
+	name := client.ObjectKey{Namespace: service.GetNamespace(), Name: owner.Name}
+	switch owner.Kind {
+	case "Controller":
+		return []reconcile.Request{{NamespacedName: name}}
+	case "RestApi":
+		restAPI := &slinkyv1beta1.RestApi{}
+		if err := r.Client.Get(ctx, name, restAPI); err != nil {
+			return nil // it is deleted, which has its own event
+		}
+		return index.RestAPIsByController.Names(restAPI)
+	}
+	return nil
 }
 
 // configurationApplied passes the update that slurmctld has loaded its configuration, and with it the key that signs

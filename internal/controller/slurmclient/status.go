@@ -72,17 +72,13 @@ func connectionChange(known *metav1.Condition, reason string, state slurm.Status
 
 // reachable reports whether the operator reaches slurmctld, and if not, why and what to do.
 func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string) {
-	switch {
-	case len(scope.restAPIs) == 0:
-		return metav1.ConditionFalse, slinkyv1beta1.ReasonNoRestAPI, fmt.Sprintf(
-			"no RestApi has spec.controllerRef.name %s, so the operator has no connection to Slurm; create one", scope.controller.Name)
-	case scope.jwtKey == nil && scope.session == nil:
-		return metav1.ConditionFalse, slinkyv1beta1.ReasonReferenceNotFound, "the key that signs tokens for Slurm " +
-			"does not exist yet"
-	case scope.session == nil:
-		return metav1.ConditionFalse, slinkyv1beta1.ReasonConnecting, "there is no connection yet"
+	if scope.session != nil {
+		return answer(scope.session.Status())
 	}
-	return answer(scope.session.Status())
+	if _, problem := decide(scope); problem != nil {
+		return metav1.ConditionFalse, problem.reason, problem.message
+	}
+	return metav1.ConditionFalse, slinkyv1beta1.ReasonConnecting, "there is no connection yet"
 }
 
 // slowQueue is the duration of a job query from which on the operator reports that the number of jobs slows it down.

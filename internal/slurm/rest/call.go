@@ -103,6 +103,9 @@ func (c *Client) exchange(ctx context.Context, api string, call call) (outcome, 
 	token, err := c.options.Token(ctx)
 	if err != nil {
 		failure.Kind, failure.Err = slurm.Unauthorized, fmt.Errorf("getting a token: %w", err)
+		if kind, ok := errors.AsType[slurm.Kind](err); ok {
+			failure.Kind = kind // the source refuses to send a token to this server
+		}
 		return outcome{}, failure
 	}
 	request, err := c.request(ctx, api, call, token)
@@ -173,6 +176,9 @@ func (c *Client) read(
 		failure.Reasons = redact(reasons, token)
 	case failure.Status < 400: // 204, redirects and everything else that does not answer our requests
 		failure.Kind = slurm.Malformed
+		if failure.Status >= 300 && failure.Status != http.StatusNotModified {
+			failure.Err = errors.New("slurmrestd does not redirect, so this is another server; check the pods of the RestApi")
+		}
 		return false, failure
 	default:
 		failure.Reasons = redact(errorReasons(body), token)

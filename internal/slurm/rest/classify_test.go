@@ -19,7 +19,10 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	other.tests = m
+	goleak.VerifyTestMain(&other)
+}
 
 // connect returns a client for the server, with options that change may adjust.
 func connect(t *testing.T, server *slurmtest.Server, change func(*rest.Options)) *rest.Client {

@@ -9,6 +9,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -43,10 +44,14 @@ type TokenSource func(context.Context) (string, error)
 type Options struct {
 	// URL is slurmrestd's, such as http://slurm-restapi.slurm:6820.
 	URL string
+	// Address (host:port) is where to connect to, if not to what the host of URL resolves to. A name may resolve to
+	// another server's address, which would then get the token.
+	Address string
 	// Token returns the JWT.
 	Token TokenSource
 	// Metrics is slurmctld's own URL, such as http://slurm-controller.slurm:6817, for Census; it may be empty.
-	Metrics string
+	// MetricsAddress is its address, as Address is URL's.
+	Metrics, MetricsAddress string
 	// TLS is for https; nil for Go's defaults.
 	TLS *tls.Config
 	// Timeout bounds each request and its answer; 0 means DefaultTimeout.
@@ -73,14 +78,6 @@ var _ slurm.Client = (*Client)(nil)
 
 // New returns a client. The first call connects.
 func New(options Options) (*Client, error) {
-	parsed, err := url.Parse(options.URL)
-	if err != nil {
-		return nil, fmt.Errorf("parsing the URL of slurmrestd: %w", err)
-	}
-	if (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.User != nil ||
-		parsed.RawQuery != "" {
-		return nil, errors.New("the URL of slurmrestd must be http or https with a host, and without user and query")
-	}
 	if options.Token == nil {
 		return nil, errors.New("slurmrestd needs a token")
 	}
@@ -90,12 +87,16 @@ func New(options Options) (*Client, error) {
 	if options.MaxBody == 0 {
 		options.MaxBody = DefaultMaxBody
 	}
+	dial, err := dialer(options)
+	if err != nil {
+		return nil, err
+	}
 	return &Client{
 		base:    strings.TrimSuffix(options.URL, "/"),
 		options: options,
 		transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			Proxy:               nil, // whatever the environment says: a proxy would read the token
+			DialContext:         dial,
 			TLSClientConfig:     options.TLS,
 			TLSHandshakeTimeout: 5 * time.Second,
 			DisableCompression:  true, // slurmrestd does not compress
@@ -103,6 +104,34 @@ func New(options Options) (*Client, error) {
 			IdleConnTimeout:     90 * time.Second,
 			ForceAttemptHTTP2:   false,
 		},
+	}, nil
+}
+
+// dialer returns the function that connects to the servers, at their given addresses.
+func dialer(options Options) (func(ctx context.Context, network, target string) (net.Conn, error), error) {
+	addresses := map[string]string{}
+	for _, server := range []struct{ name, url, address string }{
+		{"slurmrestd", options.URL, options.Address}, {"slurmctld", options.Metrics, options.MetricsAddress},
+	} {
+		if server.url == "" && server.name != "slurmrestd" {
+			continue
+		}
+		parsed, err := url.Parse(server.url)
+		if err != nil {
+			return nil, fmt.Errorf("parsing the URL of %s: %w", server.name, err)
+		}
+		port := map[string]string{"http": "80", "https": "443"}[parsed.Scheme]
+		if port == "" || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" {
+			return nil, fmt.Errorf("the URL of %s must be http or https with a host, and without user and query",
+				server.name)
+		}
+		if server.address != "" {
+			addresses[net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), port))] = server.address
+		}
+	}
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	return func(ctx context.Context, network, target string) (net.Conn, error) {
+		return dialer.DialContext(ctx, network, cmp.Or(addresses[target], target))
 	}, nil
 }
 

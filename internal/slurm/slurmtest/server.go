@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -84,6 +85,18 @@ func New(tb testing.TB, release string) *Server {
 	s.URL = s.server.URL
 	tb.Cleanup(s.close)
 	return s
+}
+
+// Listen makes the server answer at another address (host:port) too, such as that of a Service.
+func (s *Server) Listen(tb testing.TB, address string) {
+	tb.Helper()
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listener) }() // until it is closed
+	tb.Cleanup(func() { _ = server.Close() })
 }
 
 func (s *Server) close() {

@@ -62,6 +62,9 @@ type world struct {
 
 	mu     sync.Mutex
 	agents map[string]agent.Report // by the address of the pod
+	// queried are the addresses at which agents were queried, and dialed is how the manager connected to slurmrestd.
+	queried map[string]bool
+	dialed  []rest.Options
 	// stopManager stops the manager before the test ends.
 	stopManager func()
 	// metrics are the metrics of the running manager.
@@ -85,7 +88,7 @@ func newWorld(t *testing.T) *world {
 	}
 	world := &world{
 		Client: client.NewNamespacedClient(direct, namespace.Name), namespace: namespace.Name,
-		slurm: slurmtest.New(t, slurmtest.Release2605), agents: map[string]agent.Report{},
+		slurm: slurmtest.New(t, slurmtest.Release2605), agents: map[string]agent.Report{}, queried: map[string]bool{},
 		mirror: slurm.MirrorOptions{Fast: 50 * time.Millisecond, Slow: 200 * time.Millisecond},
 	}
 	world.stopManager = sync.OnceFunc(world.run(t, countWrites(server.Config, &world.writes)))
@@ -139,7 +142,10 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 
 // dial connects to the in-memory Slurm instead of a Service.
 func (w *world) dial(options rest.Options) (slurm.Client, error) {
-	options.URL, options.Metrics = w.slurm.URL, ""
+	w.mu.Lock()
+	w.dialed = append(w.dialed, options)
+	w.mu.Unlock()
+	options.URL, options.Address, options.Metrics, options.MetricsAddress = w.slurm.URL, "", "", ""
 	options.Timeout = time.Duration(w.slurmTimeout.Load())
 	return rest.New(options)
 }
@@ -147,6 +153,7 @@ func (w *world) dial(options rest.Options) (slurm.Client, error) {
 func (w *world) agent(_ context.Context, address string) (agent.Report, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.queried[address] = true
 	state, ok := w.agents[address]
 	if !ok {
 		return agent.Report{}, errors.New("no such pod")

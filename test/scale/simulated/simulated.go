@@ -83,11 +83,12 @@ func Start(t *testing.T, options Options) *Cluster {
 	})
 
 	cluster := &Cluster{Plane: controlplane.Plane{
-		Processes:      group,
-		Binaries:       dirs,
-		Address:        "127.0.0.1",
-		ServiceCIDR:    "10.96.0.0/16",
-		ServiceAddress: "10.96.0.1",
+		Processes: group,
+		Binaries:  dirs,
+		Address:   "127.0.0.1",
+		// Addresses of the loopback interface, so that a test can answer for a Service without a network.
+		ServiceCIDR:    "127.96.0.0/16",
+		ServiceAddress: "127.96.0.1",
 		PodCIDR:        "10.128.0.0/9",
 		// One kwok renews the leases of all nodes, and is late when a measurement keeps the computer busy.
 		NodeGracePeriod: 5 * time.Minute,

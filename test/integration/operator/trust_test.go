@@ -1,0 +1,99 @@
+//go:build integration
+
+package operator_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+)
+
+// I23: the operator connects only to the Service that the RestApi controls, by its cluster IP. A Service of that name
+// that somebody else made gets no token, not even if it replaces the operator's own.
+func TestTokensAreSentOnlyToTheServiceOfTheRestApi(t *testing.T) {
+	world := newWorld(t)
+	stranger := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "slurm-restapi"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 6820}}},
+	}
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
+	world.create(t, stranger, controller, newRestAPI("slurm"))
+	t.Cleanup(world.acceptEverything(t))
+	reachable := func(is metav1.ConditionStatus, reason string) {
+		t.Helper()
+		world.eventually(t, "slurm", controller, func() error {
+			return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable, is, reason)
+		})
+	}
+	key := &corev1.Secret{}
+	world.eventually(t, "slurm-auth-jwths256", key, func() error { return nil })
+	world.slurm.SetKey(key.Data["jwt_hs256.key"])
+	reachable(metav1.ConditionFalse, slinkyv1beta1.ReasonEndpointNotVerified)
+	if dialed := world.dials(); len(dialed) > 0 {
+		t.Fatalf("connected to %s before the Service was verified", dialed[0].Address)
+	}
+
+	if err := world.Delete(t.Context(), stranger); err != nil {
+		t.Fatal(err)
+	}
+	world.patch(t, newRestAPI("slurm"), `{"metadata": {"annotations": {"example.com/try": "again"}}}`)
+	reachable(metav1.ConditionTrue, slinkyv1beta1.ReasonConnected)
+	service := &corev1.Service{}
+	world.get(t, "slurm-restapi", service)
+	last := world.dials()[len(world.dials())-1]
+	if want := service.Spec.ClusterIP + ":6820"; last.Address != want {
+		t.Errorf("connected to %q instead of %s", last.Address, want)
+	}
+	if _, err := last.Token(t.Context()); err != nil {
+		t.Error(err)
+	}
+
+	world.patch(t, service, `{"metadata": {"ownerReferences": null}}`)
+	reachable(metav1.ConditionFalse, slinkyv1beta1.ReasonEndpointNotVerified)
+	if _, err := last.Token(t.Context()); err == nil {
+		t.Error("the session would still send tokens")
+	}
+}
+
+// A RestApi that somebody creates later does not become the operator's, unless the Controller names it.
+func TestOperatorKeepsItsRestApi(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	another := newRestAPI("slurm")
+	another.Name = "a"
+	world.create(t, another)
+	service := &corev1.Service{}
+	world.eventually(t, "a-restapi", service, func() error { return nil })
+	world.waitUntilIdle(t)
+	uses := func(address string) bool {
+		return slices.ContainsFunc(world.dials(), func(options rest.Options) bool { return options.Address == address })
+	}
+	if uses(service.Spec.ClusterIP + ":6820") {
+		t.Error("the later RestApi is used")
+	}
+	world.patch(t, controller, `{"metadata": {"annotations": {%q: "a"}}}`, slinkyv1beta1.AnnotationRestAPI)
+	world.eventually(t, "slurm", controller, func() error {
+		if !uses(service.Spec.ClusterIP + ":6820") {
+			return errors.New("the named RestApi is not used")
+		}
+		return nil
+	})
+	world.patch(t, controller, `{"metadata": {"annotations": {%q: "missing"}}}`, slinkyv1beta1.AnnotationRestAPI)
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonNoRestAPI)
+	})
+}
+
+// dials returns how the manager has connected to slurmrestd so far.
+func (w *world) dials() []rest.Options {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.dialed)
+}
