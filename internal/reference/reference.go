@@ -4,9 +4,14 @@ package reference
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -28,12 +33,48 @@ func Object[T client.Object](ctx context.Context, reader client.Reader, namespac
 	return object, nil
 }
 
-// Pods returns the pods of a custom resource's daemon.
+// Pods returns the pods with the labels of a custom resource's daemon. Everybody who may create pods can give them any
+// labels, so what the operator does must not depend on them: OwnPods and StatefulSetPods are for that.
 func Pods(ctx context.Context, reader client.Reader, daemon naming.Daemon, owner client.Object) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := reader.List(ctx, pods, client.InNamespace(owner.GetNamespace()),
 		client.MatchingLabels(naming.Selector(daemon, owner.GetName())))
 	return pods.Items, err
+}
+
+// OwnPods returns the pods of a daemon that the custom resource itself controls.
+func OwnPods(ctx context.Context, reader client.Reader, daemon naming.Daemon,
+	owner client.Object) ([]corev1.Pod, error) {
+	pods, err := Pods(ctx, reader, daemon, owner)
+	return controlledBy(pods, owner), err
+}
+
+func controlledBy(pods []corev1.Pod, owner client.Object) []corev1.Pod {
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, owner) })
+}
+
+// StatefulSetPods returns the pods of a custom resource's daemon that run in the StatefulSet with a name. Pods of a
+// StatefulSet that is nil, because it does not exist or is being deleted, may still run: they have no owner, or its UID
+// is no longer known.
+func StatefulSetPods(ctx context.Context, reader client.Reader, daemon naming.Daemon, owner client.Object, name string,
+	set *appsv1.StatefulSet) ([]corev1.Pod, error) {
+	pods, err := Pods(ctx, reader, daemon, owner)
+	return ofStatefulSet(pods, name, set), err
+}
+
+func ofStatefulSet(pods []corev1.Pod, name string, set *appsv1.StatefulSet) []corev1.Pod {
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
+		// Only one pod can have a name, and the StatefulSet would delete or adopt a pod with one of its names.
+		ordinal, found := strings.CutPrefix(pod.Name, name+"-")
+		if _, err := strconv.ParseUint(ordinal, 10, 31); !found || err != nil {
+			return true
+		}
+		if set != nil {
+			return !metav1.IsControlledBy(&pod, set)
+		}
+		owner := metav1.GetControllerOfNoCopy(&pod)
+		return owner != nil && (owner.Kind != "StatefulSet" || owner.Name != name)
+	})
 }
 
 // SecretValue returns one value of a Secret; nil if it does not exist.

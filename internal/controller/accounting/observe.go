@@ -56,7 +56,8 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err != nil {
 		return nil, err
 	}
-	if scope.pods, err = reference.Pods(ctx, r.Client, naming.Slurmdbd, accounting); err != nil {
+	if scope.pods, err = reference.StatefulSetPods(ctx, r.Client, naming.Slurmdbd, accounting,
+		naming.Accounting(accounting.Name), scope.statefulSet); err != nil {
 		return nil, err
 	}
 	scope.database = queryDatabase(ctx, scope.pods)

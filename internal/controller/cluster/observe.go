@@ -235,7 +235,7 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 		// An invalid annotation only makes the message less precise.
 		_ = json.Unmarshal([]byte(live.Annotations[annotationRefused]), &scope.promoted.refused)
 	}
-	runs, err := reference.Pods(ctx, r.Client, naming.Validation, controller)
+	runs, err := reference.OwnPods(ctx, r.Client, naming.Validation, controller)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,8 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 		naming.Controller(controller.Name), &appsv1.StatefulSet{}); err != nil {
 		return err
 	}
-	if scope.pods, err = reference.Pods(ctx, r.Client, naming.Slurmctld, controller); err != nil {
+	if scope.pods, err = reference.StatefulSetPods(ctx, r.Client, naming.Slurmctld, controller,
+		naming.Controller(controller.Name), scope.statefulSet); err != nil {
 		return err
 	}
 	slices.SortFunc(scope.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })

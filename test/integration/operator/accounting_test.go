@@ -221,11 +221,15 @@ func appendLog(t *testing.T, log, line string) {
 // runSlurmdbd creates the pod of the StatefulSet, running at an address and not ready.
 func (w *world) runSlurmdbd(t *testing.T, address, revision string) *corev1.Pod {
 	t.Helper()
+	set := &appsv1.StatefulSet{}
+	w.get(t, "slurm-accounting", set)
 	labels := naming.Labels(naming.Slurmdbd, "slurm")
 	labels[appsv1.ControllerRevisionHashLabelKey] = revision
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "slurm-accounting-0", Labels: labels},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "slurmdbd", Image: "slurmdbd"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "slurm-accounting-0", Labels: labels, OwnerReferences: templateOf(set).OwnerReferences,
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "slurmdbd", Image: "slurmdbd"}}},
 	}
 	w.create(t, pod)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}}

@@ -28,7 +28,7 @@ func TestStandbyThatCannotStartIsReplaced(t *testing.T) {
 		return nil
 	})
 	world.get(t, "slurm-controller-0", active)
-	world.createPod(t, "slurm-controller-1", "", set.Spec.Template)
+	world.createPod(t, "slurm-controller-1", "", templateOf(set))
 	world.get(t, "slurm-controller-1", standby)
 	standby.Status.Conditions = nil
 	standby.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "slurmctld", State: corev1.ContainerState{
@@ -44,7 +44,7 @@ func TestStandbyThatCannotStartIsReplaced(t *testing.T) {
 	world.waitUntilDeleted(t, standby)
 	world.get(t, "slurm-controller", set)
 	set.Spec.Template.Labels[appsv1.ControllerRevisionHashLabelKey] = "next"
-	world.createPod(t, "slurm-controller-1", "", set.Spec.Template) // not up yet
+	world.createPod(t, "slurm-controller-1", "", templateOf(set)) // not up yet
 	world.waitUntilIdle(t)
 	if world.get(t, "slurm-controller-0", active); active.DeletionTimestamp != nil {
 		t.Fatal("the active slurmctld was replaced while the standby was not up")

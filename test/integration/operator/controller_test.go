@@ -290,7 +290,7 @@ func (w *world) readyControllerWith(t *testing.T, spec slinkyv1beta1.ControllerS
 	defer stop()
 	set := &appsv1.StatefulSet{}
 	w.eventually(t, "slurm-controller", set, func() error { return nil })
-	w.createPod(t, "slurm-controller-0", slurmctldAddress, set.Spec.Template)
+	w.createPod(t, "slurm-controller-0", slurmctldAddress, templateOf(set))
 	w.eventually(t, "slurm", controller, func() error {
 		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
 			slinkyv1beta1.ReasonAsExpected)
@@ -360,10 +360,21 @@ func (w *world) setReport(ctx context.Context, pod *corev1.Pod, report validatio
 	return w.Status().Update(ctx, pod)
 }
 
+// templateOf returns the template of pods that a StatefulSet controls.
+func templateOf(set *appsv1.StatefulSet) corev1.PodTemplateSpec {
+	template := *set.Spec.Template.DeepCopy()
+	template.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")),
+	}
+	return template
+}
+
 // createPod simulates the StatefulSet controller and the kubelet.
 func (w *world) createPod(t *testing.T, name, address string, template corev1.PodTemplateSpec) {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: template.Labels}, Spec: template.Spec}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: template.Labels, OwnerReferences: template.OwnerReferences,
+	}, Spec: template.Spec}
 	pod.Spec.ServiceAccountName = ""
 	w.create(t, pod)
 	pod.Status.Phase = corev1.PodRunning
@@ -466,7 +477,7 @@ func TestLostStateClaimIsNotRecreated(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-state"}, Spec: claim.Spec,
 	})
 	set.Spec.Template.Labels[appsv1.ControllerRevisionHashLabelKey] = "next"
-	world.createPod(t, "slurm-controller-0", slurmctldAddress, set.Spec.Template)
+	world.createPod(t, "slurm-controller-0", slurmctldAddress, templateOf(set))
 	conditionIs(slinkyv1beta1.ConditionReady, metav1.ConditionTrue, slinkyv1beta1.ReasonAsExpected)
 }
 

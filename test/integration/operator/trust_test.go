@@ -6,11 +6,15 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 )
 
@@ -96,4 +100,65 @@ func (w *world) dials() []rest.Options {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.dialed)
+}
+
+// Everybody who may create pods can give them the labels of slurmctld or of a validation run. Such pods neither answer
+// for slurmctld, nor accept a configuration, nor delay the replacement of slurmctld's pod.
+func TestPodsWithForgedLabelsAreIgnored(t *testing.T) {
+	const forgedAddress = "10.0.0.66"
+	world := newWorld(t)
+	controller := world.readyController(t)
+	live := &corev1.ConfigMap{}
+	world.get(t, "slurm-config", live)
+	world.setAgentAt(forgedAddress, agent.Report{FilesHash: "forged", RunningHash: "forged", LastError: "forged"})
+	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "trial", Image: "any"}}}
+	world.createPod(t, "forged", forgedAddress, corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: naming.Labels(naming.Slurmctld, "slurm")}, Spec: spec,
+	})
+
+	// The forged run would accept every configuration: it is later than the real one.
+	world.patch(t, controller, `{"spec": {"extraConf": "MaxArraySize=5000"}}`)
+	var run *corev1.Pod
+	world.eventually(t, "slurm", controller, func() error {
+		if run = world.pendingValidation(t.Context()); run == nil {
+			return errors.New("there is no validation run")
+		}
+		return nil
+	})
+	forged := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "forged-run", Labels: run.Labels, Annotations: run.Annotations}, Spec: spec,
+	}
+	time.Sleep(1100 * time.Millisecond) // creation times have seconds
+	world.create(t, forged)
+	if err := world.setReport(t.Context(), forged, validation.Report{
+		Outcome: validation.Accepted, SlurmVersion: "26.05.5",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second) // nothing shows that it was ignored
+	before := live.Annotations[hashAnnotation]
+	if world.get(t, "slurm-config", live); live.Annotations[hashAnnotation] != before {
+		t.Error("a forged validation run has accepted the configuration")
+	}
+	if err := world.setReport(t.Context(), run, validation.Report{
+		Outcome: validation.Accepted, SlurmVersion: "26.05.5",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	world.eventually(t, "slurm-config", live, func() error {
+		if live.Annotations[hashAnnotation] == before {
+			return errors.New("not promoted yet")
+		}
+		return nil
+	})
+	world.setAgent(agentWith(live))
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonAsExpected)
+	})
+	world.mu.Lock()
+	defer world.mu.Unlock()
+	if world.queried[forgedAddress] || !world.queried[slurmctldAddress] {
+		t.Errorf("agents were queried at %v", world.queried)
+	}
 }
