@@ -21,7 +21,7 @@ func pod(name string, uid types.UID) corev1.Pod {
 	return pod
 }
 
-// Everybody who may create pods can give them any labels.
+// Any user who may create pods can give them any labels.
 func TestPodsWithOnlyTheLabelsOfAStatefulSetAreIgnored(t *testing.T) {
 	foreign := pod("slurm-controller-3", "job")
 	foreign.OwnerReferences[0].Kind = "Job"

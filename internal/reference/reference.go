@@ -33,7 +33,7 @@ func Object[T client.Object](ctx context.Context, reader client.Reader, namespac
 	return object, nil
 }
 
-// Pods returns the pods with the labels of a custom resource's daemon. Everybody who may create pods can give them any
+// Pods returns the pods with the labels of a custom resource's daemon. A user who may create pods can give them any
 // labels, so what the operator does must not depend on them: OwnPods and StatefulSetPods are for that.
 func Pods(ctx context.Context, reader client.Reader, daemon naming.Daemon, owner client.Object) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}

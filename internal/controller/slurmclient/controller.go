@@ -1,6 +1,9 @@
 // Package slurmclient maintains the connection to each Slurm cluster: one session in the pool for each Controller that
 // has a RestApi, with its own tokens.
 //
+// A token has all privileges in Slurm, so it is sent only to the cluster IP of the Service that the RestApi controls.
+// Without such a Service there is no session.
+//
 // It alone writes the session's state to the Controller's status: whether Slurm is reachable, its version, its nodes
 // and jobs. There is no finalizer: the session is closed when the operator observes the deletion of the Controller, and
 // it does no harm if it lives slightly longer.

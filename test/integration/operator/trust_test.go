@@ -19,7 +19,7 @@ import (
 )
 
 // I23: the operator connects only to the Service that the RestApi controls, by its cluster IP. A Service of that name
-// that somebody else made gets no token, not even if it replaces the operator's own.
+// that another user made gets no token, not even if it replaces the operator's own.
 func TestTokensAreSentOnlyToTheServiceOfTheRestApi(t *testing.T) {
 	world := newWorld(t)
 	stranger := &corev1.Service{
@@ -65,7 +65,7 @@ func TestTokensAreSentOnlyToTheServiceOfTheRestApi(t *testing.T) {
 	}
 }
 
-// A RestApi that somebody creates later does not become the operator's, unless the Controller names it.
+// A RestApi that is created later does not become the operator's, unless the Controller names it.
 func TestOperatorKeepsItsRestApi(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
@@ -102,7 +102,7 @@ func (w *world) dials() []rest.Options {
 	return slices.Clone(w.dialed)
 }
 
-// Everybody who may create pods can give them the labels of slurmctld or of a validation run. Such pods neither answer
+// Any user who may create pods can give them the labels of slurmctld or of a validation run. Such pods neither answer
 // for slurmctld, nor accept a configuration, nor delay the replacement of slurmctld's pod.
 func TestPodsWithForgedLabelsAreIgnored(t *testing.T) {
 	const forgedAddress = "10.0.0.66"
