@@ -1,0 +1,151 @@
+//go:build integration
+
+package charts_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+)
+
+// types are the resource types of the CRDs.
+func types(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(charts, "slurm-operator-crds", "templates", "slinky.slurm.net_*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for i, file := range files {
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "slinky.slurm.net_"), ".yaml")
+	}
+	return files
+}
+
+var (
+	readVerbs  = []string{"get", "list", "watch"}
+	writeVerbs = []string{"create", "delete", "deletecollection", "patch", "update"}
+)
+
+// The API server decides what the ClusterRoles for users allow, in the namespace in which they are bound and elsewhere.
+func TestUserRolesGrantOnlyWhatTheySay(t *testing.T) {
+	roles, err := render(t.Context(), "slurm-operator", nil, "--show-only=templates/roles.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bindings strings.Builder
+	bindings.WriteString("{apiVersion: v1, kind: Namespace, metadata: {name: tenant}}\n")
+	names := []string{
+		"slurm-operator-aggregate-to-view", "slurm-operator-aggregate-to-edit", "slurm-user", "slurm-admin",
+	}
+	for _, name := range names {
+		fmt.Fprintf(&bindings, `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: %[1]s, namespace: tenant}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
+`, name)
+	}
+	for _, manifests := range []string{roles, bindings.String()} {
+		if _, err := run(t.Context(), []byte(manifests), server.Kubectl, "--kubeconfig="+server.Kubeconfig, "apply",
+			"--server-side", "--filename=-"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := kubernetes.NewForConfigOrDie(server.Config)
+	allowed := func(user string, asked authorizationv1.ResourceAttributes) bool {
+		t.Helper()
+		review, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+			&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: user, ResourceAttributes: &asked,
+			}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return review.Status.Allowed
+	}
+	check := func(user, group, resource string, verbs []string, want bool) {
+		t.Helper()
+		resource, subresource, _ := strings.Cut(resource, "/")
+		for _, verb := range verbs {
+			asked := authorizationv1.ResourceAttributes{
+				Namespace: "tenant", Group: group, Resource: resource, Subresource: subresource, Verb: verb,
+			}
+			if got := allowed(user, asked); got != want {
+				t.Errorf("%s may %s %s/%s: %v, want %v", user, verb, resource, subresource, got, want)
+			}
+			asked.Namespace = "default"
+			if allowed(user, asked) {
+				t.Errorf("%s may %s %s/%s in another namespace", user, verb, resource, subresource)
+			}
+		}
+	}
+	const group = "slinky.slurm.net"
+	for _, user := range names {
+		reads := user != "slurm-operator-aggregate-to-edit" // edit and admin have the rules of view, too
+		writes := user == "slurm-operator-aggregate-to-edit" || user == "slurm-admin"
+		for _, resource := range types(t) {
+			check(user, group, resource, readVerbs, reads)
+			check(user, group, resource, writeVerbs, writes)
+			check(user, group, resource+"/status", []string{"patch", "update"}, false)
+			check(user, group, resource+"/finalizers", []string{"update"}, false)
+		}
+		for _, scaled := range []string{"loginsets", "nodesets", "restapis"} {
+			check(user, group, scaled+"/scale", []string{"get"}, reads)
+			check(user, group, scaled+"/scale", []string{"patch", "update"}, writes)
+		}
+		check(user, "", "pods", readVerbs, strings.HasPrefix(user, "slurm-") && !strings.Contains(user, "aggregate"))
+		check(user, "", "pods", writeVerbs, false)
+		for _, denied := range []string{
+			"pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "secrets",
+		} {
+			check(user, "", denied, append([]string{"get"}, writeVerbs...), false)
+		}
+	}
+}
+
+// Kubernetes adds the rules of ClusterRoles to its own by labels. The controller that does so does not run here.
+func TestUserRolesAreAggregated(t *testing.T) {
+	manifests, err := render(t.Context(), "slurm-operator", nil, "--show-only=templates/roles.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := map[string][]string{}
+	for document := range strings.SplitSeq(manifests, "\n---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"view", "edit", "admin"} {
+			output, err := run(t.Context(), nil, server.Kubectl, "--kubeconfig="+server.Kubeconfig, "get", "clusterrole",
+				name, "--output=json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var own rbacv1.ClusterRole
+			if err := json.Unmarshal([]byte(output), &own); err != nil {
+				t.Fatal(err)
+			}
+			if slices.ContainsFunc(own.AggregationRule.ClusterRoleSelectors, func(selector metav1.LabelSelector) bool {
+				matcher, err := metav1.LabelSelectorAsSelector(&selector)
+				return err == nil && matcher.Matches(labels.Set(role.Labels))
+			}) {
+				added[role.Name] = append(added[role.Name], name)
+			}
+		}
+	}
+	if got, want := fmt.Sprint(added), "map[slurm-operator-aggregate-to-edit:[edit admin] "+
+		"slurm-operator-aggregate-to-view:[view edit admin]]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
