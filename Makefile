@@ -156,9 +156,10 @@ test-cluster: $(DEVCLUSTER) ## Test the test cluster: its faults, and CYCLES (20
 test-scale: ## Measure PODS (1000,5000) simulated pods and write the results into docs/scale.md
 	$(TEST) -tags scale -count=1 -v -timeout 12h -run '$(SCALE)' ./test/scale -args -pods=$(PODS) $(SCALE_FLAGS)
 
-verify-requirements: ## Check that the tests of every requirement and invariant passed in the recorded runs
+verify-requirements: ## Check that the tests of every requirement, invariant and security claim passed in the recorded runs
 	go run ./hack/requirements docs/requirements.md $(RECORDS)
 	go run ./hack/requirements docs/reliability.md $(RECORDS)
+	go run ./hack/requirements docs/security.md $(RECORDS)
 
 ##@ Test cluster (root)
 cluster-up: $(DEVCLUSTER) ## Start a real Kubernetes cluster with NODES (3) nodes on this computer; K8S=1.36 sets its version

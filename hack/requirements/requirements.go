@@ -1,4 +1,4 @@
-// Command requirements checks that every requirement, or every invariant, has tests that prove it.
+// Command requirements checks that every requirement, invariant, or security claim has tests that prove it.
 //
 //	requirements docs/requirements.md             every row names tests, and every named test exists
 //	requirements docs/requirements.md bin/tests   and every named test passed in the runs that are recorded there
@@ -71,12 +71,12 @@ type namedTest struct {
 }
 
 var (
-	rowLine  = regexp.MustCompile(`^\| *([RI]\d+) *\|`)
+	rowLine  = regexp.MustCompile(`^\| *([RIS]\d+) *\|`)
 	testName = regexp.MustCompile("`(Test[^`]+)`( \\(full\\))?")
 )
 
-// parse reads the rows of a document: lines of a table that start with the number of a requirement or an invariant and
-// name tests in backticks. A document may have several tables with consecutive numbers.
+// parse reads the rows of a document: lines of a table that start with the number of a requirement, an invariant or a
+// security claim, and name tests in backticks. A document may have several tables with consecutive numbers.
 func parse(document string) []row {
 	var rows []row
 	for line := range strings.Lines(document) {

@@ -46,7 +46,7 @@ func TestNetworkPoliciesMatchPodsAndPorts(t *testing.T) {
 			}
 			slices.Sort(found)
 			ports[daemon] = slices.Compact(found)
-			if !isAllowed(t, policy, operatorLabels(t)) && daemon != naming.Slurmd && daemon != naming.Login {
+			if !admits(t, policy, operatorLabels(t)) && daemon != naming.Slurmd && daemon != naming.Login {
 				t.Errorf("the operator cannot reach %s", daemon)
 			}
 		}
@@ -74,8 +74,8 @@ func operatorLabels(t *testing.T) labels.Set {
 	return deployment.Spec.Template.Labels
 }
 
-// isAllowed reports whether a policy allows pods of other namespaces with labels.
-func isAllowed(t *testing.T, policy networkingv1.NetworkPolicy, pod labels.Set) bool {
+// admits reports whether a policy allows pods of other namespaces with labels.
+func admits(t *testing.T, policy networkingv1.NetworkPolicy, pod labels.Set) bool {
 	t.Helper()
 	for _, rule := range policy.Spec.Ingress {
 		for _, peer := range rule.From {

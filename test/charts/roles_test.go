@@ -56,24 +56,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 `, name)
 	}
-	for _, manifests := range []string{roles, bindings.String()} {
-		if _, err := run(t.Context(), []byte(manifests), server.Kubectl, "--kubeconfig="+server.Kubeconfig, "apply",
-			"--server-side", "--filename=-"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	client := kubernetes.NewForConfigOrDie(server.Config)
-	allowed := func(user string, asked authorizationv1.ResourceAttributes) bool {
-		t.Helper()
-		review, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
-			&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: user, ResourceAttributes: &asked,
-			}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return review.Status.Allowed
-	}
+	create(t, roles)
+	create(t, bindings.String())
 	check := func(user, group, resource string, verbs []string, want bool) {
 		t.Helper()
 		resource, subresource, _ := strings.Cut(resource, "/")
@@ -81,11 +65,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 			asked := authorizationv1.ResourceAttributes{
 				Namespace: "tenant", Group: group, Resource: resource, Subresource: subresource, Verb: verb,
 			}
-			if got := allowed(user, asked); got != want {
+			if got := isAllowed(t, user, asked); got != want {
 				t.Errorf("%s may %s %s/%s: %v, want %v", user, verb, resource, subresource, got, want)
 			}
 			asked.Namespace = "default"
-			if allowed(user, asked) {
+			if isAllowed(t, user, asked) {
 				t.Errorf("%s may %s %s/%s in another namespace", user, verb, resource, subresource)
 			}
 		}
@@ -112,6 +96,98 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 			check(user, "", denied, append([]string{"get"}, writeVerbs...), false)
 		}
 	}
+}
+
+// create applies manifests.
+func create(t *testing.T, manifests string) {
+	t.Helper()
+	if _, err := run(t.Context(), []byte(manifests), server.Kubectl, "--kubeconfig="+server.Kubeconfig, "apply",
+		"--server-side", "--filename=-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isAllowed asks the API server whether a user may do something.
+func isAllowed(t *testing.T, user string, asked authorizationv1.ResourceAttributes) bool {
+	t.Helper()
+	review, err := kubernetes.NewForConfigOrDie(server.Config).AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, ResourceAttributes: &asked,
+		}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.Allowed
+}
+
+// With namespaces, operator and webhook may do nothing in other namespaces, and little in the whole cluster.
+func TestNamespacedOperatorIsConfinedToItsNamespaces(t *testing.T) {
+	create(t, "{apiVersion: v1, kind: Namespace, metadata: {name: managed}}")
+	for component, account := range map[string]string{"operator": "slurm-operator", "webhook": "slurm-operator-webhook"} {
+		manifests, err := render(t.Context(), "slurm-operator", values{"namespaces": []string{"managed"}},
+			"--show-only=templates/"+component+"/rbac.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, manifests)
+		user := "system:serviceaccount:default:" + account
+		for _, asked := range granted(t, manifests, "managed") {
+			for namespace, want := range map[string]bool{"managed": true, "kube-system": false} {
+				asked.Namespace = namespace
+				if got := isAllowed(t, user, asked); got != want {
+					t.Errorf("%s may %s %s in %s: %v, want %v", account, asked.Verb, asked.Resource, namespace, got, want)
+				}
+			}
+		}
+		for _, resource := range []string{"secrets", "pods", "configmaps", "namespaces", "nodes"} {
+			for _, verb := range append(slices.Clone(readVerbs), writeVerbs...) {
+				if resource == "nodes" && slices.Contains(readVerbs, verb) {
+					continue
+				}
+				if isAllowed(t, user, authorizationv1.ResourceAttributes{Resource: resource, Verb: verb}) {
+					t.Errorf("%s may %s %s in all namespaces", account, verb, resource)
+				}
+			}
+		}
+		for _, asked := range []authorizationv1.ResourceAttributes{
+			{Resource: "secrets", Verb: "get"}, {Resource: "pods", Verb: "create"}, {Resource: "pods", Verb: "patch"},
+			{Resource: "pods", Verb: "delete"},
+		} {
+			asked.Namespace = "managed"
+			if got, want := isAllowed(t, user, asked), component == "operator"; got != want {
+				t.Errorf("%s may %s %s: %v, want %v", account, asked.Verb, asked.Resource, got, want)
+			}
+		}
+	}
+}
+
+// granted returns what the Roles of a namespace grant.
+func granted(t *testing.T, manifests, namespace string) []authorizationv1.ResourceAttributes {
+	t.Helper()
+	var all []authorizationv1.ResourceAttributes
+	for document := range strings.SplitSeq(manifests, "\n---\n") {
+		var role rbacv1.Role
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		if role.Kind != "Role" || role.Namespace != namespace {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, path := range rule.Resources {
+				resource, subresource, _ := strings.Cut(path, "/")
+				for _, verb := range rule.Verbs {
+					all = append(all, authorizationv1.ResourceAttributes{
+						Group: rule.APIGroups[0], Resource: resource, Subresource: subresource, Verb: verb,
+					})
+				}
+			}
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("there are no Roles")
+	}
+	return all
 }
 
 // Kubernetes adds the rules of ClusterRoles to its own by labels. The controller that does so does not run here.
