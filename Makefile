@@ -53,7 +53,7 @@ TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-em
 TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
-.PHONY: help deps build binaries images sbom generate charts verify lint test test-race test-integration test-charts test-slurm test-confinement \
+.PHONY: help deps build binaries images sbom generate charts verify lint vulnerabilities test test-race test-integration test-charts test-slurm test-confinement \
     fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator $(DEVCLUSTER)
 
@@ -83,9 +83,10 @@ sbom: images ## Write an SBOM for each image into bin/sbom
 	$(DEVCLUSTER) bills bin/sbom
 
 ##@ Check
-generate: ## Write all generated files
+generate: ## Write all generated files, and check the licenses of dependencies
 	go mod tidy
 	hack/generate.sh
+	go -C hack/tools run ./licenses ../.. $(TAGS) ../../docs/reference/licenses.md
 	$(MAKE) --no-print-directory charts
 	$(TOOL) golangci-lint fmt
 
@@ -93,13 +94,17 @@ charts: ## Write the generated parts of the charts: CRDs, roles, webhooks, schem
 	go -C hack/tools run ./charts ../..
 	$(HELMTOOL) helm-docs --chart-search-root charts --sort-values-order file --log-level warning
 
-verify: ## Check that all generated files are up to date
+verify: ## Check that all generated files are up to date, and the licenses of dependencies
 	hack/verify-generated
 
 lint: ## Run the linters
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags $(TAGS)
 	hack/align-modules --check
 	shellcheck hack/align-modules hack/fuzz hack/generate.sh hack/install-packages hack/tool hack/verify-generated hack/with-cluster .ci/run
+
+# Not part of ci: it needs the vulnerability database at vuln.go.dev, or a mirror in GOVULNDB.
+vulnerabilities: ## Look for known vulnerabilities in the operator's Go dependencies (needs the internet)
+	$(TOOL) govulncheck ./cmd/...
 
 ##@ Test
 test: ## Run the unit tests

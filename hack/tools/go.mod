@@ -5,6 +5,7 @@ go 1.26.0
 
 tool (
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	golang.org/x/vuln/cmd/govulncheck
 	gotest.tools/gotestsum
 	k8s.io/code-generator/cmd/applyconfiguration-gen
 	sigs.k8s.io/controller-tools/cmd/controller-gen
@@ -12,6 +13,7 @@ tool (
 
 require (
 	github.com/google/go-cmp v0.7.0
+	github.com/google/licensecheck v0.3.1
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/tools v0.51.0
 	k8s.io/api v0.37.2
@@ -249,8 +251,10 @@ require (
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/telemetry v0.0.0-20260924152758-ed294f943157 // indirect
 	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/vuln v1.6.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
