@@ -35,13 +35,13 @@ func TestLaterRestApiDoesNotReplaceTheOneInUse(t *testing.T) {
 		annotation string
 		want       string
 	}{
-		"none":                                           {},
-		"the only one, of any name":                      {restAPIs: list{restAPI("any", 0)}, want: "any"},
-		"the oldest":                                     {restAPIs: list{restAPI("a", 0), restAPI("b", time.Hour)}, want: "b"},
-		"not one named as the cluster":                   {restAPIs: list{restAPI("slurm", 0), restAPI("z", time.Hour)}, want: "z"},
-		"the first by name of the same age":              {restAPIs: list{restAPI("b", 0), restAPI("a", 0)}, want: "a"},
-		"not one that is being deleted":                  {restAPIs: list{deleted, restAPI("a", 0)}, want: "a"},
-		"one that is being deleted if there is no other": {restAPIs: list{deleted}, want: "deleted"},
+		"none":                               {},
+		"the only one":                       {restAPIs: list{restAPI("any", 0)}, want: "any"},
+		"the oldest":                         {restAPIs: list{restAPI("a", 0), restAPI("b", time.Hour)}, want: "b"},
+		"not the cluster's name":             {restAPIs: list{restAPI("slurm", 0), restAPI("z", time.Hour)}, want: "z"},
+		"the first of one age":               {restAPIs: list{restAPI("b", 0), restAPI("a", 0)}, want: "a"},
+		"not a deleted one":                  {restAPIs: list{deleted, restAPI("a", 0)}, want: "a"},
+		"a deleted one if there is no other": {restAPIs: list{deleted}, want: "deleted"},
 		"the one that the Controller names": {
 			restAPIs: list{restAPI("a", 0), restAPI("b", time.Hour)}, annotation: "a", want: "a",
 		},

@@ -22,7 +22,7 @@ const slurmConf = "ClusterName=slurm\nSlurmctldHost=slurm-controller-0\nAuthType
 
 func TestRestApiBecomesReadyWithItsController(t *testing.T) {
 	world := newWorld(t)
-	restAPI := newRestAPI("slurm")
+	restAPI := newRestAPI()
 	world.create(t, restAPI)
 	ready := func(is metav1.ConditionStatus, reason string) {
 		t.Helper()
@@ -91,7 +91,7 @@ func TestRestApiBecomesReadyWithItsController(t *testing.T) {
 
 func TestRestApiChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
 	world := newWorld(t)
-	restAPI, controller := newRestAPI("slurm"), &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
+	restAPI, controller := newRestAPI(), &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
 	restAPI.Spec.Replicas = new(int32(2))
 	world.create(t, controller, restAPI)
 	world.configure(t, controller, slurmConf)
@@ -122,7 +122,7 @@ func TestRestApiChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
 
 func TestRestApiReportsRefusedPodTemplate(t *testing.T) {
 	world := newWorld(t)
-	restAPI, controller := newRestAPI("slurm"), &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
+	restAPI, controller := newRestAPI(), &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
 	restAPI.Spec.Slurmrestd.Raw = []byte(`{"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}`)
 	world.create(t, controller, restAPI)
 	world.configure(t, controller, slurmConf)
@@ -165,8 +165,8 @@ func (w *world) setDeploymentReady(t *testing.T, deployment *appsv1.Deployment) 
 	}
 }
 
-func newRestAPI(controller string) *slinkyv1beta1.RestApi {
-	return &slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Name: controller}, Spec: slinkyv1beta1.RestApiSpec{
-		ControllerRef: slinkyv1beta1.ObjectReference{Name: controller},
+func newRestAPI() *slinkyv1beta1.RestApi {
+	return &slinkyv1beta1.RestApi{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.RestApiSpec{
+		ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"},
 	}}
 }

@@ -27,7 +27,7 @@ func TestTokensAreSentOnlyToTheServiceOfTheRestApi(t *testing.T) {
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 6820}}},
 	}
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
-	world.create(t, stranger, controller, newRestAPI("slurm"))
+	world.create(t, stranger, controller, newRestAPI())
 	t.Cleanup(world.acceptEverything(t))
 	reachable := func(is metav1.ConditionStatus, reason string) {
 		t.Helper()
@@ -46,7 +46,7 @@ func TestTokensAreSentOnlyToTheServiceOfTheRestApi(t *testing.T) {
 	if err := world.Delete(t.Context(), stranger); err != nil {
 		t.Fatal(err)
 	}
-	world.patch(t, newRestAPI("slurm"), `{"metadata": {"annotations": {"example.com/try": "again"}}}`)
+	world.patch(t, newRestAPI(), `{"metadata": {"annotations": {"example.com/try": "again"}}}`)
 	reachable(metav1.ConditionTrue, slinkyv1beta1.ReasonConnected)
 	service := &corev1.Service{}
 	world.get(t, "slurm-restapi", service)
@@ -69,7 +69,7 @@ func TestTokensAreSentOnlyToTheServiceOfTheRestApi(t *testing.T) {
 func TestOperatorKeepsItsRestApi(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
-	another := newRestAPI("slurm")
+	another := newRestAPI()
 	another.Name = "a"
 	world.create(t, another)
 	service := &corev1.Service{}
