@@ -3,6 +3,7 @@
 package confinement
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,6 +92,15 @@ func newPod(t *testing.T, machine *slurmnet.Machine, set *slinkyv1beta1.NodeSet)
 	}
 	at := slices.IndexFunc(template.Spec.Containers,
 		func(container corev1.Container) bool { return container.Name == "slurmd" })
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		log, err := machine.Run(ctx, "tail -n 60 /run/slurmd.log; cat /run/slurmd.exit")
+		t.Logf("log and exit status of slurmd (%v):\n%s", err, log)
+	})
 	return &pod{
 		machine: machine, template: template, container: template.Spec.Containers[at],
 		writable: set.Spec.CgroupAccess != slinkyv1beta1.CgroupAccessRemount,

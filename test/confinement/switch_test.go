@@ -26,9 +26,8 @@ func TestNoJobIsLostWhenConfinementChanges(t *testing.T) {
 		long := submit(t, slurm, "while [ ! -f /tmp/finish ]; do srun --mem=10 --overlap true || exit 7; sleep 1; done",
 			"--mem=20", "--job-name=long", "--output=/dev/null")
 		jobs := []string{long}
-		for _, each := range []settings{
-			{confined: true, enabled: true}, {enabled: true}, {}, {confined: true, enabled: true},
-		} {
+		// Cgroups are not enabled again in the same pod: slurmd would exit.
+		for _, each := range []settings{{confined: true, enabled: true}, {enabled: true}, {}} {
 			configure(t, slurm, set, each)
 			// Some jobs start during the change, and the last one after it.
 			for range 3 {

@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/index"
@@ -31,6 +32,8 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&corev1.Service{}).
 		Owns(&corev1.Secret{}).
 		Watches(&corev1.Pod{}, index.Pods(naming.Slurmdbd)).
+		Watches(&slinkyv1beta1.Controller{}, index.ControllersByAccounting.Referenced(),
+			builder.WithPredicates(index.UserChanged)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret)).
 		Watches(&corev1.ConfigMap{}, index.Handler(r.Client, index.AccountingsByConfigMap)).
 		Complete(r)

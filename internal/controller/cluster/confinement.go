@@ -93,11 +93,27 @@ func (r *Reconciler) observeSlurmds(ctx context.Context, scope *scope) error {
 		return err
 	}
 	for i := range pods.Items {
-		if !podtemplate.IsConfinable(&pods.Items[i]) {
+		pod := &pods.Items[i]
+		if !podtemplate.IsConfinable(pod) ||
+			scope.promoted != nil && pod.CreationTimestamp.Time.Before(scope.promoted.cgroupsDisabled) {
 			scope.unprepared++
 		}
 	}
 	return nil
+}
+
+// cgroupsDisabled returns when cgroups were disabled in a candidate; zero if they never were, or are enabled. A slurmd
+// that has used cgroups, and then run without them, exits when they are enabled again: Slurm 24.11 does not find its
+// own cgroup. So pods from before that are replaced first.
+func cgroupsDisabled(scope *scope, candidate candidate) time.Time {
+	switch {
+	case scope.promoted == nil || clusterconf.EnablesCgroups(candidate.files):
+		return time.Time{}
+	case clusterconf.EnablesCgroups(scope.promoted.files):
+		return scope.now
+	default:
+		return scope.promoted.cgroupsDisabled
+	}
 }
 
 // unpreparedMessage describes what a cluster waits for before jobs are confined.

@@ -11,6 +11,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -111,6 +112,40 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 			}
 			if got := scope.isSwitching(); got != test.waits {
 				t.Errorf("the Controller is polled: %t", got)
+			}
+		})
+	}
+}
+
+// slurmd exits if cgroups are enabled again in a pod that has used them and then run without them. So the configuration
+// records when they were disabled, for as long as they are, and pods from before that are not prepared.
+func TestConfigurationRecordsWhenCgroupsWereDisabled(t *testing.T) {
+	enabled := candidate{files: clusterconf.NewFiles(false, true)}
+	disabled := candidate{files: clusterconf.NewFiles(false, false)}
+	earlier := start.Add(-time.Hour)
+	inForce := func(files candidate, at time.Time) *promoted {
+		return &promoted{files: files.files, cgroupsDisabled: at}
+	}
+	for name, test := range map[string]struct {
+		inForce *promoted
+		next    candidate
+		want    time.Time
+	}{
+		"not in a new cluster":         {nil, disabled, time.Time{}},
+		"not without a change":         {inForce(enabled, time.Time{}), enabled, time.Time{}},
+		"when they are disabled":       {inForce(enabled, time.Time{}), disabled, start},
+		"as long as they are":          {inForce(disabled, earlier), disabled, earlier},
+		"no longer than that":          {inForce(disabled, earlier), enabled, time.Time{}},
+		"not if they never were there": {inForce(disabled, time.Time{}), disabled, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(func(s *scope) { s.promoted = test.inForce })
+			configMap, err := promotedConfigMap(scope, test.next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := naming.CgroupsDisabled(configMap.Annotations); !got.Equal(test.want) {
+				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}

@@ -77,6 +77,8 @@ type promoted struct {
 	slurmKey string
 	// user is the user that slurmctld runs as; nil in a configuration from before it was recorded.
 	user *slinkyv1beta1.SlurmUser
+	// cgroupsDisabled is when cgroups were disabled in it; zero if they never were, or are enabled.
+	cgroupsDisabled time.Time
 	// leaving are partitions in it that accept no new jobs and are removed once they have none.
 	leaving []string
 	// refusedHash is the hash of the candidate that slurmctld refused because of the NodeSets in refused; empty if
@@ -227,10 +229,11 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 		scope.promoted = &promoted{
 			files: live.Data, hash: live.Annotations[annotationHash],
 			image: live.Annotations[annotationImage], slurmVersion: live.Annotations[annotationVersion],
-			slurmKey:    live.Annotations[annotationSlurmKey],
-			leaving:     strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
-			refusedHash: live.Annotations[annotationRefusedHash],
-			user:        parseUser(live.Annotations[annotationUser]),
+			slurmKey:        live.Annotations[annotationSlurmKey],
+			leaving:         strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
+			refusedHash:     live.Annotations[annotationRefusedHash],
+			user:            parseUser(live.Annotations[annotationUser]),
+			cgroupsDisabled: naming.CgroupsDisabled(live.Annotations),
 		}
 		// An invalid annotation only makes the message less precise.
 		_ = json.Unmarshal([]byte(live.Annotations[annotationRefused]), &scope.promoted.refused)

@@ -4,10 +4,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -27,19 +25,10 @@ const Name = "loginset"
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 
-// userChanged accepts updates of a Controller's user.
-var userChanged = predicate.Funcs{
-	UpdateFunc: func(update event.UpdateEvent) bool {
-		before, ok := update.ObjectOld.(*slinkyv1beta1.Controller)
-		after, same := update.ObjectNew.(*slinkyv1beta1.Controller)
-		return ok && same && !equality.Semantic.DeepEqual(before.Status.SlurmUser, after.Status.SlurmUser)
-	},
-}
-
 // SetupWithManager watches LoginSets, the objects they own, their pods, and everything that their pods are built from.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	// Only the spec of a Controller or an Accounting matters here, and the user that the Controller has found.
-	spec := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, userChanged))
+	spec := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, index.UserChanged))
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
 		WithOptions(retry.Options(Name, "LoginSet")).
