@@ -24,6 +24,9 @@ func IsConfined(document slurmconf.Document) bool {
 // EnablesCgroups reports whether the operator's cgroup.conf in a configuration enables cgroups.
 func EnablesCgroups(files map[string]string) bool { return files[CgroupFile] == confined }
 
+// IsOwnCgroupConf reports whether the content of a cgroup.conf is one that the operator writes.
+func IsOwnCgroupConf(content string) bool { return content == confined || content == unconfined }
+
 // PreparesPods reports whether the slurmd pods of a cluster are prepared for confinement, and whether that is known:
 // the status says so, because pods follow the configuration.
 func PreparesPods(controller *slinkyv1beta1.Controller) (prepares, known bool) {

@@ -62,6 +62,9 @@ func build(scope *scope) (candidate, *status.Verdict) {
 	if err != nil {
 		return candidate{}, status.Problem(slinkyv1beta1.ReasonInvalidSpec, "%s", "spec.extraConf: "+err.Error())
 	}
+	if scope.keepsForeignCgroups() {
+		document = keepForeignCgroups(scope.promoted, document, files)
+	}
 	document, held := holdBack(scope, document)
 	document, keepsProlog := keepPrologFlags(scope, document)
 	document, leaving := keepPartitions(scope, document)

@@ -80,8 +80,12 @@ func (s *scope) hasSettled() bool {
 // isSwitching reports whether the configuration changes once pods have been replaced or slurmds have settled.
 func (s *scope) isSwitching() bool { return s.unprepared > 0 || s.podConfinement() != s.confinement() }
 
-// observeSlurmds counts the slurmd pods that are not prepared for confinement, if the cluster is to become confined.
+// observeSlurmds counts the slurmd pods that are not prepared for confinement, if the cluster is to become confined, or
+// uses a cgroup.conf of another operator.
 func (r *Reconciler) observeSlurmds(ctx context.Context, scope *scope) error {
+	if scope.hasForeignCgroups() {
+		return r.observeForeignSlurmds(ctx, scope)
+	}
 	if scope.confinement() != slinkyv1beta1.JobConfinementCgroups || scope.controller.Spec.External ||
 		clusterconf.IsConfined(scope.inForce()) {
 		return nil

@@ -48,8 +48,9 @@ type scope struct {
 	// image is slurmctld's desired image, and slurmVersion its release as a validation run found it; empty if unknown.
 	image, slurmVersion string
 
-	// unprepared is the number of slurmd pods that cannot confine jobs, if they are to.
-	unprepared int
+	// unprepared is the number of slurmd pods that cannot confine jobs, if they are to. foreignSlurmds is the number of
+	// those that another operator made, if they use its cgroup.conf.
+	unprepared, foreignSlurmds int
 	// claim is the name of the PVC with the saved state, or empty if it is not kept, and state that PVC; nil if there is
 	// none.
 	claim       string

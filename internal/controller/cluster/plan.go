@@ -259,7 +259,8 @@ func (p plan) requeueAfter(scope *scope) time.Duration {
 		if done, _ := applied(scope, p.candidate.hash); !done {
 			return applyInterval
 		}
-		if len(p.candidate.held) > 0 || len(p.candidate.leaving) > 0 || p.candidate.keepsProlog || scope.isSwitching() {
+		if len(p.candidate.held) > 0 || len(p.candidate.leaving) > 0 || p.candidate.keepsProlog || scope.isSwitching() ||
+			scope.keepsForeignCgroups() {
 			return waitInterval
 		}
 	case notBuilt, begin, validating, refused:

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmuser"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
@@ -185,6 +186,51 @@ func TestTakeOverContinuesFromAnyStep(t *testing.T) {
 			}
 			if plan.requeueAfter(scope) != applyInterval {
 				t.Error("the next step is not polled for")
+			}
+		})
+	}
+}
+
+// A slurmd that cannot work with a new cgroup.conf exits with its jobs. So that of the other operator is kept as long
+// as one of its slurmds runs.
+func TestTakeOverKeepsCgroupConf(t *testing.T) {
+	const theirs = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
+	confined := func(s *scope) {
+		s.promoted.files[slurmconf.FileName] = "ProctrackType=proctrack/cgroup\nTaskPlugin=task/cgroup\n"
+		s.promoted.files[clusterconf.CgroupFile] = theirs
+	}
+	own := func(s *scope) { s.promoted.foreign, s.statefulSet = false, ranWith(s.claim) }
+	busy := func(s *scope) { s.foreignSlurmds = 1 }
+	given := func(s *scope) {
+		s.files = map[clusterconf.Use][]clusterconf.File{
+			clusterconf.ConfigFile: {{Name: clusterconf.CgroupFile, Content: "CgroupPlugin=autodetect\n"}},
+		}
+	}
+	ours := func(s *scope) {
+		s.promoted.files[clusterconf.CgroupFile] = clusterconf.NewFiles(false, true)[clusterconf.CgroupFile]
+	}
+	type changes = []func(*scope)
+	for name, test := range map[string]struct {
+		changes
+		keeps bool
+	}{
+		"before the takeover":               {changes{confined}, true},
+		"while slurmds of it run":           {changes{confined, own, busy}, true},
+		"not when all pods are ours":        {changes{confined, own}, false},
+		"not if the user has written one":   {changes{confined, given}, false},
+		"not if jobs were not confined":     {changes{func(*scope) {}}, false},
+		"not if it is this operator's file": {changes{confined, own, busy, ours}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(append(changes{madeByOther}, test.changes...)...)
+			candidate, problem := build(scope)
+			if problem != nil {
+				t.Fatal(problem.Message)
+			}
+			plugin, _ := candidate.document.Get("TaskPlugin")
+			content := candidate.files[clusterconf.CgroupFile]
+			if (content == theirs) != test.keeps || test.keeps && plugin != "task/cgroup" {
+				t.Errorf("cgroup.conf is %q, TaskPlugin is %s", content, plugin)
 			}
 		})
 	}

@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// slurmctld sends its cgroup.conf to all slurmds at once, and a slurmd that cannot work with it exits, with all its
+// jobs. So a cluster that is taken over, and whose jobs are confined, keeps the cgroup.conf of the other operator, and
+// the settings that go with it, until all its slurmd pods are this operator's.
+
+// cgroupSettings are the settings of slurm.conf that go with cgroup.conf.
+var cgroupSettings = []string{"ProctrackType", "TaskPlugin", "JobAcctGatherType"}
+
+// hasForeignCgroups reports whether the configuration in force has a cgroup.conf of another operator that enables
+// cgroups.
+func (s *scope) hasForeignCgroups() bool {
+	if s.promoted == nil || !clusterconf.IsConfined(s.inForce()) ||
+		clusterconf.ConfiguresCgroups(s.controller.Spec.ExtraConf, s.files[clusterconf.ConfigFile]) {
+		return false
+	}
+	return !clusterconf.IsOwnCgroupConf(s.promoted.files[clusterconf.CgroupFile])
+}
+
+// keepsForeignCgroups reports whether that cgroup.conf must be kept.
+func (s *scope) keepsForeignCgroups() bool {
+	return s.hasForeignCgroups() && (s.promoted.foreign || s.foreignSlurmds > 0)
+}
+
+// keepForeignCgroups gives a configuration the cgroup.conf in force and the settings that go with it.
+func keepForeignCgroups(inForce *promoted, document slurmconf.Document, files clusterconf.Files) slurmconf.Document {
+	if content, found := inForce.files[clusterconf.CgroupFile]; found {
+		files[clusterconf.CgroupFile] = content
+	} else {
+		delete(files, clusterconf.CgroupFile)
+	}
+	was := inForce.document()
+	for _, key := range cgroupSettings {
+		if value, found := was.Get(key); found {
+			document.Set(key, value)
+		}
+	}
+	return document
+}
+
+// observeForeignSlurmds counts the slurmd pods of the cluster's NodeSets that another operator made. They may not have
+// this operator's labels yet.
+func (r *Reconciler) observeForeignSlurmds(ctx context.Context, scope *scope) error {
+	pods := &corev1.PodList{}
+	err := r.Client.List(ctx, pods, client.InNamespace(scope.controller.Namespace),
+		client.MatchingLabels(naming.DaemonSelector(naming.Slurmd)), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if !podtemplate.IsConfinable(pod) && slices.ContainsFunc(scope.nodeSets, func(set slinkyv1beta1.NodeSet) bool {
+			return metav1.IsControlledBy(pod, &set)
+		}) {
+			scope.foreignSlurmds++
+		}
+	}
+	return nil
+}
