@@ -3,6 +3,7 @@
 package confinement
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -30,8 +31,11 @@ func forEachVersion(t *testing.T, test func(t *testing.T, version string)) {
 	}
 }
 
-// settings say whether jobs are confined, and whether cgroup.conf enables cgroups.
-type settings struct{ confined, enabled bool }
+// settings say whether jobs are confined, and whether cgroup.conf enables cgroups. A cgroupConf replaces the operator's.
+type settings struct {
+	confined, enabled bool
+	cgroupConf        string
+}
 
 // configure makes slurmctld run with the configuration of a NodeSet.
 func configure(t *testing.T, slurm *slurmnet.Cluster, set *slinkyv1beta1.NodeSet, with settings) {
@@ -50,6 +54,7 @@ func configure(t *testing.T, slurm *slurmnet.Cluster, set *slinkyv1beta1.NodeSet
 	}
 	files := clusterconf.NewFiles(node.HasDevices(), with.enabled)
 	files[slurmconf.FileName] = document.Render()
+	files[clusterconf.CgroupFile] = cmp.Or(with.cgroupConf, files[clusterconf.CgroupFile])
 	for name, content := range files {
 		slurm.Slurmctld.Write(t, slurmconf.Directory+"/"+name, content)
 	}

@@ -93,5 +93,7 @@ func addSSH(template *corev1.PodTemplateSpec, nodeSet *slinkyv1beta1.NodeSet) {
 	slurmd.Ports = append(slurmd.Ports, corev1.ContainerPort{
 		Name: "ssh", ContainerPort: naming.PortSSH, Protocol: corev1.ProtocolTCP,
 	})
-	slurmd.SecurityContext.Capabilities.Add = append(slurmd.SecurityContext.Capabilities.Add, sshCapabilities...)
+	if capabilities := slurmd.SecurityContext.Capabilities; capabilities != nil { // a privileged container has all
+		capabilities.Add = append(capabilities.Add, sshCapabilities...)
+	}
 }

@@ -260,3 +260,29 @@ func TestPodsTolerateUnreachableKubelet(t *testing.T) {
 		})
 	}
 }
+
+// sshd and confinement both add capabilities, which a privileged container has anyway.
+func TestSSHWorksWithEveryCgroupAccess(t *testing.T) {
+	for _, access := range []slinkyv1beta1.CgroupAccess{
+		"", slinkyv1beta1.CgroupAccessRemount, slinkyv1beta1.CgroupAccessRuntimeClass, slinkyv1beta1.CgroupAccessPrivileged,
+	} {
+		t.Run(string(access), func(t *testing.T) {
+			set := nodeSet("gpu", "")
+			set.Spec.SSH.Enabled, set.Spec.CgroupAccess = true, access
+			all := setOf(set)
+			all.Confined = true
+			template, err := worker.Template(all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			security := template.Spec.Containers[0].SecurityContext
+			privileged := security.Privileged != nil && *security.Privileged
+			if privileged != (access == slinkyv1beta1.CgroupAccessPrivileged) || privileged != (security.Capabilities == nil) {
+				t.Errorf("slurmd has %+v", security)
+			}
+			if security.Capabilities != nil && !slices.Contains(security.Capabilities.Add, "SYS_CHROOT") {
+				t.Errorf("sshd lacks a capability in %v", security.Capabilities.Add)
+			}
+		})
+	}
+}
