@@ -5,12 +5,16 @@ import corev1 "k8s.io/api/core/v1"
 // Annotations of Controllers.
 const (
 	// AnnotationTakeOver with the value "true" on a Controller lets this operator take over the cluster from another
-	// operator that made it. Addition.
+	// operator that made it. A cluster whose jobs are confined needs the value TakeOverConfined. Addition.
 	AnnotationTakeOver = "controller." + GroupName + "/take-over"
 	// AnnotationRestAPI on a Controller is the name of the RestApi through which the operator uses Slurm; without it,
 	// that is the oldest one that refers to the Controller. Addition.
 	AnnotationRestAPI = "controller." + GroupName + "/rest-api"
 )
+
+// TakeOverConfined is the value of AnnotationTakeOver that also says that the slurmds of the other operator, which
+// confine jobs with cgroups, survive a reconfiguration.
+const TakeOverConfined = "confined"
 
 // Annotations of NodeSets.
 const (

@@ -39,7 +39,8 @@ func RequiredUID(controller *slinkyv1beta1.Controller) int64 {
 
 // AsksForTakeOver reports whether the user lets the operator take over a cluster that another operator made.
 func AsksForTakeOver(controller *slinkyv1beta1.Controller) bool {
-	return controller.Annotations[slinkyv1beta1.AnnotationTakeOver] == "true"
+	value := controller.Annotations[slinkyv1beta1.AnnotationTakeOver]
+	return value == "true" || value == slinkyv1beta1.TakeOverConfined
 }
 
 // MayTakeOver reports whether the pods of a cluster that another operator made may be taken over, because this operator

@@ -3,7 +3,6 @@
 package confinement
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -31,11 +30,8 @@ func forEachVersion(t *testing.T, test func(t *testing.T, version string)) {
 	}
 }
 
-// settings say whether jobs are confined, and whether cgroup.conf enables cgroups. A cgroupConf replaces the operator's.
-type settings struct {
-	confined, enabled bool
-	cgroupConf        string
-}
+// settings say whether jobs are confined, and whether cgroup.conf enables cgroups.
+type settings struct{ confined, enabled bool }
 
 // configure makes slurmctld run with the configuration of a NodeSet.
 func configure(t *testing.T, slurm *slurmnet.Cluster, set *slinkyv1beta1.NodeSet, with settings) {
@@ -54,7 +50,6 @@ func configure(t *testing.T, slurm *slurmnet.Cluster, set *slinkyv1beta1.NodeSet
 	}
 	files := clusterconf.NewFiles(node.HasDevices(), with.enabled)
 	files[slurmconf.FileName] = document.Render()
-	files[clusterconf.CgroupFile] = cmp.Or(with.cgroupConf, files[clusterconf.CgroupFile])
 	for name, content := range files {
 		slurm.Slurmctld.Write(t, slurmconf.Directory+"/"+name, content)
 	}

@@ -144,6 +144,14 @@ func foreignProblem(scope *scope) *status.Verdict {
 					"name the Secret of its key in %s", key.field)
 		}
 	}
+	if scope.foreignSlurmds > 0 &&
+		scope.controller.Annotations[slinkyv1beta1.AnnotationTakeOver] != slinkyv1beta1.TakeOverConfined {
+		return status.Problem(slinkyv1beta1.ReasonNotTakenOver, "the jobs of this cluster are confined with cgroups, and "+
+			"the takeover reconfigures the slurmds in %d pods of the other operator, which some do not survive; run "+
+			"scontrol reconfigure while a test job runs: if it goes on, set the annotation %s to %s, otherwise wait until no "+
+			"job runs, and scale the NodeSets to zero", scope.foreignSlurmds, slinkyv1beta1.AnnotationTakeOver,
+			slinkyv1beta1.TakeOverConfined)
+	}
 	return foreignStateProblem(scope)
 }
 

@@ -88,6 +88,10 @@ func TestTakeOverIsRefused(t *testing.T) {
 		"without its JWT key": {
 			func(s *scope) { s.jwtKey = nil }, slinkyv1beta1.ReasonReferenceNotFound, "spec.jwtKeyRef",
 		},
+		"if slurmds may not survive a reconfiguration": {
+			func(s *scope) { s.foreignSlurmds = 2 }, slinkyv1beta1.ReasonNotTakenOver, "set the annotation " +
+				"controller.slinky.slurm.net/take-over to confined",
+		},
 		"if its state is on no PVC": {
 			func(s *scope) { s.statefulSet.Spec.VolumeClaimTemplates = nil }, slinkyv1beta1.ReasonStateInUse,
 			"wait until no job runs",
@@ -147,6 +151,17 @@ func TestTakeOverBeginsWithAValidationRun(t *testing.T) {
 	}
 	if partitions := plan.candidate.document.Render(); !strings.Contains(partitions, "PartitionName=slinky") {
 		t.Errorf("the partition in force is missing:\n%s", partitions)
+	}
+}
+
+// The user may say that the slurmds survive a reconfiguration.
+func TestConfinedClusterIsTakenOverIfTheUserSaysSo(t *testing.T) {
+	scope := newScope(madeByOther, func(s *scope) {
+		s.foreignSlurmds = 2
+		s.controller.Annotations = map[string]string{slinkyv1beta1.AnnotationTakeOver: slinkyv1beta1.TakeOverConfined}
+	})
+	if plan := decide(scope); plan.problem != nil || plan.stage != begin {
+		t.Errorf("got stage %v, problem %+v", plan.stage, plan.problem)
 	}
 }
 
