@@ -2,6 +2,7 @@ package clusterconf
 
 import (
 	"cmp"
+	"fmt"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
@@ -37,14 +38,14 @@ func RequiredUID(controller *slinkyv1beta1.Controller) int64 {
 	return user.UID
 }
 
-// AsksForTakeOver reports whether the user lets the operator take over a cluster that another operator made.
-func AsksForTakeOver(controller *slinkyv1beta1.Controller) bool {
-	value := controller.Annotations[slinkyv1beta1.AnnotationTakeOver]
-	return value == "true" || value == slinkyv1beta1.TakeOverConfined
-}
+// FormatUser returns the IDs of a user and its group as text.
+func FormatUser(user slinkyv1beta1.SlurmUser) string { return fmt.Sprintf("%d:%d", user.UID, user.GID) }
 
-// MayTakeOver reports whether the pods of a cluster that another operator made may be taken over, because this operator
-// runs its slurmctld.
-func MayTakeOver(controller *slinkyv1beta1.Controller) bool {
-	return AsksForTakeOver(controller) && controller.Status.SlurmUser != nil
+// ParseUser reads what FormatUser returns; nil if there is nothing, or if it is root, as whom no daemon may run.
+func ParseUser(text string) *slinkyv1beta1.SlurmUser {
+	user := &slinkyv1beta1.SlurmUser{}
+	if _, err := fmt.Sscanf(text, "%d:%d", &user.UID, &user.GID); err != nil || user.UID <= 0 {
+		return nil
+	}
+	return user
 }

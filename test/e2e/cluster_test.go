@@ -188,22 +188,8 @@ func (c *slurmCluster) keepsStateWhenPodIsDeleted(t *testing.T) {
 
 // I12: slurmctld's Service has an endpoint whenever slurmctld is up, even while the operator is down.
 func (c *slurmCluster) isReachableWithoutOperator(t *testing.T) {
-	scale := func(replicas string) {
-		if _, err := c.operator.Run(t.Context(), "scale", "deployment/slurm-operator", "--replicas="+replicas,
-			"--timeout=10m"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	scale("0")
-	defer scale("1")
-	c.operator.Eventually(t, time.Minute, "no operator pods", func(ctx context.Context) error {
-		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=operator",
-			"--output=name")
-		if err == nil && out != "" {
-			err = fmt.Errorf("there is %s", out)
-		}
-		return err
-	})
+	c.scaleOperator(t, 0)
+	defer c.scaleOperator(t, 1)
 	c.namespace.DeletePod(t, "slurm-controller-0")
 	c.namespace.Eventually(t, 2*time.Minute, "an endpoint of slurmctld's Service", func(ctx context.Context) error {
 		out, err := c.namespace.Run(ctx, "get", "endpointslices",
@@ -213,6 +199,20 @@ func (c *slurmCluster) isReachableWithoutOperator(t *testing.T) {
 			err = errors.New("there is none")
 		}
 		return errors.Join(err, c.sinfoShows(ctx, "all* idle 2"))
+	})
+}
+
+// scaleOperator changes the number of the operator's pods, and waits until there are so many.
+func (c *slurmCluster) scaleOperator(t *testing.T, replicas int) {
+	t.Helper()
+	c.operator.MustRun(t, "scale", "deployment/slurm-operator", fmt.Sprintf("--replicas=%d", replicas))
+	c.operator.Eventually(t, 2*time.Minute, fmt.Sprintf("%d operator pods", replicas), func(ctx context.Context) error {
+		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=operator",
+			"--output=jsonpath={.items[*].status.containerStatuses[0].ready}")
+		if ready := strings.Fields(out); err == nil && (len(ready) != replicas || slices.Contains(ready, "false")) {
+			err = fmt.Errorf("the pods are ready: %q", out)
+		}
+		return err
 	})
 }
 

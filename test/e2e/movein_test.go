@@ -21,17 +21,23 @@ func TestMoveIn(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
-			for _, role := range []string{"slurmctld", "slurmdbd", "slurmrestd", "slurmd", "login"} {
-				if _, err := images.AddOther(t.Context(), role, version); err != nil {
-					t.Fatal(err)
-				}
-			}
+			addOtherImages(t, version)
 			cluster := moveIn(t, operator, version)
 			t.Run("the daemons run as the user of the images", cluster.hasUserOfImages)
 			t.Run("users work", cluster.runsJobsOnOtherImages)
 			t.Run("arguments are added", cluster.addsArguments)
 			t.Run("an image with another user is refused", cluster.refusesAnotherUser)
 		})
+	}
+}
+
+// addOtherImages adds images of all daemons as somebody else may have built them.
+func addOtherImages(t *testing.T, version string) {
+	t.Helper()
+	for _, role := range []string{"slurmctld", "slurmdbd", "slurmrestd", "slurmd", "login"} {
+		if _, err := images.AddOther(t.Context(), role, version); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

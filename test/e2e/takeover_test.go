@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slurm-operator/slurm-operator/hack/images"
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
@@ -22,11 +21,7 @@ func TestTakeOver(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
-			for _, role := range []string{"slurmctld", "slurmdbd", "slurmrestd", "slurmd", "login"} {
-				if _, err := images.AddOther(t.Context(), role, version); err != nil {
-					t.Fatal(err)
-				}
-			}
+			addOtherImages(t, version)
 			c := startForeignCluster(t, operator, version)
 			t.Run("jobs come along", c.takesOver)
 		})
@@ -63,7 +58,12 @@ func startForeignCluster(t *testing.T, operator kube.Namespace, version string) 
 		nodeOf: func(pod string) string { return strings.TrimPrefix(pod, "slurm-worker-") },
 	}
 	c.scaleOperator(t, 0)
-	t.Cleanup(func() { c.scaleOperator(t, 1) })
+	t.Cleanup(func() {
+		_, err := c.operator.Run(context.WithoutCancel(t.Context()), "scale", "deployment/slurm-operator", "--replicas=1")
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	key := make([]byte, 1024)
 	_, _ = rand.Read(key) // never fails
 	c.namespace.CreateSecret(t, "mariadb", map[string][]byte{"password": []byte(c.password)})
@@ -81,31 +81,6 @@ func startForeignCluster(t *testing.T, operator kube.Namespace, version string) 
 		return c.sinfoShows(ctx, "slinky* idle 2")
 	})
 	return c
-}
-
-// scaleOperator changes the number of the operator's pods, and waits until there are so many.
-func (c *slurmCluster) scaleOperator(t *testing.T, replicas int) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	if _, err := c.operator.Run(ctx, "scale", "deployment/slurm-operator",
-		fmt.Sprintf("--replicas=%d", replicas)); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.operator.Run(ctx, "wait", "deployment/slurm-operator", "--timeout=3m",
-		fmt.Sprintf("--for=jsonpath={.spec.replicas}=%d", replicas)); err != nil {
-		t.Error(err)
-	}
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
-		out, err := c.operator.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/component=operator",
-			"--output=jsonpath={.items[*].status.containerStatuses[0].ready}")
-		if err == nil && len(strings.Fields(out)) == replicas && !strings.Contains(out, "false") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("the operator's pods are %q instead of %d that are ready: %v", out, replicas, err)
-			return
-		}
-	}
 }
 
 // identities returns what must not change before the takeover.

@@ -1,8 +1,6 @@
 package accounting
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -32,9 +30,8 @@ func foundUser(pods []corev1.Pod) (user slinkyv1beta1.SlurmUser, found bool) {
 				if container.Name != configurationName || state.Terminated == nil {
 					continue
 				}
-				_, err := fmt.Sscanf(state.Terminated.Message, "%d:%d", &user.UID, &user.GID)
-				if err == nil && user.UID > 0 { // slurmdbd must not be root
-					return user, true
+				if found := clusterconf.ParseUser(state.Terminated.Message); found != nil {
+					return *found, true
 				}
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
@@ -92,7 +93,7 @@ func serviceAccount(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAc
 func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
 	live := configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
 		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion,
-			annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey), annotationUser: formatUser(scope.slurmUser())}).
+			annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey), annotationUser: clusterconf.FormatUser(scope.slurmUser())}).
 		WithData(candidate.files)
 	if at := cgroupsDisabled(scope, candidate); !at.IsZero() {
 		live.WithAnnotations(map[string]string{naming.AnnotationCgroupsDisabled: at.UTC().Format(time.RFC3339)})

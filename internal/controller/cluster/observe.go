@@ -233,7 +233,7 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 			slurmKey:        live.Annotations[annotationSlurmKey],
 			leaving:         strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
 			refusedHash:     live.Annotations[annotationRefusedHash],
-			user:            parseUser(live.Annotations[annotationUser]),
+			user:            clusterconf.ParseUser(live.Annotations[annotationUser]),
 			cgroupsDisabled: naming.CgroupsDisabled(live.Annotations),
 		}
 		// An invalid annotation only makes the message less precise.

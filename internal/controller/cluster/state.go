@@ -56,10 +56,20 @@ func (r *Reconciler) observeState(ctx context.Context, scope *scope) (err error)
 	}
 	name := naming.ForeignStateClaim(controller.Name)
 	found, err := r.claim(ctx, controller.Namespace, name)
-	if found != nil || scope.hasOwnSet() && usesClaim(scope.statefulSet, name) {
+	if scope.usesForeignState(found) {
 		scope.claim, scope.state = name, found
 	}
 	return err
+}
+
+// usesForeignState reports whether the saved state is on a PVC of another operator, given that this operator's own does
+// not exist. A StatefulSet of this operator says on which one it is: if its PVC was deleted, a PVC that is left of an
+// earlier cluster has the state of other jobs.
+func (s *scope) usesForeignState(claim *corev1.PersistentVolumeClaim) bool {
+	if s.hasOwnSet() {
+		return usesClaim(s.statefulSet, naming.ForeignStateClaim(s.controller.Name))
+	}
+	return claim != nil
 }
 
 // claim reads a PVC; nil if it does not exist.

@@ -251,6 +251,30 @@ func TestTakeOverKeepsCgroupConf(t *testing.T) {
 	}
 }
 
+// A PVC that is left of a cluster of another operator never replaces the lost PVC of this operator's cluster.
+func TestStateOfAnotherOperatorIsUsedOnlyAfterATakeOver(t *testing.T) {
+	leftover := &corev1.PersistentVolumeClaim{}
+	for name, test := range map[string]struct {
+		set   *appsv1.StatefulSet
+		claim *corev1.PersistentVolumeClaim
+		want  bool
+	}{
+		"without a StatefulSet":                 {nil, leftover, true},
+		"with the other operator's":             {foreignSet(), leftover, true},
+		"after the takeover":                    {ranWith("statesave-slurm-controller-0"), leftover, true},
+		"after the takeover, when it is lost":   {ranWith("statesave-slurm-controller-0"), nil, true},
+		"not if slurmctld has run with its own": {ranWith("slurm-controller-state"), leftover, false},
+		"not if there is none":                  {nil, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(func(s *scope) { s.statefulSet = test.set })
+			if got := scope.usesForeignState(test.claim); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
 // slurmctld never starts without the state of the slurmctld before it.
 func TestTakenOverStateIsRequired(t *testing.T) {
 	scope := newScope(promoteWith("hash", "new"), func(s *scope) {

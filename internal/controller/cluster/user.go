@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -26,17 +24,6 @@ func (s *scope) slurmUser() slinkyv1beta1.SlurmUser {
 		return user
 	}
 	return *s.promoted.user
-}
-
-func formatUser(user slinkyv1beta1.SlurmUser) string { return fmt.Sprintf("%d:%d", user.UID, user.GID) }
-
-// parseUser returns the user of an annotation; nil if there is none.
-func parseUser(text string) *slinkyv1beta1.SlurmUser {
-	user := &slinkyv1beta1.SlurmUser{}
-	if _, err := fmt.Sscanf(text, "%d:%d", &user.UID, &user.GID); err != nil || user.UID <= 0 {
-		return nil
-	}
-	return user
 }
 
 // foundUser returns the user that a validation run has found in the image; nil if none has.

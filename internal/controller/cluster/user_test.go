@@ -50,7 +50,7 @@ func TestSlurmctldRunsAsTheUserOfItsImage(t *testing.T) {
 			changes: changes{promoteWith(hash, "new"), record(other)}, user: other, reported: other, stage: settled,
 		},
 		"is that of the configuration if the status is lost": {
-			changes: changes{promoteWith(hash, "new"), func(s *scope) { s.promoted.user = parseUser(formatUser(other)) }},
+			changes: changes{promoteWith(hash, "new"), func(s *scope) { s.promoted.user = clusterconf.ParseUser(clusterconf.FormatUser(other)) }},
 			user:    other, reported: other, stage: settled,
 		},
 		"may be given": {
