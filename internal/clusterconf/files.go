@@ -33,6 +33,7 @@ ConstrainSwapSpace=yes
 // managedFiles are the files that only the operator writes.
 var managedFiles = []string{
 	slurmconf.FileName, JWKSFile, slurmconf.ChangesFile, slinkyv1beta1.SlurmKeyFile, slinkyv1beta1.JWTKeyFile,
+	CleanFile,
 }
 
 // A Use is the purpose of files.

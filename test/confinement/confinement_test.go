@@ -49,6 +49,7 @@ func configure(t *testing.T, slurm *slurmnet.Cluster, set *slinkyv1beta1.NodeSet
 		t.Fatal(err)
 	}
 	files := clusterconf.NewFiles(node.HasDevices(), with.enabled)
+	document = clusterconf.AddClean(document, files)
 	files[slurmconf.FileName] = document.Render()
 	for name, content := range files {
 		slurm.Slurmctld.Write(t, slurmconf.Directory+"/"+name, content)
@@ -71,13 +72,28 @@ func waitIdle(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
 	})
 }
 
-// asUser are the words that run a command as a user who is not root.
-var asUser = []string{"setpriv", "--reuid=2000", "--regid=2000", "--clear-groups"}
+// users is a script that adds two users.
+const users = `
+echo alice:x:2000:2000::/tmp:/bin/sh >>/etc/passwd
+echo alice:x:2000: >>/etc/group
+echo bob:x:2001:2000::/tmp:/bin/sh >>/etc/passwd
+`
+
+// The words that run a command as a user who is not root: alice or bob.
+var (
+	asUser = []string{"setpriv", "--reuid=2000", "--regid=2000", "--clear-groups"}
+	asBob  = []string{"setpriv", "--reuid=2001", "--regid=2000", "--clear-groups"}
+)
 
 // submit submits a job of a user and returns its number.
 func submit(t *testing.T, slurm *slurmnet.Cluster, script string, options ...string) string {
 	t.Helper()
-	words := append(append([]string{}, asUser...), "sbatch", "--parsable", "--partition=gpu", "--chdir=/tmp")
+	return submitAs(t, slurm, asUser, script, options...)
+}
+
+func submitAs(t *testing.T, slurm *slurmnet.Cluster, user []string, script string, options ...string) string {
+	t.Helper()
+	words := append(append([]string{}, user...), "sbatch", "--parsable", "--partition=gpu", "--chdir=/tmp")
 	words = append(append(words, options...), "--wrap="+script)
 	return slurm.Login.MustRun(t, words...)
 }
@@ -98,14 +114,11 @@ func start(t *testing.T, version string, opts slurmnet.MachineOptions) (*slurmne
 	t.Helper()
 	slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Accounting: true})
 	for _, host := range []*slurmnet.Daemon{slurm.Login, slurm.Slurmctld} {
-		host.MustRun(t, "sh", "-c", "echo alice:x:2000:2000::/tmp:/bin/sh >>/etc/passwd; echo alice:x:2000: >>/etc/group")
+		host.MustRun(t, "sh", "-c", users)
 	}
 	opts.Name, opts.Programs = "gpu-0", programs(t)
 	machine := slurm.StartMachine(t, opts)
-	machine.MustRun(t, `
-echo alice:x:2000:2000::/tmp:/bin/sh >>/etc/passwd
-echo 'alice:*:20000::::::' >>/etc/shadow
-echo alice:x:2000: >>/etc/group`)
+	machine.MustRun(t, users+"echo 'alice:*:20000::::::' >>/etc/shadow")
 	return slurm, machine
 }
 
@@ -139,6 +152,7 @@ func testJobs(t *testing.T, version string, v1 bool) {
 		"jobs run on different cores":                         checkCores,
 		"a job has only its own devices":                      checkDevices,
 		"processes end with their job":                        checkDaemons,
+		"files in shared memory end with the user's last job": checkSharedMemory,
 		"an ssh session belongs to the job":                   checkSSH,
 		"the container has given up the preparation's rights": checkPrivileges,
 	} {
@@ -260,6 +274,33 @@ func checkDaemons(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
 	if left := p.machine.MustRun(t, "pgrep -f 'sleep 4321' || true"); left != "" {
 		t.Errorf("process %s has survived its job", left)
 	}
+}
+
+func checkSharedMemory(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
+	t.Helper()
+	const leave = "mkdir -m 0700 /dev/shm/$(id -un)$SLURM_JOB_ID; dd if=/dev/zero of=/dev/shm/$(id -un)$SLURM_JOB_ID/left bs=1M count=9"
+	left := func(ctx context.Context) (string, error) {
+		return p.machine.Run(ctx, "ls /proc/$(pgrep -x slurmd | head -1)/root/dev/shm")
+	}
+	waitLeft := func(want string) {
+		t.Helper()
+		slurm.WaitFor(t, "files in shared memory to be "+want, func(ctx context.Context) error {
+			names, err := left(ctx)
+			if names = strings.Join(strings.Fields(names), " "); err == nil && names != want {
+				err = fmt.Errorf("there are %q", names)
+			}
+			return err
+		})
+	}
+	longer := submit(t, slurm, leave+"; sleep 1000", "--mem=100", "--output=/tmp/longer")
+	waitState(t, slurm, longer, "RUNNING")
+	waitLeft("alice" + longer)
+	second := submit(t, slurm, leave, "--mem=100", "--output=/dev/null")
+	waitState(t, slurm, second, "COMPLETED")
+	waitState(t, slurm, submitAs(t, slurm, asBob, leave, "--mem=100", "--output=/dev/null"), "COMPLETED")
+	waitLeft("alice" + longer + " alice" + second) // the longer job might use both
+	slurm.Login.MustRun(t, "scancel", longer)
+	waitLeft("")
 }
 
 func checkSSH(t *testing.T, slurm *slurmnet.Cluster, p *pod) {

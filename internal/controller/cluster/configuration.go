@@ -67,6 +67,7 @@ func build(scope *scope) (candidate, *status.Verdict) {
 	}
 	document, held := holdBack(scope, document)
 	document, keepsProlog := keepPrologFlags(scope, document)
+	document = clusterconf.AddClean(document, files)
 	document, leaving := keepPartitions(scope, document)
 	sealed, problem := seal(document, files)
 	sealed.leaving, sealed.held, sealed.leftOut = leaving, held, contributed.leftOut
