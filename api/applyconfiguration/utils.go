@@ -110,6 +110,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1beta1.StorageConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("Token"):
 		return &apiv1beta1.TokenApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("TokenPolicy"):
+		return &apiv1beta1.TokenPolicyApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("TokenSecret"):
 		return &apiv1beta1.TokenSecretApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("TokenSpec"):

@@ -178,4 +178,6 @@ const (
 	ReasonExpired = "Expired"
 	// ReasonSecretConflict means that the Secret exists and is not owned by the Token.
 	ReasonSecretConflict = "SecretConflict"
+	// ReasonForbiddenByPolicy means that spec.tokenPolicy of a Controller with the same key does not allow the Token.
+	ReasonForbiddenByPolicy = "ForbiddenByPolicy"
 )

@@ -200,7 +200,42 @@ type ControllerSpec struct {
 	// pods, each when its Slurm node is drained.
 	// +optional
 	JobConfinement JobConfinement `json:"jobConfinement,omitempty"`
+
+	// tokenPolicy limits the Tokens that are signed with the cluster's JWT key. Addition. If unset, a Token may be for any
+	// user and lifetime. A Token that the policy forbids has no Secret; a token that was issued before stays valid until it
+	// expires. The operator's own tokens are not affected.
+	// +optional
+	TokenPolicy *TokenPolicy `json:"tokenPolicy,omitempty"`
 }
+
+// TokenPolicy limits Tokens.
+type TokenPolicy struct {
+	// maxLifetime is the longest lifetime of a Token; at least 15m, the default lifetime.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('15m')",message="tokenPolicy.maxLifetime must be a duration of at least 15m, the default lifetime of a Token; use for example 1h or 24h"
+	MaxLifetime *metav1.Duration `json:"maxLifetime,omitempty"`
+
+	// allowedUsers are the only Slurm users that a Token may be for. If empty, all are allowed, except deniedUsers.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1024
+	AllowedUsers []PolicyUser `json:"allowedUsers,omitempty"`
+
+	// deniedUsers are Slurm users that no Token may be for, even if they are in allowedUsers; upper and lower case are not
+	// distinguished. A number, which Slurm reads as a UID, is then accepted as a user only if allowedUsers contains it.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1024
+	DeniedUsers []PolicyUser `json:"deniedUsers,omitempty"`
+}
+
+// PolicyUser is the login name of a user.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:XValidation:rule="self.matches('^[^ :/*?]+$')",message="users of a tokenPolicy are login names without blanks, ':', '/' or wildcards; list every user"
+type PolicyUser string
 
 // JobConfinement determines how the jobs on a Slurm node are kept apart.
 // +kubebuilder:validation:Enum=Cgroups;None

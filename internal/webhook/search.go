@@ -67,6 +67,36 @@ func (s searcher) search(ctx context.Context, namespace string, references []rev
 	return found
 }
 
+// policies looks up the Controllers of a namespace that have a policy for Tokens.
+func (s searcher) policies(ctx context.Context, namespace string) []review.Policy {
+	if !s.covers(namespace) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
+	defer cancel()
+	controllers := &slinkyv1beta1.ControllerList{}
+	if err := s.reader.List(ctx, controllers, client.InNamespace(namespace)); err != nil {
+		log.FromContext(ctx).Info("not looked up", "kind", "Controller", "error", err.Error())
+	}
+	var policies []review.Policy
+	for i := range controllers.Items {
+		policy := review.Policy{Controller: &controllers.Items[i]}
+		if policy.Controller.Spec.TokenPolicy == nil {
+			continue
+		}
+		if accounting := policy.Controller.Spec.AccountingRef; accounting != nil {
+			policy.Accounting = &slinkyv1beta1.Accounting{ObjectMeta: metav1.ObjectMeta{Name: accounting.Name}}
+			name := client.ObjectKey{Namespace: namespace, Name: accounting.Name}
+			if err := s.reader.Get(ctx, name, policy.Accounting); client.IgnoreNotFound(err) != nil {
+				log.FromContext(ctx).
+					Info("not looked up", "kind", "Accounting", "name", accounting.Name, "error", err.Error())
+			}
+		}
+		policies = append(policies, policy)
+	}
+	return policies
+}
+
 // find looks up one reference.
 func (s searcher) find(ctx context.Context, namespace string, reference review.Reference) (review.Result, error) {
 	object := newObject(reference.Kind)

@@ -63,7 +63,11 @@ func (v *validator[T]) found(ctx context.Context, object T, references []review.
 	if v.review.Cluster != nil {
 		cluster = v.review.Cluster(object)
 	}
-	return v.search.search(ctx, object.GetNamespace(), references, cluster)
+	found := v.search.search(ctx, object.GetNamespace(), references, cluster)
+	if v.review.Policies {
+		found.Policies = v.search.policies(ctx, object.GetNamespace())
+	}
+	return found
 }
 
 // answer converts a review to the API server's types.

@@ -2,6 +2,7 @@ package token
 
 import (
 	"context"
+	"crypto/subtle"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/tokenpolicy"
 )
 
 // A scope is the state that one reconcile observes.
@@ -19,6 +21,8 @@ type scope struct {
 	token *slinkyv1beta1.Token
 	// key is the signing key; nil if it does not exist.
 	key []byte
+	// governing are the Controllers with a policy for tokens of this key.
+	governing []*slinkyv1beta1.Controller
 	// kept is the token in the Secret; empty if there is none.
 	kept string
 	// former are the Token's Secrets under former names.
@@ -37,6 +41,9 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		naming.JWTNames(*key)...); err != nil {
 		return nil, err
 	}
+	if scope.governing, err = r.governing(ctx, token, scope.key); err != nil {
+		return nil, err
+	}
 	value, err := reference.SecretValue(ctx, r.Client, token.Namespace, kept)
 	if err != nil {
 		return nil, err
@@ -53,4 +60,53 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		}
 	}
 	return scope, nil
+}
+
+// governing returns the Controllers whose policy applies to a Token, including those that are being deleted: slurmctld
+// still accepts its tokens. A Controller has the key of the Token if the names are the same, and also if the values are:
+// the name of a copy is no way around a policy.
+func (r *Reconciler) governing(ctx context.Context, token *slinkyv1beta1.Token,
+	key []byte) ([]*slinkyv1beta1.Controller, error) {
+	var controllers slinkyv1beta1.ControllerList
+	if err := r.Client.List(ctx, &controllers, client.InNamespace(token.Namespace)); err != nil {
+		return nil, err
+	}
+	var governing []*slinkyv1beta1.Controller
+	for i := range controllers.Items {
+		controller := &controllers.Items[i]
+		if controller.Spec.TokenPolicy == nil {
+			continue
+		}
+		accounting, err := r.accounting(ctx, controller)
+		if err != nil {
+			return nil, err
+		}
+		if tokenpolicy.Governs(controller, accounting, token) {
+			governing = append(governing, controller)
+			continue
+		}
+		_, own, err := reference.FirstSecretValue(ctx, r.Client, token.Namespace,
+			naming.ControllerKeys(controller, accounting).JWTNames...)
+		if err != nil {
+			return nil, err
+		}
+		if key != nil && subtle.ConstantTimeCompare(own, key) == 1 {
+			governing = append(governing, controller)
+		}
+	}
+	return governing, nil
+}
+
+// accounting returns the Accounting of a Controller, also while it is being deleted; nil if the Controller has none.
+func (r *Reconciler) accounting(ctx context.Context,
+	controller *slinkyv1beta1.Controller) (*slinkyv1beta1.Accounting, error) {
+	if controller.Spec.AccountingRef == nil {
+		return nil, nil
+	}
+	// Without the Accounting, its key is the one that is generated for it.
+	accounting := &slinkyv1beta1.Accounting{ObjectMeta: metav1.ObjectMeta{
+		Namespace: controller.Namespace, Name: controller.Spec.AccountingRef.Name,
+	}}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(accounting), accounting)
+	return accounting, client.IgnoreNotFound(err)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/jwt"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/status"
+	"github.com/slurm-operator/slurm-operator/internal/tokenpolicy"
 )
 
 // A plan is the result of a reconcile's decisions.
@@ -16,13 +17,20 @@ type plan struct {
 	token *jwt.Token
 	// replace is true if the Secret must be re-created.
 	replace bool
-	verdict status.Verdict
+	// forbidden is true if a policy forbids the Token: it must have no Secret.
+	forbidden bool
+	verdict   status.Verdict
 	// requeueAfter is when the next renewal or expiry is due.
 	requeueAfter time.Duration
 }
 
-// decide keeps the existing token while it is valid, and signs a new one otherwise.
+// decide keeps the existing token while it is valid, and signs a new one otherwise. A policy comes first.
 func decide(scope *scope) plan {
+	for _, controller := range scope.governing {
+		if refusal := tokenpolicy.Check(controller, scope.token); refusal != nil {
+			return plan{forbidden: true, verdict: status.Degraded(slinkyv1beta1.ReasonForbiddenByPolicy, "%v", refusal)}
+		}
+	}
 	if scope.key == nil {
 		key := scope.token.Spec.JWTKey()
 		return plan{verdict: status.Degraded(slinkyv1beta1.ReasonReferenceNotFound, "%s",

@@ -29,6 +29,8 @@ func TestDecide(t *testing.T) {
 		ready        bool
 		signs        bool
 		replace      bool
+		forbidden    bool
+		policy       *slinkyv1beta1.TokenPolicy
 		requeueAfter time.Duration
 	}{
 		"key is missing":      {reason: slinkyv1beta1.ReasonReferenceNotFound},
@@ -69,6 +71,24 @@ func TestDecide(t *testing.T) {
 			key: key, kept: sign(key, "alice", time.Hour, time.Hour), refresh: new(false),
 			reason: slinkyv1beta1.ReasonExpired,
 		},
+		"signs a token that the policy allows": {
+			key: key, policy: &slinkyv1beta1.TokenPolicy{AllowedUsers: []slinkyv1beta1.PolicyUser{"alice"}},
+			ready: true, signs: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		},
+		"signs nothing that the policy forbids": {
+			key: key, policy: &slinkyv1beta1.TokenPolicy{DeniedUsers: []slinkyv1beta1.PolicyUser{"alice"}},
+			forbidden: true, reason: slinkyv1beta1.ReasonForbiddenByPolicy,
+		},
+		"keeps no token that the policy forbids": {
+			key: key, kept: sign(key, "alice", 0, time.Hour), forbidden: true,
+			policy: &slinkyv1beta1.TokenPolicy{MaxLifetime: &metav1.Duration{Duration: 30 * time.Minute}},
+			reason: slinkyv1beta1.ReasonForbiddenByPolicy,
+		},
+		"keeps no token that the policy forbids, even without the key": {
+			kept: sign(key, "alice", 0, time.Hour), forbidden: true,
+			policy: &slinkyv1beta1.TokenPolicy{DeniedUsers: []slinkyv1beta1.PolicyUser{"alice"}},
+			reason: slinkyv1beta1.ReasonForbiddenByPolicy,
+		},
 		"re-creates the immutable Secret for a rotated key": {
 			key: otherKey, kept: sign(key, "alice", 0, time.Hour), refresh: new(false), ready: true, signs: true,
 			replace: true, requeueAfter: time.Hour,
@@ -81,12 +101,16 @@ func TestDecide(t *testing.T) {
 				Username: "alice", Lifetime: metav1.Duration{Duration: time.Hour}, Refresh: test.refresh,
 				JWTKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "key", Key: "k"},
 			}}
-			plan := decide(&scope{token: token, key: test.key, kept: test.kept, now: now})
+			governing := []*slinkyv1beta1.Controller{{}, {Spec: slinkyv1beta1.ControllerSpec{TokenPolicy: test.policy}}}
+			plan := decide(&scope{token: token, key: test.key, kept: test.kept, now: now, governing: governing})
 			if plan.verdict.Reason != test.reason || plan.verdict.Ready() != test.ready {
 				t.Errorf("got verdict %+v", plan.verdict)
 			}
 			if signs := plan.token != nil && plan.token.Text != test.kept; signs != test.signs {
 				t.Errorf("signs: %v", signs)
+			}
+			if plan.forbidden != test.forbidden {
+				t.Errorf("forbidden: %v", plan.forbidden)
 			}
 			if plan.replace != test.replace || plan.requeueAfter != test.requeueAfter {
 				t.Errorf("replaces: %v, requeues after %v", plan.replace, plan.requeueAfter)

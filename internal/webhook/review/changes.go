@@ -34,7 +34,7 @@ func differ(before, after any) bool { return !equality.Semantic.DeepEqual(before
 
 func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []Finding {
 	was, is := &before.Spec, &after.Spec
-	findings := clusterChanges(before, after, found)
+	findings := append(clusterChanges(before, after, found), policyChanges(was, is)...)
 	if is.External && !was.External {
 		return append(findings, find("spec.external", "true",
 			"slurmctld of StatefulSet %s keeps running, but the operator no longer manages it; delete the "+
@@ -82,6 +82,16 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 				was.AccountingRef.Name))
 	}
 	return findings
+}
+
+// policyChanges warns that a changed policy revokes nothing.
+func policyChanges(was, is *slinkyv1beta1.ControllerSpec) []Finding {
+	if is.TokenPolicy == nil || !differ(was.TokenPolicy, is.TokenPolicy) {
+		return nil
+	}
+	return []Finding{find("spec.tokenPolicy", "",
+		"the Secrets of Tokens that it forbids are deleted, but tokens that were read from them stay valid until they "+
+			"expire; rotate the JWT key to revoke all, as docs/keys.md says")}
 }
 
 // clusterChanges returns warnings about changes that affect every node of a cluster: the key, and the hosts of

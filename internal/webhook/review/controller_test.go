@@ -204,6 +204,12 @@ var controllerTests = map[string]test{
 	"whose configuration alone changes": {
 		was: "spec: {extraConf: SlurmdTimeout=60}", is: "spec: {extraConf: SlurmdTimeout=90}", silent: true,
 	},
+	"that gets a policy for Tokens": {
+		was: "spec: {}", is: "spec: {tokenPolicy: {maxLifetime: 1h, deniedUsers: [root, slurm]}}",
+	},
+	"that no longer has a policy for Tokens": {
+		was: "spec: {tokenPolicy: {maxLifetime: 1h}}", is: "spec: {}", silent: true,
+	},
 	"that gets more metrics": {was: "spec: {}", is: "spec: {metrics: {enabled: true}}", silent: true},
 	"that names its key as before": {
 		was: "spec: {}", is: "spec: {slurmKeyRef: {name: x-auth-slurm, key: slurm.key}}", silent: true,

@@ -10,6 +10,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+	"github.com/slurm-operator/slurm-operator/internal/tokenpolicy"
 )
 
 // LoginSets reviews LoginSets.
@@ -97,6 +98,7 @@ var Tokens = Reviewer[*slinkyv1beta1.Token]{
 		return append(secretKey("spec.jwtKeyRef", token.Spec.JWTKey(), "no token is signed"),
 			lookUp(SecretKind, naming.TokenSecret(token).Name))
 	},
+	Policies: true,
 	Faults:   tokenFaults,
 	Cautions: tokenCautions,
 	Changes:  tokenChanges,
@@ -113,6 +115,24 @@ func tokenFaults(token *slinkyv1beta1.Token, _ Found) []Finding {
 }
 
 func tokenCautions(token *slinkyv1beta1.Token, found Found) []Finding {
+	return append(secretCautions(token, found), policyCautions(token, found)...)
+}
+
+// policyCautions returns a warning for each policy that forbids the Token, because it is signed only when none does.
+func policyCautions(token *slinkyv1beta1.Token, found Found) []Finding {
+	var findings []Finding
+	for _, policy := range found.Policies {
+		if !tokenpolicy.Governs(policy.Controller, policy.Accounting, token) {
+			continue
+		}
+		if refusal := tokenpolicy.Check(policy.Controller, token); refusal != nil {
+			findings = append(findings, find(refusal.Path, "", "no token is issued: %v", refusal.Err))
+		}
+	}
+	return findings
+}
+
+func secretCautions(token *slinkyv1beta1.Token, found Found) []Finding {
 	secret := naming.TokenSecret(token).Name
 	taken := found.Objects[Target{SecretKind, secret}].Object
 	if taken == nil || len(tokenFaults(token, found)) > 0 || metav1.IsControlledBy(taken, token) && token.UID != "" {

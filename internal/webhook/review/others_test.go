@@ -1,6 +1,8 @@
 package review_test
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -16,6 +18,15 @@ func prefixed(name, prefix string) slinkyv1beta1.NodeSet {
 	set.Spec.Template.Spec.Raw = []byte(`{"hostname":"` + prefix + `"}`)
 	set.Annotations = map[string]string{slinkyv1beta1.AnnotationSlurmName: prefix}
 	return set
+}
+
+// policies returns a result with a Controller that has a policy for Tokens with the key jwt of the Secret keys.
+func policies(policy slinkyv1beta1.TokenPolicy) review.Found {
+	return review.Found{Policies: []review.Policy{{Controller: &slinkyv1beta1.Controller{
+		ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: slinkyv1beta1.ControllerSpec{
+			JWTKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "keys", Key: "jwt"}, TokenPolicy: &policy,
+		},
+	}}}}
 }
 
 var nodeSetTests = map[string]test{
@@ -226,6 +237,22 @@ var tokenTests = map[string]test{
 				Name: "x-jwt-alice"}: &metav1.PartialObjectMetadata{
 				ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "x", Controller: new(true)}}},
 			}}),
+	},
+	"that a policy forbids": {
+		is:    "spec: {username: root, lifetime: 2h, jwtKeyRef: {name: keys, key: jwt}}",
+		found: policies(slinkyv1beta1.TokenPolicy{DeniedUsers: []slinkyv1beta1.PolicyUser{"root"}}),
+	},
+	"that lives longer than a policy allows": {
+		is:    "spec: {username: root, lifetime: 2h, jwtKeyRef: {name: keys, key: jwt}}",
+		found: policies(slinkyv1beta1.TokenPolicy{MaxLifetime: &metav1.Duration{Duration: time.Hour}}),
+	},
+	"that a policy allows": {
+		is:    "spec: {username: alice, lifetime: 1h, jwtKeyRef: {name: keys, key: jwt}}",
+		found: policies(slinkyv1beta1.TokenPolicy{AllowedUsers: []slinkyv1beta1.PolicyUser{"alice"}}), silent: true,
+	},
+	"with another key than the policy's": {
+		is:    "spec: {username: root, jwtKeyRef: {name: others, key: jwt}}",
+		found: policies(slinkyv1beta1.TokenPolicy{DeniedUsers: []slinkyv1beta1.PolicyUser{"root"}}), silent: true,
 	},
 	"that gets another user": {
 		status: "status: {expiresAt: \"2030-01-31T13:00:00Z\"}",

@@ -52,6 +52,8 @@ type Reviewer[T any] struct {
 	References func(T) []Reference
 	// Cluster returns the name of the Controller whose NodeSets are looked up.
 	Cluster func(T) string
+	// Policies is true if the Controllers with a policy for Tokens are looked up.
+	Policies bool
 	// Faults returns the mistakes that are refused.
 	Faults func(T, Found) []Finding
 	// Cautions returns warnings about the object itself, in addition to those about references.
@@ -108,6 +110,14 @@ type Found struct {
 	Objects map[Target]Result
 	// NodeSets are those of the cluster.
 	NodeSets []slinkyv1beta1.NodeSet
+	// Policies are the Controllers of the namespace that have a policy for Tokens.
+	Policies []Policy
+}
+
+// A Policy is a Controller with a policy for Tokens, and its Accounting, which may be nil.
+type Policy struct {
+	Controller *slinkyv1beta1.Controller
+	Accounting *slinkyv1beta1.Accounting
 }
 
 // A Result is the result of looking up one target.

@@ -138,6 +138,64 @@ func TestTokenWithoutRefreshIsImmutable(t *testing.T) {
 	})
 }
 
+// A policy is enforced by the operator, because the webhook may be off: the Token of a user that it forbids has no
+// Secret, whatever the Token calls the user and the key.
+func TestTokenForRootIsRefusedByPolicy(t *testing.T) {
+	world := newWorld(t)
+	key := bytes.Repeat([]byte{1}, 32)
+	keySecret := func(name string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"jwt_hs256.key": key}}
+	}
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.ControllerSpec{
+		JWTKeyRef:   &slinkyv1beta1.SecretKeyReference{Name: "key", Key: "jwt_hs256.key"},
+		TokenPolicy: &slinkyv1beta1.TokenPolicy{DeniedUsers: []slinkyv1beta1.PolicyUser{"root", "slurm"}},
+	}}
+	copied := newToken("root-by-a-copy-of-the-key")
+	copied.Spec.Username, copied.Spec.JWTKeyRef.Name = "root", "copy"
+	uid := newToken("root-by-uid")
+	uid.Spec.Username, uid.Spec.SecretRef = "0", &slinkyv1beta1.TokenSecret{Name: "uid"}
+	world.create(t, keySecret("key"), keySecret("copy"), controller, newToken("root"), copied, uid, newToken("alice"))
+	for _, name := range []string{"root", copied.Name, uid.Name} {
+		token := &slinkyv1beta1.Token{}
+		world.eventually(t, name, token, func() error {
+			return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue,
+				slinkyv1beta1.ReasonForbiddenByPolicy)
+		})
+	}
+	for _, name := range []string{"root-jwt-root", copied.Name + "-jwt-root", "uid"} {
+		world.gone(t, name, &corev1.Secret{})
+	}
+	secret := &corev1.Secret{}
+	world.eventually(t, "alice-jwt-alice", secret, func() error { return signedBy(secret, key) })
+}
+
+// A stricter policy removes the Secrets that it forbids, and a looser one restores them.
+func TestTokensFollowTheirPolicy(t *testing.T) {
+	world := newWorld(t)
+	key := bytes.Repeat([]byte{1}, 32)
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.ControllerSpec{
+		JWTKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "key", Key: "jwt_hs256.key"},
+	}}
+	token := newToken("bob")
+	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"},
+		Data: map[string][]byte{"jwt_hs256.key": key}}, controller, token)
+	secret := &corev1.Secret{}
+	world.eventually(t, "bob-jwt-bob", secret, func() error { return signedBy(secret, key) })
+
+	world.patch(t, controller, `{"spec":{"tokenPolicy":{"maxLifetime":"30m"}}}`)
+	world.gone(t, "bob-jwt-bob", &corev1.Secret{})
+	world.eventually(t, "bob", token, func() error {
+		if token.Status.ExpiresAt != nil {
+			return fmt.Errorf("expires at %v", token.Status.ExpiresAt)
+		}
+		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionAvailable, metav1.ConditionFalse,
+			slinkyv1beta1.ReasonNotServing)
+	})
+
+	world.patch(t, controller, `{"spec":{"tokenPolicy":{"maxLifetime":"1h"}}}`)
+	world.eventually(t, "bob-jwt-bob", secret, func() error { return signedBy(secret, key) })
+}
+
 func newToken(name string) *slinkyv1beta1.Token {
 	return &slinkyv1beta1.Token{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: slinkyv1beta1.TokenSpec{
 		Username: name, Lifetime: metav1.Duration{Duration: time.Hour},

@@ -79,6 +79,10 @@ type ControllerSpecApplyConfiguration struct {
 	// ProctrackType in extraConf or a cgroup.conf, and an existing cluster stays as it is. A change replaces all slurmd
 	// pods, each when its Slurm node is drained.
 	JobConfinement *apiv1beta1.JobConfinement `json:"jobConfinement,omitempty"`
+	// tokenPolicy limits the Tokens that are signed with the cluster's JWT key. Addition. If unset, a Token may be for any
+	// user and lifetime. A Token that the policy forbids has no Secret; a token that was issued before stays valid until it
+	// expires. The operator's own tokens are not affected.
+	TokenPolicy *TokenPolicyApplyConfiguration `json:"tokenPolicy,omitempty"`
 }
 
 // ControllerSpecApplyConfiguration constructs a declarative configuration of the ControllerSpec type for use with
@@ -325,5 +329,13 @@ func (b *ControllerSpecApplyConfiguration) WithConfigurationTrial(value *Configu
 // If called multiple times, the JobConfinement field is set to the value of the last call.
 func (b *ControllerSpecApplyConfiguration) WithJobConfinement(value apiv1beta1.JobConfinement) *ControllerSpecApplyConfiguration {
 	b.JobConfinement = &value
+	return b
+}
+
+// WithTokenPolicy sets the TokenPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TokenPolicy field is set to the value of the last call.
+func (b *ControllerSpecApplyConfiguration) WithTokenPolicy(value *TokenPolicyApplyConfiguration) *ControllerSpecApplyConfiguration {
+	b.TokenPolicy = value
 	return b
 }
