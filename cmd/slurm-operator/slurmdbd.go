@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
 func slurmdbdCommand() *cobra.Command {
@@ -20,5 +21,6 @@ func slurmdbdCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.SetInterspersed(false) // flags after the command belong to it
 	flags.StringVar(&options.Listen, "listen", ":6816", "where the report is served")
+	flags.StringVar(&options.Key, "key", slurmconf.JWTKeyFile, "JWT key that clients of the report must have")
 	return command
 }

@@ -129,7 +129,8 @@ func (c closer) Start(ctx context.Context) error {
 	return nil
 }
 
-// queryAgent queries the agent in the pod with an address.
-func queryAgent(ctx context.Context, address string) (agent.Report, error) {
-	return report.Fetch[agent.Report](ctx, net.JoinHostPort(address, strconv.Itoa(naming.PortAgent)), agent.ReportPath)
+// queryAgent queries the agent in the pod with an address, which has the key unless it is of an earlier version.
+func queryAgent(ctx context.Context, address string, key []byte) (agent.Report, error) {
+	address = net.JoinHostPort(address, strconv.Itoa(naming.PortAgent))
+	return report.Fetch[agent.Report](ctx, address, agent.ReportPath, key)
 }

@@ -54,7 +54,7 @@ type Options struct {
 	SlurmLog logr.Logger
 	// Dial creates a client for slurmrestd, and Agent queries the agent next to slurmctld; nil for the real ones.
 	Dial  func(slurmrest.Options) (slurm.Client, error)
-	Agent func(ctx context.Context, address string) (agent.Report, error)
+	Agent func(ctx context.Context, address string, key []byte) (agent.Report, error)
 	// Registerer registers the metrics; nil for the registry that is served.
 	Registerer prometheus.Registerer
 	// Workers is how many objects of each resource type are reconciled in parallel, and WorkersByKind overrides it for

@@ -40,6 +40,21 @@ func Stamp(template *corev1.PodTemplateSpec, helper string) error {
 	return nil
 }
 
+// annotationReports on a pod means that its helper authenticates itself and its clients.
+const annotationReports = slinkyv1beta1.GroupName + "/authenticated-reports"
+
+// AuthenticateReports annotates a stamped template: pods that are created from now on have a helper that authenticates
+// itself. It comes after the stamp, because it is no reason to replace a pod.
+func AuthenticateReports(template *corev1.PodTemplateSpec) {
+	if template.Annotations == nil {
+		template.Annotations = map[string]string{}
+	}
+	template.Annotations[annotationReports] = "true"
+}
+
+// AuthenticatesReports reports whether the helper in a pod authenticates itself. Helpers of earlier versions do not.
+func AuthenticatesReports(pod *corev1.Pod) bool { return pod.Annotations[annotationReports] == "true" }
+
 // IsOwn reports whether annotations are those of a pod template or pod that this operator made, and not another one.
 func IsOwn(annotations map[string]string) bool {
 	return annotations[annotationTemplate] != "" || annotations[naming.AnnotationConfiguration] != ""

@@ -20,6 +20,10 @@ func TestOutdated(t *testing.T) {
 		}
 		return template
 	}
+	authenticated := func(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+		podtemplate.AuthenticateReports(&template)
+		return template
+	}
 	unchanged := func(*corev1.PodTemplateSpec) {}
 	tests := map[string]struct {
 		from, to corev1.PodTemplateSpec
@@ -31,6 +35,9 @@ func TestOutdated(t *testing.T) {
 		"new helper image is ignored": {
 			from: stamped(unchanged),
 			to:   stamped(func(template *corev1.PodTemplateSpec) { template.Spec.InitContainers[0].Image = "newer" }),
+		},
+		"helper that authenticates reports is ignored": {
+			from: stamped(unchanged), to: authenticated(stamped(unchanged)),
 		},
 		"new daemon image": {
 			from: stamped(unchanged),

@@ -117,6 +117,7 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 	if err := podtemplate.Stamp(&merged, helperName); err != nil {
 		return nil, err
 	}
+	podtemplate.AuthenticateReports(&merged)
 	return podtemplate.Configuration(merged)
 }
 

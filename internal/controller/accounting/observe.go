@@ -60,7 +60,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		naming.Accounting(accounting.Name), scope.statefulSet); err != nil {
 		return nil, err
 	}
-	scope.database = queryDatabase(ctx, scope.pods)
+	scope.database = queryDatabase(ctx, scope.pods, value(scope.jwtKey, scope.keys.JWT))
 	return scope, r.observeControllers(ctx, scope)
 }
 
@@ -109,15 +109,21 @@ func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) (err e
 }
 
 // queryDatabase queries the helper in a running pod that is not ready for slurmdbd's report about its database.
-func queryDatabase(ctx context.Context, pods []corev1.Pod) *slurmdbd.Report {
+func queryDatabase(ctx context.Context, pods []corev1.Pod, key []byte) *slurmdbd.Report {
 	pod := unready(pods)
 	if pod == nil {
 		return nil
 	}
+	switch {
+	case !podtemplate.AuthenticatesReports(pod):
+		key = nil
+	case len(key) == 0:
+		return nil // no answer could be trusted
+	}
 	address := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(naming.PortAgent))
-	database, err := report.Fetch[slurmdbd.Report](ctx, address, slurmdbd.ReportPath)
+	database, err := report.Fetch[slurmdbd.Report](ctx, address, slurmdbd.ReportPath, key)
 	if err != nil {
-		return nil // slurmdbd is starting or terminating, which the pod's status shows better
+		return nil // slurmdbd is starting or terminating, or has an old key, which the pod's status shows better
 	}
 	return &database
 }

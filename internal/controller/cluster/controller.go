@@ -40,8 +40,9 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	Images   naming.Images
 	Pool     *slurm.Pool
-	// Agent queries the agent in the pod with the given address for the configuration that slurmctld runs with.
-	Agent func(ctx context.Context, address string) (agent.Report, error)
+	// Agent queries the agent in the pod with the given address for the configuration that slurmctld runs with. Both
+	// must have the key; nil for an agent of an earlier version, which has none.
+	Agent func(ctx context.Context, address string, key []byte) (agent.Report, error)
 }
 
 // Reconcile reconciles one Slurm cluster with its Controller.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
@@ -272,10 +275,26 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 		if pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning {
 			continue
 		}
-		// An agent that does not answer counts as not having applied anything.
-		if state, err := r.Agent(ctx, pod.Status.PodIP); err == nil {
+		if state, answers := r.queryAgent(ctx, &pod, scope.jwtKey); answers {
 			scope.agents[pod.Name] = state
 		}
 	}
 	return nil
+}
+
+// queryAgent queries the agent in a pod. An agent that does not answer, or that does not have the cluster's key, counts
+// as not having applied anything. The latter is up nevertheless: after a change of the key, its pod must be touched or
+// replaced.
+func (r *Reconciler) queryAgent(ctx context.Context, pod *corev1.Pod, key []byte) (state agent.Report, answers bool) {
+	switch {
+	case !podtemplate.AuthenticatesReports(pod):
+		key = nil
+	case len(key) == 0:
+		return agent.Report{LastError: "without a JWT key, the agent's report cannot be authenticated"}, true
+	}
+	state, err := r.Agent(ctx, pod.Status.PodIP, key)
+	if errors.Is(err, report.ErrNotAuthenticated) {
+		return agent.Report{LastError: err.Error()}, true
+	}
+	return state, err == nil
 }

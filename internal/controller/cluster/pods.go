@@ -55,6 +55,7 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 	if err := podtemplate.Stamp(&template, containerInstall); err != nil {
 		return nil, err
 	}
+	podtemplate.AuthenticateReports(&template)
 	keeps := keepsState(scope)
 	if keeps {
 		expectState(&template)

@@ -38,9 +38,12 @@ func Run(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	agent := &agent{files: &files{config: opts.Config, pidFile: opts.PIDFile}, slurm: scontrol{}}
+	files := &files{config: opts.Config, pidFile: opts.PIDFile}
+	agent := &agent{files: files, slurm: scontrol{}}
 	ready := &readiness{url: "http://" + opts.Slurmctld + "/readyz", ping: scontrol{}.Active}
-	server := &http.Server{Handler: handler(agent.Report, ready.Check), ReadHeaderTimeout: commandTimeout}
+	server := &http.Server{
+		Handler: handler(agent.Report, ready.Check, files.Key), ReadHeaderTimeout: commandTimeout,
+	}
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	tasks.Go(func() {

@@ -28,6 +28,11 @@ func (f *files) Observe() observation {
 	return seen
 }
 
+// Key returns slurmctld's JWT key, which the kubelet may have replaced.
+func (f *files) Key() ([]byte, error) {
+	return os.ReadFile(filepath.Join(f.config, filepath.Base(slurmconf.JWTKeyFile)))
+}
+
 // stamp returns a value that changes when a file is written or replaced.
 func stamp(path string) string {
 	info, err := os.Stat(path)

@@ -4,7 +4,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/slurm-operator/slurm-operator/hack/images"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 type liveAgent struct {
 	*slurmnet.Cluster
 	address string
+	key     []byte // the JWT key
 	conf    string // slurm.conf without a marker
 }
 
@@ -53,6 +54,9 @@ func startAgent(t *testing.T, version string) liveAgent {
 		t.Fatal(err)
 	}
 	live.conf = string(conf)
+	if live.key, err = os.ReadFile(live.Slurmctld.Path("/etc/slurm/jwt_hs256.key")); err != nil {
+		t.Fatal(err)
+	}
 	address, err := live.Run(t.Context(), "getent", "hosts", "slurmctld")
 	if err != nil {
 		t.Fatal(err)
@@ -104,19 +108,14 @@ func (l liveAgent) waitFor(t *testing.T, wanted func(Report) bool) (Report, time
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
-	var report Report
 	for {
-		if response, err := l.get(ctx, "/state"); err == nil {
-			report = Report{}
-			err = json.NewDecoder(response.Body).Decode(&report)
-			response.Body.Close()
-			if err == nil && wanted(report) {
-				return report, time.Since(began)
-			}
+		current, err := report.Fetch[Report](ctx, strings.TrimPrefix(l.address, "http://"), ReportPath, l.key)
+		if err == nil && wanted(current) {
+			return current, time.Since(began)
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("the agent's report is %+v", report)
+			t.Fatalf("the agent's report is %+v: %v", current, err)
 		case <-ticker.C:
 		}
 	}
@@ -149,6 +148,7 @@ func TestRealAgentAppliesFiles(t *testing.T) {
 				t.Errorf("report %+v", report)
 			}
 			live.expectStatus(t, "/livez", http.StatusNoContent)
+			live.expectStatus(t, "/state", http.StatusUnauthorized)
 			live.expectStatus(t, "/readyz", http.StatusNoContent)
 
 			live.publish(t, "bbb2", "PartitionName=changed Nodes=ALL\n")

@@ -3,31 +3,39 @@ package agent
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 )
 
 func TestAgentEndpoints(t *testing.T) {
-	report := Report{
+	current := Report{
 		FilesHash: "aaa", RunningHash: "bbb", SlurmVersion: "26.05.5", Reconfigures: 2, LastError: "no",
 		CheckedAt: start,
 	}
 	notReady := errors.New("standby")
+	key, held := []byte("0123456789abcdef"), &files{config: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(held.config, "jwt_hs256.key"), key, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tests := map[string]struct {
 		path   string
 		ready  error
 		status int
 		body   string
 	}{
-		"state": {"/state", nil, http.StatusOK,
-			`{"filesHash":"aaa","runningHash":"bbb","slurmVersion":"26.05.5","reconfigures":2,"lastError":"no","checkedAt":"2026-01-01T00:00:00Z"}` + "\n"},
+		"no state without a token": {"/state", nil, http.StatusUnauthorized, "only the operator may read this; send a " +
+			"token that is signed with a key derived from the JWT key\n"},
 		"alive regardless of slurmctld": {"/livez", notReady, http.StatusNoContent, ""},
 		"ready":                         {"/readyz", nil, http.StatusNoContent, ""},
 		"not ready":                     {"/readyz", notReady, http.StatusServiceUnavailable, "standby\n"},
@@ -35,14 +43,28 @@ func TestAgentEndpoints(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			serve := handler(func() Report { return report }, func(context.Context) error { return test.ready })
-			response := httptest.NewRecorder()
-			serve.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, test.path, nil))
-			if response.Code != test.status {
-				t.Errorf("status %d, want %d", response.Code, test.status)
+			server := httptest.NewServer(handler(func() Report { return current },
+				func(context.Context) error { return test.ready }, held.Key))
+			defer server.Close()
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+test.path, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.body, response.Body.String()); diff != "" {
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			if err != nil || response.StatusCode != test.status {
+				t.Errorf("status %d, want %d: %v", response.StatusCode, test.status, err)
+			}
+			if diff := cmp.Diff(test.body, string(body)); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)
+			}
+			got, err := report.Fetch[Report](t.Context(), strings.TrimPrefix(server.URL, "http://"), ReportPath, key)
+			if diff := cmp.Diff(current, got); diff != "" || err != nil {
+				t.Errorf("with a token: %v, report (-want +got):\n%s", err, diff)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -36,8 +37,8 @@ type Report struct {
 type Options struct {
 	// Command is slurmdbd, in the foreground.
 	Command []string
-	// Listen is the address of the HTTP server.
-	Listen string
+	// Listen is the address of the HTTP server, and Key the file with the JWT key that its clients must have.
+	Listen, Key string
 	// Log receives slurmdbd's output.
 	Log io.Writer
 }
@@ -50,7 +51,7 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	watch := &watch{now: time.Now}
-	server := &http.Server{Handler: handler(watch.Report), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: handler(watch.Report, options.Key), ReadHeaderTimeout: 5 * time.Second}
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer server.Close()
@@ -70,8 +71,8 @@ func Run(ctx context.Context, options Options) error {
 	return fmt.Errorf("running %s: %w", options.Command[0], err)
 }
 
-func handler(current func() Report) http.Handler {
+func handler(current func() Report, key string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+ReportPath, report.Handler(current))
+	mux.HandleFunc("GET "+ReportPath, report.Handler(current, func() ([]byte, error) { return os.ReadFile(key) }))
 	return mux
 }

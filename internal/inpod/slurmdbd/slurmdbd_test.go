@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -76,16 +78,19 @@ func TestWatch(t *testing.T) {
 func TestRunServesReportUntilContextIsCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	address := freeAddress(t)
+	address, key := freeAddress(t), filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ended := make(chan error, 1)
 	var log bytes.Buffer
 	go func() {
 		script := "printf %s \"$0\" >&2; trap 'echo bye; exit 0' TERM; while :; do sleep 0.1; done"
-		ended <- Run(ctx, Options{Command: []string{"sh", "-c", script, denied}, Listen: address, Log: &log})
+		ended <- Run(ctx, Options{Command: []string{"sh", "-c", script, denied}, Listen: address, Key: key, Log: &log})
 	}()
 	for {
-		report, err := report.Fetch[Report](ctx, address, ReportPath)
-		if err == nil && report.Code == 1045 {
+		current, err := report.Fetch[Report](ctx, address, ReportPath, []byte("0123456789abcdef"))
+		if err == nil && current.Code == 1045 {
 			break
 		}
 		select {
@@ -93,6 +98,9 @@ func TestRunServesReportUntilContextIsCanceled(t *testing.T) {
 			t.Fatalf("it has exited: %v", err)
 		case <-time.After(10 * time.Millisecond):
 		}
+	}
+	if _, err := report.Fetch[Report](ctx, address, ReportPath, []byte("another key")); err == nil {
+		t.Error("another key reads the report")
 	}
 	cancel()
 	if err := <-ended; err != nil {

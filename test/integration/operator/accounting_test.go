@@ -70,7 +70,7 @@ func TestAccountingBecomesReadyWithItsDatabase(t *testing.T) {
 	world.observed(t, set, "1")
 	ready(metav1.ConditionFalse, slinkyv1beta1.ReasonPodsNotReady)
 	address := "127.68.16.1"
-	log := startHelper(t, address)
+	log := world.startHelper(t, address)
 	pod := world.runSlurmdbd(t, address, "1")
 	appendLog(t, log,
 		"error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'pod' (using password: YES)")
@@ -183,9 +183,14 @@ func (w *world) observed(t *testing.T, set *appsv1.StatefulSet, revision string)
 	}
 }
 
-// startHelper runs the helper of a slurmdbd pod at an address, with a file as slurmdbd's log.
-func startHelper(t *testing.T, address string) (log string) {
+// startHelper runs the helper of a slurmdbd pod at an address, with the generated key and a file as slurmdbd's log.
+func (w *world) startHelper(t *testing.T, address string) (log string) {
 	t.Helper()
+	secret, key := &corev1.Secret{}, filepath.Join(t.TempDir(), "key")
+	w.get(t, "slurm-auth-jwths256", secret)
+	if err := os.WriteFile(key, secret.Data["jwt_hs256.key"], 0o600); err != nil {
+		t.Fatal(err)
+	}
 	log = filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(log, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -195,7 +200,7 @@ func startHelper(t *testing.T, address string) (log string) {
 	go func() {
 		ended <- slurmdbd.Run(ctx, slurmdbd.Options{
 			Command: []string{"tail", "-f", log}, Listen: net.JoinHostPort(address, strconv.Itoa(naming.PortAgent)),
-			Log: io.Discard,
+			Key: key, Log: io.Discard,
 		})
 	}()
 	t.Cleanup(func() {
@@ -225,9 +230,11 @@ func (w *world) runSlurmdbd(t *testing.T, address, revision string) *corev1.Pod 
 	w.get(t, "slurm-accounting", set)
 	labels := naming.Labels(naming.Slurmdbd, "slurm")
 	labels[appsv1.ControllerRevisionHashLabelKey] = revision
+	template := templateOf(set)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "slurm-accounting-0", Labels: labels, OwnerReferences: templateOf(set).OwnerReferences,
+			Name: "slurm-accounting-0", Labels: labels, Annotations: template.Annotations,
+			OwnerReferences: template.OwnerReferences,
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "slurmdbd", Image: "slurmdbd"}}},
 	}

@@ -373,7 +373,8 @@ func templateOf(set *appsv1.StatefulSet) corev1.PodTemplateSpec {
 func (w *world) createPod(t *testing.T, name, address string, template corev1.PodTemplateSpec) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: template.Labels, OwnerReferences: template.OwnerReferences,
+		Name: name, Labels: template.Labels, Annotations: template.Annotations,
+		OwnerReferences: template.OwnerReferences,
 	}, Spec: template.Spec}
 	pod.Spec.ServiceAccountName = ""
 	w.create(t, pod)

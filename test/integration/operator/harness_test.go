@@ -3,6 +3,7 @@
 package operator_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -28,6 +29,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/operator"
 	"github.com/slurm-operator/slurm-operator/internal/process"
@@ -62,6 +64,8 @@ type world struct {
 
 	mu     sync.Mutex
 	agents map[string]agent.Report // by the address of the pod
+	// agentKey is the key that agents have; nil for that of the cluster.
+	agentKey []byte
 	// queried are the addresses at which agents were queried, and dialed is how the manager connected to slurmrestd.
 	queried map[string]bool
 	dialed  []rest.Options
@@ -150,15 +154,26 @@ func (w *world) dial(options rest.Options) (slurm.Client, error) {
 	return rest.New(options)
 }
 
-func (w *world) agent(_ context.Context, address string) (agent.Report, error) {
+// agent answers for the agent at an address. Without a key, it is an agent of an earlier version.
+func (w *world) agent(_ context.Context, address string, key []byte) (agent.Report, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queried[address] = true
 	state, ok := w.agents[address]
-	if !ok {
+	switch {
+	case !ok:
 		return agent.Report{}, errors.New("no such pod")
+	case key != nil && w.agentKey != nil && !bytes.Equal(key, w.agentKey):
+		return agent.Report{}, report.ErrNotAuthenticated
 	}
 	return state, nil
+}
+
+// setAgentKey sets the key that agents have; nil for that of the cluster.
+func (w *world) setAgentKey(key []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.agentKey = key
 }
 
 // slurmctldAddress is the address of slurmctld's pod and its agent.

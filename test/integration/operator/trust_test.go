@@ -4,15 +4,19 @@ package operator_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
@@ -100,6 +104,37 @@ func (w *world) dials() []rest.Options {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.dialed)
+}
+
+// A server at the address of slurmctld's pod that does not have the cluster's key cannot make a configuration count as
+// applied. An agent that does not have a new key yet is such a server too.
+func TestReportsOfStrangersAreNotTrusted(t *testing.T) {
+	world := newWorld(t)
+	controller := world.readyController(t)
+	world.setAgentKey([]byte("the key of another cluster"))
+	world.patch(t, controller, `{"spec": {"extraConf": "MaxArraySize=5000"}}`)
+	stop := world.acceptEverything(t) // the agent says that slurmctld runs with it
+	world.eventually(t, "slurm", controller, func() error {
+		found := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied)
+		if found == nil || found.Status != metav1.ConditionFalse ||
+			!strings.Contains(found.Message, report.ErrNotAuthenticated.Error()) {
+			return fmt.Errorf("condition %+v", found)
+		}
+		return nil
+	})
+	stop()
+	live := &corev1.ConfigMap{}
+	world.get(t, "slurm-config", live)
+	if controller.Status.AppliedConfigHash == live.Annotations[hashAnnotation] {
+		t.Error("the status has the hash of the stranger")
+	}
+	secret := &corev1.Secret{}
+	world.get(t, "slurm-auth-jwths256", secret)
+	world.setAgentKey(secret.Data["jwt_hs256.key"])
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied,
+			metav1.ConditionTrue, slinkyv1beta1.ReasonApplied)
+	})
 }
 
 // Any user who may create pods can give them the labels of slurmctld or of a validation run. Such pods neither answer
