@@ -1,3 +1,9 @@
+// Package certificate manages the serving certificate of the webhook, without depending on anything else in the
+// cluster.
+//
+// Each replica repeats the same loop: read the Secret with the certificates; if a rotation step is due, take it and write
+// the Secret, which succeeds for only one replica; update the webhook configurations to trust the certificates in the
+// Secret; serve the current one.
 package certificate
 
 import (
@@ -17,6 +23,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/slurm-operator/slurm-operator/internal/certificate"
 )
 
 // Options are the settings of a Keeper.
@@ -45,7 +53,7 @@ type Keeper struct {
 	client   client.Client
 	clock    clock.Clock
 	options  Options
-	schedule schedule
+	schedule certificate.Schedule
 	served   atomic.Pointer[tls.Certificate]
 }
 
@@ -53,7 +61,9 @@ type Keeper struct {
 func NewKeeper(client client.Client, clock clock.Clock, options Options) *Keeper {
 	return &Keeper{
 		client: client, clock: clock, options: options,
-		schedule: schedule{name: options.Service + "." + options.Namespace + ".svc", lifetime: options.Lifetime},
+		schedule: certificate.Schedule{
+			Names: []string{options.Service + "." + options.Namespace + ".svc"}, Lifetime: options.Lifetime,
+		},
 	}
 }
 
@@ -83,11 +93,11 @@ func (*Keeper) NeedLeaderElection() bool { return false }
 
 // GetCertificate returns the current certificate, for a tls.Config.
 func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	certificate := k.served.Load()
-	if certificate == nil {
+	served := k.served.Load()
+	if served == nil {
 		return nil, errors.New("there is no certificate yet")
 	}
-	return certificate, nil
+	return served, nil
 }
 
 // Ready returns an error until there is a certificate that API servers trust.
@@ -106,34 +116,34 @@ func (k *Keeper) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bundle := base64.StdEncoding.EncodeToString(set.bundle(now))
+	bundle := base64.StdEncoding.EncodeToString(set.Bundle(now))
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
 		if err := k.trust(ctx, kind, bundle); err != nil {
 			return err
 		}
 	}
-	certificate, err := set.current.load()
+	served, err := set.Current.Load()
 	if err != nil {
 		return fmt.Errorf("reading the certificate in Secret %s: %w", k.options.Secret, err)
 	}
-	k.served.Store(certificate)
+	k.served.Store(served)
 	return nil
 }
 
 // rotate reads the Secret and takes the rotation step that is due, if any.
-func (k *Keeper) rotate(ctx context.Context, now time.Time) (set, error) {
+func (k *Keeper) rotate(ctx context.Context, now time.Time) (certificate.Set, error) {
 	secret := &corev1.Secret{}
 	if err := k.client.Get(ctx, client.ObjectKey{Namespace: k.options.Namespace, Name: k.options.Secret},
 		secret); err != nil {
-		return set{}, fmt.Errorf("reading Secret %s, which has to exist, if only empty: %w", k.options.Secret, err)
+		return certificate.Set{}, fmt.Errorf("reading Secret %s, which has to exist, if only empty: %w", k.options.Secret, err)
 	}
-	next, changed, err := k.schedule.advance(readSet(secret.Data), now)
+	next, changed, err := k.schedule.Advance(certificate.ReadSet(secret.Data), now)
 	if err != nil || !changed {
 		return next, err
 	}
-	secret.Data = next.data()
+	secret.Data = next.Data()
 	if err := k.client.Update(ctx, secret); err != nil {
-		return set{}, fmt.Errorf("writing Secret %s: %w", k.options.Secret, err)
+		return certificate.Set{}, fmt.Errorf("writing Secret %s: %w", k.options.Secret, err)
 	}
 	return next, nil
 }

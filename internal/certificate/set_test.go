@@ -17,59 +17,59 @@ const (
 
 var (
 	start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	year  = schedule{name: name, lifetime: lifetime}
+	year  = Schedule{Names: []string{name}, Lifetime: lifetime}
 )
 
 func TestSchedule(t *testing.T) {
 	good, next := makePair(t, name, start), makePair(t, name, start.Add(240*day))
 	tests := map[string]struct {
-		is  set
+		is  Set
 		now time.Time
 		// current, next and previous name the expected certificate: an existing one, a new one, or none.
 		current, next, previous string
 		changed                 bool
 	}{
-		"generates the first certificate": {set{}, start, "new", "none", "none", true},
+		"generates the first certificate": {Set{}, start, "new", "none", "none", true},
 		"keeps a fresh certificate": {
-			set{current: good}, start.Add(239 * day), "good", "none", "none", false,
+			Set{Current: good}, start.Add(239 * day), "good", "none", "none", false,
 		},
 		"generates a successor when a third is left": {
-			set{current: good}, start.Add(241 * day), "good", "new", "none", true,
+			Set{Current: good}, start.Add(241 * day), "good", "new", "none", true,
 		},
 		"does not serve the successor yet": {
-			set{current: good, next: next}, start.Add(299 * day), "good", "next", "none", false,
+			Set{Current: good, Next: next}, start.Add(299 * day), "good", "next", "none", false,
 		},
 		"serves the successor when a sixth is left": {
-			set{current: good, next: next}, start.Add(301 * day), "next", "none", "good", true,
+			Set{Current: good, Next: next}, start.Add(301 * day), "next", "none", "good", true,
 		},
 		"trusts the predecessor while it is valid": {
-			set{current: next, previous: good.certificate}, start.Add(359 * day), "next", "none", "good", false,
+			Set{Current: next, Previous: good.Certificate}, start.Add(359 * day), "next", "none", "good", false,
 		},
 		"drops the predecessor when it has expired": {
-			set{current: next, previous: good.certificate}, start.Add(361 * day), "next", "none", "none", true,
+			Set{Current: next, Previous: good.Certificate}, start.Add(361 * day), "next", "none", "none", true,
 		},
 		"generates a new one after a missed rotation": {
-			set{current: good}, start.Add(361 * day), "new", "none", "good", true,
+			Set{Current: good}, start.Add(361 * day), "new", "none", "good", true,
 		},
 		"serves the successor after a missed rotation": {
-			set{current: good, next: next}, start.Add(361 * day), "next", "none", "good", true,
+			Set{Current: good, Next: next}, start.Add(361 * day), "next", "none", "good", true,
 		},
 		"generates a new one for another name": {
-			set{current: makePair(t, "other", start)}, start, "new", "none", "other", true,
+			Set{Current: makePair(t, "other", start)}, start, "new", "none", "other", true,
 		},
 		"generates a new one when the certificate is damaged": {
-			set{current: pair{[]byte("x"), good.key}}, start, "new", "none", "other", true,
+			Set{Current: Pair{[]byte("x"), good.Key}}, start, "new", "none", "other", true,
 		},
 		"generates a new one when the key does not match": {
-			set{current: pair{good.certificate, next.key}}, start, "new", "none", "good", true,
+			Set{Current: Pair{good.Certificate, next.Key}}, start, "new", "none", "good", true,
 		},
 		"generates another successor when it is damaged": {
-			set{current: good, next: pair{[]byte("x"), nil}}, start.Add(241 * day), "good", "new", "none", true,
+			Set{Current: good, Next: Pair{[]byte("x"), nil}}, start.Add(241 * day), "good", "new", "none", true,
 		},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
-			got, changed, err := year.advance(test.is, test.now)
+			got, changed, err := year.Advance(test.is, test.now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,22 +77,22 @@ func TestSchedule(t *testing.T) {
 				switch {
 				case len(certificate) == 0:
 					return "none"
-				case bytes.Equal(certificate, good.certificate):
+				case bytes.Equal(certificate, good.Certificate):
 					return "good"
-				case bytes.Equal(certificate, next.certificate):
+				case bytes.Equal(certificate, next.Certificate):
 					return "next"
-				case bytes.Equal(certificate, test.is.current.certificate):
+				case bytes.Equal(certificate, test.is.Current.Certificate):
 					return "other"
 				}
 				return "new"
 			}
-			current, next, previous := called(got.current.certificate), called(got.next.certificate), called(
-				got.previous)
+			current, next, previous := called(got.Current.Certificate), called(got.Next.Certificate), called(
+				got.Previous)
 			if current != test.current || next != test.next || previous != test.previous || changed != test.changed {
 				t.Errorf("current is %s, next %s, previous %s, changed %t, want %s, %s, %s, %t",
 					current, next, previous, changed, test.current, test.next, test.previous, test.changed)
 			}
-			if again := readSet(got.data()); !bytes.Equal(again.bundle(test.now), got.bundle(test.now)) {
+			if again := ReadSet(got.Data()); !bytes.Equal(again.Bundle(test.now), got.Bundle(test.now)) {
 				t.Error("the Secret does not hold all certificates")
 			}
 		})
@@ -109,31 +109,31 @@ func TestCertificateIsTrustedDespiteDelays(t *testing.T) {
 		at     time.Time
 	}
 	now := start
-	held, _, err := year.advance(set{}, now)
+	held, _, err := year.Advance(Set{}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := []*tls.Certificate{load(t, held.current), load(t, held.current)}
+	served := []*tls.Certificate{load(t, held.Current), load(t, held.Current)}
 	servedAt := []time.Time{now, now}
-	servers := []server{{held.bundle(now), now}, {held.bundle(now), now}}
+	servers := []server{{held.Bundle(now), now}, {held.Bundle(now), now}}
 	rotations := 0
 	for now.Before(start.Add(4 * lifetime)) {
 		now = now.Add(time.Duration(random.Int64N(int64(8 * day))))
-		before := held.current.certificate
-		if held, _, err = year.advance(held, now); err != nil {
+		before := held.Current.Certificate
+		if held, _, err = year.Advance(held, now); err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(before, held.current.certificate) {
+		if !bytes.Equal(before, held.Current.Certificate) {
 			rotations++
 		}
 		for i := range served {
 			if random.IntN(20) == 0 || now.Sub(servedAt[i]) > late {
-				served[i], servedAt[i] = load(t, held.current), now
+				served[i], servedAt[i] = load(t, held.Current), now
 			}
 		}
 		for i := range servers {
 			if random.IntN(20) == 0 || now.Sub(servers[i].at) > late {
-				servers[i] = server{held.bundle(now), now}
+				servers[i] = server{held.Bundle(now), now}
 			}
 			for _, certificate := range served {
 				trust(t, servers[i].bundle, certificate.Leaf, now)
@@ -157,18 +157,18 @@ func trust(t *testing.T, bundle []byte, certificate *x509.Certificate, now time.
 	}
 }
 
-func makePair(t *testing.T, name string, now time.Time) pair {
+func makePair(t *testing.T, name string, now time.Time) Pair {
 	t.Helper()
-	made, err := newPair(name, now, lifetime)
+	made, err := NewPair([]string{name}, now, lifetime)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return made
 }
 
-func load(t *testing.T, pair pair) *tls.Certificate {
+func load(t *testing.T, pair Pair) *tls.Certificate {
 	t.Helper()
-	loaded, err := pair.load()
+	loaded, err := pair.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
