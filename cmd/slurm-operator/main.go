@@ -26,7 +26,8 @@ func main() {
 	}
 	root.AddCommand(
 		managerCommand(), webhookCommand(), releaseCommand(), agentCommand(), installCommand(), runCommand(),
-		slurmdbdCommand(), validateCommand(), confineCommand(), startCommand(), cleanCommand(), migrateCommand(),
+		slurmdbdCommand(), validateCommand(), confineCommand(), startCommand(), cleanCommand(), terminateCommand(),
+		migrateCommand(),
 	)
 	// Further signals are ignored: a daemon under this program, such as slurmctld, may need time to save its state.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
