@@ -98,6 +98,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1beta1.RestApiSpecApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("RestApiStatus"):
 		return &apiv1beta1.RestApiStatusApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("RestApiTLS"):
+		return &apiv1beta1.RestApiTLSApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &apiv1beta1.SecretKeyReferenceApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ServiceMonitor"):

@@ -61,6 +61,8 @@ const (
 	// ReasonReferenceNotFound means that a Secret, ConfigMap or other object that the spec refers to does not exist, or
 	// lacks the key.
 	ReasonReferenceNotFound = "ReferenceNotFound"
+	// ReasonCertificateInvalid means that the certificate of slurmrestd cannot be used, so that there is no connection.
+	ReasonCertificateInvalid = "CertificateInvalid"
 	// ReasonControllerNotFound means that the Controller in controllerRef does not exist.
 	ReasonControllerNotFound = "ControllerNotFound"
 	// ReasonControllerNotReady means that the Controller in controllerRef is not ready.

@@ -62,7 +62,47 @@ type RestApiSpec struct { //nolint:revive // The name is part of the API.
 	// +optional
 	// +kubebuilder:default={}
 	Service RestApiService `json:"service,omitempty,omitzero"`
+
+	// tls configures the encryption of connections to slurmrestd. Addition.
+	// +optional
+	// +kubebuilder:default={}
+	TLS RestApiTLS `json:"tls,omitempty,omitzero"`
 }
+
+// RestApiTLS configures the encryption of connections to slurmrestd.
+// +kubebuilder:validation:XValidation:rule="!has(self.certificateRef) || !has(self.dnsNames) || size(self.dnsNames) == 0",fieldPath=".dnsNames",message="tls.dnsNames are for the certificate that the operator generates, and tls.certificateRef names another one; remove one of the two"
+type RestApiTLS struct { //nolint:revive // The name is part of the API.
+	// certificateRef names a Secret with the certificate that slurmrestd's pods serve: tls.crt, tls.key and, if clients
+	// trust a CA, ca.crt, as cert-manager writes it. It is read again when it changes. Without it, the operator generates
+	// and renews a certificate for the names of the Service. Addition.
+	// +optional
+	CertificateRef *ObjectReference `json:"certificateRef,omitempty"`
+
+	// dnsNames are further names in the certificate that the operator generates, such as that of a load balancer.
+	// Addition.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	DNSNames []string `json:"dnsNames,omitempty"`
+
+	// plainHTTP is whether requests without TLS are Refused or Allowed. Their tokens can be read on the network. The
+	// operator never sends any. Addition.
+	// +optional
+	// +kubebuilder:default=Refused
+	PlainHTTP PlainHTTP `json:"plainHTTP,omitempty"`
+}
+
+// PlainHTTP is whether slurmrestd accepts requests without TLS.
+// +kubebuilder:validation:Enum=Refused;Allowed
+type PlainHTTP string
+
+// Whether slurmrestd accepts requests without TLS.
+const (
+	PlainHTTPRefused PlainHTTP = "Refused"
+	PlainHTTPAllowed PlainHTTP = "Allowed"
+)
 
 // RestApiService customizes the Service in front of slurmrestd.
 // +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.nodePort == 0 || (has(self.spec) && has(self.spec.type) && self.spec.type in ['NodePort', 'LoadBalancer'])",fieldPath=".nodePort",message="service.nodePort needs a Service of type NodePort or LoadBalancer; set service.spec.type, or remove nodePort"
@@ -100,4 +140,8 @@ type RestApiStatus struct { //nolint:revive // The name is part of the API.
 	// selector is the pods' label selector in the format of the scale subresource. Addition.
 	// +optional
 	Selector string `json:"selector,omitempty"`
+
+	// certificateExpiresAt is when the certificate expires that slurmrestd's pods serve. Addition.
+	// +optional
+	CertificateExpiresAt *metav1.Time `json:"certificateExpiresAt,omitempty"`
 }

@@ -28,6 +28,7 @@ var (
 	AccountingsBySecret = reference("secret", &slinkyv1beta1.Accounting{}, &slinkyv1beta1.AccountingList{},
 		accountingSecrets)
 	LoginSetsBySecret = reference("secret", &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.LoginSetList{}, loginSetSecrets)
+	RestAPIsBySecret  = reference("secret", &slinkyv1beta1.RestApi{}, &slinkyv1beta1.RestApiList{}, restAPISecrets)
 	TokensBySecret    = reference("secret", &slinkyv1beta1.Token{}, &slinkyv1beta1.TokenList{}, tokenSecrets)
 
 	ControllersByConfigMap = reference("configmap", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{},
@@ -42,7 +43,7 @@ var (
 var all = []Index{
 	RestAPIsByController, LoginSetsByController, NodeSetsByController, ControllersByAccounting,
 	PodsByNodeSet, PodsByKubernetesNode, PodsBySlurmNode,
-	ControllersBySecret, AccountingsBySecret, LoginSetsBySecret, TokensBySecret,
+	ControllersBySecret, AccountingsBySecret, LoginSetsBySecret, RestAPIsBySecret, TokensBySecret,
 	ControllersByConfigMap, AccountingsByConfigMap,
 	ControllersByClaim,
 }
@@ -122,6 +123,11 @@ func loginSetSecrets(loginSet *slinkyv1beta1.LoginSet) []string {
 		names = append(names, loginSet.Spec.SSSDConfRef.Name)
 	}
 	return names
+}
+
+// restAPISecrets returns the Secret with the certificate, also if it is the operator's own.
+func restAPISecrets(restAPI *slinkyv1beta1.RestApi) []string {
+	return []string{naming.RestAPICertificate(restAPI)}
 }
 
 func tokenSecrets(token *slinkyv1beta1.Token) []string {

@@ -173,6 +173,23 @@ func AccountingPod(accounting string) string { return Accounting(accounting) + "
 // RestAPI returns the name of a RestApi's workload, Service and ConfigMap.
 func RestAPI(restAPI string) string { return restAPI + "-restapi" }
 
+// RestAPIHost returns the DNS name of a RestApi's Service that all pods of the cluster can resolve.
+func RestAPIHost(restAPI *slinkyv1beta1.RestApi) string {
+	return RestAPI(restAPI.Name) + "." + restAPI.Namespace + ".svc"
+}
+
+// RestAPICertificate returns the name of the Secret with the certificate that a RestApi's pods serve: the one that the
+// spec names, or the operator's own.
+func RestAPICertificate(restAPI *slinkyv1beta1.RestApi) string {
+	if given := restAPI.Spec.TLS.CertificateRef; given != nil {
+		return given.Name
+	}
+	return RestAPI(restAPI.Name) + "-tls"
+}
+
+// RestAPITrust returns the name of the ConfigMap with the certificates that clients of a RestApi trust.
+func RestAPITrust(restAPI string) string { return RestAPI(restAPI) + "-ca" }
+
 // LoginSet returns the name of a LoginSet's workload and Service.
 func LoginSet(loginSet string) string { return loginSet }
 

@@ -76,7 +76,7 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 		},
 		restapi.Name: &restapi.Reconciler{
 			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{},
-			Images: options.Images,
+			Images: options.Images, ClusterDomain: options.ClusterDomain,
 		},
 		slurmclient.Name: &slurmclient.Reconciler{
 			Client: reader, Status: writer(slurmclient.Name), Clock: clock.RealClock{}, Pool: pool,

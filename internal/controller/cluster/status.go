@@ -144,8 +144,9 @@ func verdict(scope *scope, plan plan, configuration status.State, failure error)
 		return status.Progressing(configuration.Reason, "%s", configuration.Message)
 	case reachable == nil:
 		return status.Progressing(slinkyv1beta1.ReasonConnecting, "the operator has not yet connected to Slurm")
-	case reachable.Status != metav1.ConditionTrue && (reachable.Reason == slinkyv1beta1.ReasonNoRestAPI ||
-		reachable.Reason == slinkyv1beta1.ReasonEndpointNotVerified):
+	case reachable.Status != metav1.ConditionTrue && slices.Contains([]string{
+		slinkyv1beta1.ReasonNoRestAPI, slinkyv1beta1.ReasonEndpointNotVerified, slinkyv1beta1.ReasonCertificateInvalid,
+	}, reachable.Reason):
 		return status.Degraded(reachable.Reason, "%s", reachable.Message)
 	case reachable.Status != metav1.ConditionTrue:
 		return status.Progressing(reachable.Reason, "%s", reachable.Message)

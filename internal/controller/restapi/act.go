@@ -25,6 +25,14 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 	if err := r.Children.Apply(ctx, owner, children.configMap, &corev1.ConfigMap{}); err != nil {
 		return err
 	}
+	if err := r.Children.Apply(ctx, owner, children.trust, &corev1.ConfigMap{}); err != nil {
+		return err
+	}
+	if children.certificate != nil {
+		if err := r.Children.Apply(ctx, owner, children.certificate, &corev1.Secret{}); err != nil {
+			return err
+		}
+	}
 	if err := r.Children.Apply(ctx, owner, children.service, &corev1.Service{}); err != nil {
 		return err
 	}

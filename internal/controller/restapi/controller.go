@@ -1,6 +1,10 @@
 // Package restapi runs slurmrestd for each RestApi: a Deployment, a Service in front of it, and a ConfigMap with the
 // part of the cluster's slurm.conf that slurmrestd needs.
 //
+// slurmrestd listens on a Unix socket, and a container next to it terminates TLS. Its certificate is one that the spec
+// names, or one that this controller generates and renews in a Secret; a ConfigMap has what clients trust. The pods read
+// a changed certificate by themselves.
+//
 // The configuration comes from the ConfigMap that the Controller's slurmctld runs with, so slurmrestd never gets one
 // that slurmctld refuses. slurmrestd does not reload its configuration: the pod template has the hash of slurmrestd's
 // part, and only a change of that part, which contains no partitions and nodes, replaces the pods.
@@ -27,6 +31,8 @@ type Reconciler struct {
 	Status   *status.Writer
 	Clock    clock.PassiveClock
 	Images   naming.Images
+	// ClusterDomain is the DNS domain of the Kubernetes cluster; it may be empty.
+	ClusterDomain string
 }
 
 // Reconcile reconciles slurmrestd with one RestApi.
@@ -40,5 +46,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if refusal, ok := child.Refusal(err); ok {
 		return retry.After(child.RetryRefusal, r.report(ctx, scope, obstacle(refusal), nil))
 	}
-	return ctrl.Result{}, errors.Join(err, r.report(ctx, scope, plan, err))
+	return retry.After(plan.requeueAfter, errors.Join(err, r.report(ctx, scope, plan, err)))
 }

@@ -1,6 +1,8 @@
 package restapi
 
 import (
+	"strconv"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,21 +24,39 @@ const nobody = 65534
 // portName is the name of slurmrestd's port.
 const portName = "slurmrestd"
 
+// containerTLS is the name of the container that terminates TLS.
+const containerTLS = "slurmrestd-tls"
+
+// Paths in the pods.
+const (
+	socketDirectory      = "/run/slurmrestd"
+	socket               = socketDirectory + "/slurmrestd.socket"
+	certificateDirectory = "/etc/slurmrestd-tls"
+)
+
+// trustKey is the key of the ConfigMap with the certificates that clients trust.
+const trustKey = "ca.crt"
+
 // children are the objects that a RestApi owns.
 type children struct {
-	configMap  *applycorev1.ConfigMapApplyConfiguration
-	service    *applycorev1.ServiceApplyConfiguration
-	deployment *applyappsv1.DeploymentApplyConfiguration
+	configMap *applycorev1.ConfigMapApplyConfiguration
+	// trust has the certificates that clients trust.
+	trust *applycorev1.ConfigMapApplyConfiguration
+	// certificate is the operator's own; nil if the spec names another one.
+	certificate *applycorev1.SecretApplyConfiguration
+	service     *applycorev1.ServiceApplyConfiguration
+	deployment  *applyappsv1.DeploymentApplyConfiguration
 	// budget is nil if there is at most one replica.
 	budget *applypolicyv1.PodDisruptionBudgetApplyConfiguration
 }
 
 // build builds all children. Its errors are shown to the user.
-func build(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document) (children, error) {
+func build(scope *scope, served issued, conf slurmconf.Document) (children, error) {
+	restAPI := scope.restAPI
 	name, labels := naming.RestAPI(restAPI.Name), naming.Labels(naming.Slurmrestd, restAPI.Name)
 	selector := naming.Selector(naming.Slurmrestd, restAPI.Name)
 	files := map[string]string{slurmconf.FileName: conf.Render()}
-	template, err := podTemplate(restAPI, image, conf, slurmconf.Hash(files))
+	template, err := podTemplate(scope, conf, slurmconf.Hash(files))
 	if err != nil {
 		return children{}, err
 	}
@@ -49,7 +69,9 @@ func build(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document
 	}
 	built := children{
 		configMap: applycorev1.ConfigMap(name, restAPI.Namespace).WithLabels(labels).WithData(files),
-		service:   service,
+		trust: applycorev1.ConfigMap(naming.RestAPITrust(restAPI.Name), restAPI.Namespace).WithLabels(labels).
+			WithData(map[string]string{trustKey: served.server.Bundle}),
+		service: service,
 		deployment: applyappsv1.Deployment(name, restAPI.Namespace).
 			WithLabels(naming.Merge(restAPI.Spec.Template.Metadata.Labels, labels)).
 			WithAnnotations(naming.MergeAnnotations(restAPI.Spec.Template.Metadata.Annotations, nil)).
@@ -61,6 +83,10 @@ func build(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document
 					WithRollingUpdate(applyappsv1.RollingUpdateDeployment().
 						WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
 				WithTemplate(template)),
+	}
+	if served.kept != nil {
+		built.certificate = applycorev1.Secret(naming.RestAPICertificate(restAPI), restAPI.Namespace).WithLabels(labels).
+			WithType(corev1.SecretTypeTLS).WithData(served.kept.Data())
 	}
 	if replicas(restAPI) > 1 {
 		built.budget = applypolicyv1.PodDisruptionBudget(name, restAPI.Namespace).WithLabels(labels).WithSpec(
@@ -78,8 +104,9 @@ func replicas(restAPI *slinkyv1beta1.RestApi) int32 {
 	return *restAPI.Spec.Replicas
 }
 
-func podTemplate(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Document,
+func podTemplate(scope *scope, conf slurmconf.Document,
 	hash string) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
+	restAPI := scope.restAPI
 	own := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      naming.Labels(naming.Slurmrestd, restAPI.Name),
@@ -89,13 +116,10 @@ func podTemplate(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Do
 			AutomountServiceAccountToken: new(false),
 			EnableServiceLinks:           new(false),
 			SecurityContext:              podtemplate.Restricted(nobody, nobody),
-			Containers:                   []corev1.Container{container(image, conf)},
-			Volumes: []corev1.Volume{
-				{Name: "etc", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-					LocalObjectReference: corev1.LocalObjectReference{Name: naming.RestAPI(restAPI.Name)},
-				}}},
-				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			Containers: []corev1.Container{
+				container(scope.image, conf), terminator(scope.helper, restAPI.Spec.TLS.PlainHTTP),
 			},
+			Volumes: volumes(restAPI),
 		},
 	}
 	merged, err := podtemplate.Merge(own, restAPI.Spec.Template, podtemplate.Part{
@@ -104,7 +128,27 @@ func podTemplate(restAPI *slinkyv1beta1.RestApi, image string, conf slurmconf.Do
 	if err != nil {
 		return nil, err
 	}
+	podtemplate.Size(&merged.Spec, containerTLS)
 	return podtemplate.Configuration(merged)
+}
+
+func volumes(restAPI *slinkyv1beta1.RestApi) []corev1.Volume {
+	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	return []corev1.Volume{
+		{Name: "etc", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: naming.RestAPI(restAPI.Name)},
+		}}},
+		{Name: "tmp", VolumeSource: emptyDir},
+		{Name: "run", VolumeSource: emptyDir},
+		// Only what is served: the Secret may have other keys.
+		{Name: "certificate", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: naming.RestAPICertificate(restAPI),
+			Items: []corev1.KeyToPath{
+				{Key: corev1.TLSCertKey, Path: corev1.TLSCertKey},
+				{Key: corev1.TLSPrivateKeyKey, Path: corev1.TLSPrivateKeyKey},
+			},
+		}}},
+	}
 }
 
 func container(image string, conf slurmconf.Document) corev1.Container {
@@ -121,15 +165,11 @@ func container(image string, conf slurmconf.Document) corev1.Container {
 			// Unsharing namespaces needs privileges that a restricted pod does not have.
 			{Name: "SLURMRESTD_SECURITY", Value: "disable_unshare_sysv,disable_unshare_files"},
 		},
+		// The other container listens on this port. It is declared here because fragments of specs refer to it by name.
 		Ports: []corev1.ContainerPort{
 			{Name: portName, ContainerPort: naming.PortSlurmrestd, Protocol: corev1.ProtocolTCP},
 		},
-		ReadinessProbe: &corev1.Probe{
-			ProbeHandler: corev1.ProbeHandler{
-				TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)},
-			},
-			InitialDelaySeconds: 1, PeriodSeconds: 5,
-		},
+		ReadinessProbe: readiness(),
 		// Gives the Service a few seconds to stop sending requests to the terminating pod.
 		Lifecycle: &corev1.Lifecycle{
 			PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", "3"}}},
@@ -139,22 +179,56 @@ func container(image string, conf slurmconf.Document) corev1.Container {
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "etc", MountPath: slurmconf.Directory, ReadOnly: true},
 			{Name: "tmp", MountPath: "/tmp"},
+			{Name: "run", MountPath: socketDirectory},
 		},
+	}
+}
+
+// terminator returns the container that terminates TLS. It listens once it has a certificate and slurmrestd accepts
+// connections.
+func terminator(image string, plainHTTP slinkyv1beta1.PlainHTTP) corev1.Container {
+	args := []string{
+		"terminate-tls", "--listen", ":" + strconv.Itoa(naming.PortSlurmrestd), "--socket", socket,
+		"--certificate-directory", certificateDirectory,
+	}
+	if plainHTTP == slinkyv1beta1.PlainHTTPAllowed {
+		args = append(args, "--plain-http")
+	}
+	return corev1.Container{
+		Name: containerTLS, Image: image, Args: args,
+		ReadinessProbe:           readiness(),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext:          podtemplate.Locked(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "run", MountPath: socketDirectory, ReadOnly: true},
+			{Name: "certificate", MountPath: certificateDirectory, ReadOnly: true},
+		},
+	}
+}
+
+func readiness() *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{
+			TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(naming.PortSlurmrestd)},
+		},
+		InitialDelaySeconds: 1, PeriodSeconds: 5,
 	}
 }
 
 // launch runs a command and translates SIGTERM, on which slurmrestd would exit in the middle of a response, to SIGINT,
 // on which it completes it. A preStop hook could send SIGINT too, but it would terminate together with the container,
-// which Kubernetes reports as a failure.
-const launch = `"$0" "$@" & trap "kill -INT $!; wait $!; exit \$?" TERM; wait $!`
+// which Kubernetes reports as a failure. Before that it removes the socket of a slurmrestd that was killed, because a
+// new one could not listen, and lets the other container connect even if the spec gives it another user: only these two
+// containers have the directory.
+const launch = `rm -f ` + socket + `; umask 0; ` +
+	`"$0" "$@" & trap "kill -INT $!; wait $!; exit \$?" TERM; wait $!`
 
 // arguments returns slurmrestd's command line. The slurmdbd plugin is loaded only if the cluster has accounting,
-// because Slurm 24.11 refuses it otherwise. Without a host before the port, slurmrestd listens on all addresses of the
-// families that slurm.conf enables.
+// because Slurm 24.11 refuses it otherwise.
 func arguments(conf slurmconf.Document) []string {
 	plugins := "openapi/slurmctld"
 	if _, accounting := conf.Get("AccountingStorageType"); accounting {
 		plugins += ",openapi/slurmdbd"
 	}
-	return []string{"slurmrestd", "-a", "rest_auth/jwt", "-s", plugins, ":6820"}
+	return []string{"slurmrestd", "-a", "rest_auth/jwt", "-s", plugins, "unix:" + socket}
 }

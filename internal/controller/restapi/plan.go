@@ -1,7 +1,13 @@
 package restapi
 
 import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/certificate"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
@@ -12,6 +18,10 @@ type plan struct {
 	children *children
 	// verdict is the reason if there are no children.
 	verdict status.Verdict
+	// certificateExpires is when the served certificate expires; zero if there is none.
+	certificateExpires time.Time
+	// requeueAfter is when the certificate must be renewed or expires.
+	requeueAfter time.Duration
 }
 
 // obstacle returns the plan if nothing can be done.
@@ -34,9 +44,64 @@ func decide(scope *scope) plan {
 		return obstacle(status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
 			"the configuration of Controller %s is damaged: %v", controller, err))
 	}
-	children, err := build(scope.restAPI, scope.image, slurmconf.Clients(document))
+	served, problem := certify(scope)
+	if problem != nil {
+		return obstacle(status.Degraded(problem.Reason, "%s", problem.Message))
+	}
+	children, err := build(scope, served, slurmconf.Clients(document))
 	if err != nil {
 		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v", err))
 	}
-	return plan{children: &children}
+	return plan{
+		children: &children, certificateExpires: served.server.Expires,
+		requeueAfter: max(served.due.Sub(scope.now), time.Second),
+	}
+}
+
+// certificateLifetime is that of a generated certificate.
+const certificateLifetime = 365 * 24 * time.Hour
+
+// issued is the certificate that the pods serve.
+type issued struct {
+	// kept is the content of the operator's own Secret; nil if the spec names another one.
+	kept *certificate.Set
+	// server is how clients verify it.
+	server certificate.Server
+	// due is when it must be renewed, or expires if the operator does not renew it.
+	due time.Time
+}
+
+// certify returns the certificate that the spec names, or the operator's own after the rotation step that is due.
+func certify(scope *scope) (issued, *certificate.Problem) {
+	restAPI, secret := scope.restAPI, scope.certificate
+	if restAPI.Spec.TLS.CertificateRef != nil || secret != nil && !metav1.IsControlledBy(secret, restAPI) {
+		server, problem := certificate.OfRestAPI(restAPI, secret, scope.now)
+		return issued{server: server, due: server.Expires}, problem
+	}
+	var kept certificate.Set
+	if secret != nil {
+		kept = certificate.ReadSet(secret.Data)
+	}
+	schedule := certificate.Schedule{Names: dnsNames(scope), Lifetime: certificateLifetime}
+	kept, _, err := schedule.Advance(kept, scope.now)
+	var server certificate.Server
+	if err == nil {
+		server, err = kept.Server(naming.RestAPIHost(restAPI), scope.now)
+	}
+	if err != nil {
+		return issued{}, &certificate.Problem{
+			Reason: slinkyv1beta1.ReasonCertificateInvalid, Message: "generating a certificate: " + err.Error(),
+		}
+	}
+	return issued{kept: &kept, server: server, due: schedule.Due(kept)}, nil
+}
+
+// dnsNames returns the names under which clients find the Service, and those that the spec adds.
+func dnsNames(scope *scope) []string {
+	service, host := naming.RestAPI(scope.restAPI.Name), naming.RestAPIHost(scope.restAPI)
+	names := []string{host, service, service + "." + scope.restAPI.Namespace}
+	if scope.clusterDomain != "" {
+		names = append(names, host+"."+scope.clusterDomain)
+	}
+	return append(names, scope.restAPI.Spec.TLS.DNSNames...)
 }

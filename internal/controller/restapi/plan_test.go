@@ -1,17 +1,27 @@
 package restapi
 
 import (
+	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/certificate"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/test/golden"
 )
+
+// start is when the tests take place.
+var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const configuration = `ClusterName=slurm
 SlurmctldHost=slurm-controller-0
@@ -42,6 +52,7 @@ func TestChildren(t *testing.T) {
 			spec.Template.Metadata.Labels = map[string]slinkyv1beta1.LabelValue{"team": "hpc"}
 			spec.Service.Port = 80
 			spec.Service.Spec.Raw = []byte(`{"type": "LoadBalancer"}`)
+			spec.TLS.PlainHTTP = slinkyv1beta1.PlainHTTPAllowed
 		}},
 	}
 	for name, test := range tests {
@@ -54,13 +65,31 @@ func TestChildren(t *testing.T) {
 			if plan.children == nil {
 				t.Fatalf("no children: %+v", plan.verdict)
 			}
-			children := []any{plan.children.configMap, plan.children.service, plan.children.deployment}
+			scrub(t, plan.children)
+			children := []any{
+				plan.children.configMap, plan.children.trust, plan.children.service, plan.children.deployment,
+			}
+			if plan.children.certificate != nil {
+				children = append(children, plan.children.certificate)
+			}
 			if plan.children.budget != nil {
 				children = append(children, plan.children.budget)
 			}
 			golden.YAML(t, name+".yaml", children...)
 		})
 	}
+}
+
+// scrub replaces certificates, which are random, by their keys in the Secret and their number in the ConfigMap.
+func scrub(t *testing.T, children *children) {
+	t.Helper()
+	if children.certificate != nil {
+		for key := range children.certificate.Data {
+			children.certificate.Data[key] = []byte(key)
+		}
+	}
+	trusted := strings.Count(children.trust.Data[trustKey], "BEGIN CERTIFICATE")
+	children.trust.Data[trustKey] = fmt.Sprintf("%d certificates", trusted)
 }
 
 func TestPodsAreReplacedOnlyForRelevantConfiguration(t *testing.T) {
@@ -110,6 +139,21 @@ func TestBlockedReconcile(t *testing.T) {
 		"waits for a damaged configuration to be repaired": {
 			func(s *scope) { s.configuration = "garbage" }, slinkyv1beta1.ReasonControllerNotReady, "line 1",
 		},
+		"waits for the named certificate": {
+			func(s *scope) { s.restAPI.Spec.TLS.CertificateRef = &slinkyv1beta1.ObjectReference{Name: "mine"} },
+			slinkyv1beta1.ReasonReferenceNotFound, "Secret mine, which spec.tls.certificateRef names",
+		},
+		"named certificate has no key": {
+			func(s *scope) {
+				s.restAPI.Spec.TLS.CertificateRef = &slinkyv1beta1.ObjectReference{Name: "mine"}
+				s.certificate = &corev1.Secret{}
+			},
+			slinkyv1beta1.ReasonCertificateInvalid, "tls.key",
+		},
+		"Secret of another user has the name of the operator's": {
+			func(s *scope) { s.certificate = &corev1.Secret{} },
+			slinkyv1beta1.ReasonCertificateInvalid, "not owned by RestApi slurm",
+		},
 		"message names the field that cannot be merged": {
 			func(s *scope) { s.restAPI.Spec.Slurmrestd.Raw = []byte(`{"env": 1}`) }, slinkyv1beta1.ReasonInvalidSpec,
 			"spec.slurmrestd",
@@ -125,6 +169,85 @@ func TestBlockedReconcile(t *testing.T) {
 				t.Errorf("children %v, verdict %+v", plan.children, plan.verdict)
 			}
 		})
+	}
+}
+
+// ownCertificate returns the operator's Secret with what a plan keeps in it.
+func ownCertificate(scope *scope, plan plan) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+			{UID: scope.restAPI.UID, Controller: new(true)},
+		}},
+		Data: plan.children.certificate.Data,
+	}
+}
+
+func TestOwnCertificateIsRenewed(t *testing.T) {
+	scope := newScope(configuration)
+	first := decide(scope)
+	served := certificate.ReadSet(first.children.certificate.Data).Current
+	loaded, err := served.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{
+		"slurm-restapi.hpc.svc", "slurm-restapi", "slurm-restapi.hpc", "slurm-restapi.hpc.svc.cluster.local",
+	}; !slices.Equal(loaded.Leaf.DNSNames, want) {
+		t.Errorf("the certificate is for %v", loaded.Leaf.DNSNames)
+	}
+	if !first.certificateExpires.Equal(start.Add(certificateLifetime)) {
+		t.Errorf("the certificate expires at %s", first.certificateExpires)
+	}
+
+	scope.certificate = ownCertificate(scope, first)
+	again := decide(scope)
+	if !bytes.Equal(again.children.certificate.Data["tls.crt"], served.Certificate) {
+		t.Error("a valid certificate was replaced")
+	}
+	scope.now = scope.now.Add(again.requeueAfter + time.Minute)
+	successor := decide(scope)
+	if bundle := successor.children.trust.Data[trustKey]; strings.Count(bundle, "BEGIN") != 2 ||
+		!bytes.Equal(successor.children.certificate.Data["tls.crt"], served.Certificate) {
+		t.Error("clients do not trust the successor before it is served")
+	}
+	scope.certificate = ownCertificate(scope, successor)
+	scope.now = scope.now.Add(successor.requeueAfter + time.Minute)
+	rotated := decide(scope)
+	if bytes.Equal(rotated.children.certificate.Data["tls.crt"], served.Certificate) ||
+		rotated.children.trust.Data[trustKey] != successor.children.trust.Data[trustKey] {
+		t.Error("the successor is not served, or clients trust other certificates")
+	}
+	if diff := cmp.Diff(first.children.deployment, rotated.children.deployment); diff != "" {
+		t.Errorf("pods are replaced for a new certificate: %s", diff)
+	}
+}
+
+func TestGivenCertificateIsServed(t *testing.T) {
+	scope := newScope(configuration)
+	pair, err := certificate.NewPair([]string{"slurm.example.com"}, start, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope.restAPI.Spec.TLS.CertificateRef = &slinkyv1beta1.ObjectReference{Name: "mine"}
+	scope.certificate = &corev1.Secret{Data: map[string][]byte{"tls.crt": pair.Certificate, "tls.key": pair.Key}}
+	plan := decide(scope)
+	if plan.children == nil || plan.children.certificate != nil {
+		t.Fatalf("got %+v", plan)
+	}
+	if plan.children.trust.Data[trustKey] != string(pair.Certificate) || plan.requeueAfter != time.Hour ||
+		!plan.certificateExpires.Equal(start.Add(time.Hour)) {
+		t.Errorf("requeues after %s, expires at %s", plan.requeueAfter, plan.certificateExpires)
+	}
+	if mounted := plan.children.deployment.Spec.Template.Spec.Volumes; !slices.ContainsFunc(mounted,
+		func(volume applycorev1.VolumeApplyConfiguration) bool {
+			return volume.Secret != nil && *volume.Secret.SecretName == "mine"
+		}) {
+		t.Error("the Secret is not mounted")
+	}
+	scope.now = start.Add(2 * time.Hour)
+	if plan := decide(scope); plan.verdict.Reason != slinkyv1beta1.ReasonCertificateInvalid ||
+		!strings.Contains(plan.verdict.Message, "expired") {
+		t.Errorf("got verdict %+v", plan.verdict)
 	}
 }
 
@@ -192,6 +315,7 @@ func newScope(configuration string) *scope {
 				Service:       slinkyv1beta1.RestApiService{Port: 6820},
 			},
 		},
-		image: "slurm-operator/slurmrestd:26.05", controller: &slinkyv1beta1.Controller{}, configuration: configuration,
+		image: "slurm-operator/slurmrestd:26.05", helper: "slurm-operator/slurm-operator:1", clusterDomain: "cluster.local",
+		now: start, controller: &slinkyv1beta1.Controller{}, configuration: configuration,
 	}
 }

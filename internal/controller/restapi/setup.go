@@ -20,10 +20,12 @@ const Name = "restapi"
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=core,resources=services;configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=core,resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 
-// SetupWithManager watches RestApis, their children and pods, and the Controllers with their configuration.
+// SetupWithManager watches RestApis, their children, certificates and pods, and the Controllers with their
+// configuration.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
@@ -33,6 +35,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
 		Owns(&policyv1.PodDisruptionBudget{}).
+		Watches(&corev1.Secret{}, index.Handler(r.Client, index.RestAPIsBySecret)).
 		Watches(&corev1.Pod{}, index.Pods(naming.Slurmrestd)).
 		Watches(&slinkyv1beta1.Controller{}, index.Handler(r.Client, index.RestAPIsByController)).
 		Watches(&corev1.ConfigMap{}, index.OwnerHandler(r.Client, "Controller", index.RestAPIsByController)).

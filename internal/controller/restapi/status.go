@@ -34,15 +34,21 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Slurmrestd, restAPI.Name)).String()).
 		WithReplicas(exist).WithReady(fmt.Sprintf("%d/%d", ready, replicas(restAPI)))
 	newStatus.Conditions = conditions.Configuration()
+	if !plan.certificateExpires.IsZero() {
+		newStatus.WithCertificateExpiresAt(metav1.NewTime(plan.certificateExpires))
+	}
 	return r.Status.Write(ctx, restAPI, conditions, newStatus)
 }
 
 // judge summarizes the state of slurmrestd from its Deployment and its pods.
 func judge(restAPI *slinkyv1beta1.RestApi, deployment *appsv1.Deployment, pods []corev1.Pod) status.Verdict {
-	ready := status.Ready("slurmrestd answers on port %d of the Service %s", restAPI.Spec.Service.Port,
-		naming.RestAPI(restAPI.Name))
-	if replicas(restAPI) == 0 {
+	ready := status.Ready("slurmrestd answers at https://%s:%d", naming.RestAPIHost(restAPI), restAPI.Spec.Service.Port)
+	switch {
+	case replicas(restAPI) == 0:
 		ready = status.Ready("slurmrestd is scaled to zero, so it does not answer")
+	case restAPI.Spec.TLS.PlainHTTP == slinkyv1beta1.PlainHTTPAllowed:
+		ready.Message += "; plain HTTP is allowed too, and its tokens can be read on the network: set spec.tls.plainHTTP to " +
+			"Refused when no client needs it"
 	}
 	return status.Deployment(deployment, pods, replicas(restAPI), ready)
 }

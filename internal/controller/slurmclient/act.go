@@ -26,12 +26,16 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, key slurm.Key) error
 		scope.session = nil
 		return nil
 	}
+	secured, err := endpoint.server.Client()
+	if err != nil {
+		return err
+	}
 	before := scope.session
-	err := r.Pool.Set(key,
+	err = r.Pool.Set(key,
 		slurm.Settings{Identity: endpoint.identity(scope.jwtKey), Wrap: trace.Slurm,
 			Dial: func() (slurm.Client, error) {
 				return r.Dial(rest.Options{
-					URL: endpoint.url, Address: endpoint.address,
+					URL: endpoint.url, Address: endpoint.address, TLS: secured,
 					Metrics: endpoint.metrics, MetricsAddress: endpoint.metricsAddress,
 					Token:    r.verified(scope.restAPI, endpoint.address, tokens(scope.jwtKey, r.Clock)),
 					Observer: r.Requests(key),

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/slurm-operator/slurm-operator/internal/certificate"
 	"github.com/slurm-operator/slurm-operator/internal/jwt"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 )
@@ -19,6 +20,8 @@ import (
 type endpoint struct {
 	// url names slurmrestd, and address (host:port) is where to connect to.
 	url, address string
+	// server is how slurmrestd is verified.
+	server certificate.Server
 	// metrics and metricsAddress are those of slurmctld itself, for its counts of nodes; empty if metrics are off.
 	metrics, metricsAddress string
 	// ready is true if slurmrestd is.
@@ -28,7 +31,8 @@ type endpoint struct {
 // identity returns a value that changes if the session must be replaced.
 func (e endpoint) identity(key []byte) string {
 	mac := hmac.New(sha256.New, key)
-	fmt.Fprintf(mac, "%s\n%s\n%s\n%s", e.url, e.address, e.metrics, e.metricsAddress)
+	fmt.Fprintf(mac, "%s\n%s\n%s\n%s\n%s\n%s", e.url, e.address, e.metrics, e.metricsAddress, e.server.Name,
+		e.server.Bundle)
 	return hex.EncodeToString(mac.Sum(nil))
 }
 

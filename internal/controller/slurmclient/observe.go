@@ -21,6 +21,8 @@ type scope struct {
 	// if they do not exist.
 	restAPI            *slinkyv1beta1.RestApi
 	service, slurmctld *corev1.Service
+	// certificate is the Secret with the certificate of the RestApi; nil if it does not exist.
+	certificate *corev1.Secret
 	// jwtKey is nil if it does not exist. awaitsAccounting is true if the Accounting that has it does not exist; the
 	// session is then left unchanged.
 	jwtKey           []byte
@@ -42,6 +44,10 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request, key slur
 	if scope.restAPI = choose(scope.controller, restAPIs.Items); scope.restAPI != nil {
 		if scope.service, err = reference.Object(ctx, r.Client, request.Namespace, naming.RestAPI(scope.restAPI.Name),
 			&corev1.Service{}); err != nil {
+			return nil, err
+		}
+		if scope.certificate, err = reference.Object(ctx, r.Client, request.Namespace,
+			naming.RestAPICertificate(scope.restAPI), &corev1.Secret{}); err != nil {
 			return nil, err
 		}
 	}

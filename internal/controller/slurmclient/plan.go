@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/certificate"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
@@ -65,15 +66,19 @@ func decide(scope *scope) (endpoint, *obstacle) {
 		return endpoint{}, &obstacle{slinkyv1beta1.ReasonReferenceNotFound,
 			"the key that signs tokens for Slurm does not exist yet"}
 	}
+	server, invalid := certificate.OfRestAPI(restAPI, scope.certificate, scope.now)
+	if invalid != nil {
+		return endpoint{}, &obstacle{invalid.Reason, invalid.Message}
+	}
 	found := endpoint{
-		url:     serviceURL(restAPI, naming.RestAPI(restAPI.Name), restAPI.Spec.Service.Port),
-		address: address, ready: ready(restAPI),
+		url:     serviceURL("https", restAPI, naming.RestAPI(restAPI.Name), restAPI.Spec.Service.Port),
+		address: address, server: server, ready: ready(restAPI),
 	}
 	if controller.Spec.Metrics.Enabled && !controller.Spec.External {
 		// Metrics only save requests: without them, slurmrestd is queried more often.
 		name, port := naming.Controller(controller.Name), controller.Spec.Service.Port
 		if address, problem := verify(controller, "Controller", name, scope.slurmctld, port); problem == nil {
-			found.metrics, found.metricsAddress = serviceURL(controller, name, port), address
+			found.metrics, found.metricsAddress = serviceURL("http", controller, name, port), address
 		}
 	}
 	return found, nil
@@ -90,8 +95,8 @@ func noRestAPI(controller *slinkyv1beta1.Controller) *obstacle {
 }
 
 // serviceURL returns the URL of a Service. Its host is only for the Host header and for messages: it is not resolved.
-func serviceURL(owner client.Object, name string, port int32) string {
-	return fmt.Sprintf("http://%s.%s.svc:%d", name, owner.GetNamespace(), port)
+func serviceURL(scheme string, owner client.Object, name string, port int32) string {
+	return fmt.Sprintf("%s://%s.%s.svc:%d", scheme, name, owner.GetNamespace(), port)
 }
 
 // restAddress returns the verified address of slurmrestd.

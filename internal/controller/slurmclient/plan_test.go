@@ -12,7 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/certificate"
 	"github.com/slurm-operator/slurm-operator/internal/jwt"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
 func restAPI(name string, age time.Duration) *slinkyv1beta1.RestApi {
@@ -74,6 +76,38 @@ func service(name, address string, owner client.Object) *corev1.Service {
 	}
 }
 
+// now is when the tests of decisions take place.
+var now = time.Unix(1_800_000_000, 0)
+
+// certificateOf returns the Secret with a certificate of a RestApi that is valid for an hour.
+func certificateOf(t *testing.T, owner *slinkyv1beta1.RestApi) *corev1.Secret {
+	t.Helper()
+	return certificateAt(t, owner, now)
+}
+
+// certificateAt returns the same at another time.
+func certificateAt(t *testing.T, owner *slinkyv1beta1.RestApi, at time.Time) *corev1.Secret {
+	t.Helper()
+	pair, err := certificate.NewPair([]string{naming.RestAPIHost(owner)}, at, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.Secret{
+		ObjectMeta: service(naming.RestAPICertificate(owner), "", owner).ObjectMeta,
+		Data:       certificate.Set{Current: pair}.Data(),
+	}
+}
+
+// serverOf returns how the slurmrestd of a scope is verified.
+func serverOf(t *testing.T, scope *scope) certificate.Server {
+	t.Helper()
+	server, problem := certificate.OfRestAPI(scope.restAPI, scope.certificate, scope.now)
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	return server
+}
+
 func TestDecide(t *testing.T) {
 	tests := map[string]struct {
 		change func(*scope)
@@ -121,12 +155,35 @@ func TestDecide(t *testing.T) {
 			},
 			reason: slinkyv1beta1.ReasonEndpointNotVerified, says: "Service a-restapi has no cluster IP",
 		},
+		"no endpoint before there is a certificate": {
+			change: func(scope *scope) { scope.certificate = nil },
+			reason: slinkyv1beta1.ReasonConnecting, says: "Secret a-restapi-tls with slurmrestd's certificate does not exist",
+		},
+		"no endpoint with a certificate of another owner": {
+			change: func(scope *scope) { scope.certificate.OwnerReferences[0].UID = "b" },
+			reason: slinkyv1beta1.ReasonCertificateInvalid, says: "not owned by RestApi a",
+		},
+		"no endpoint with an expired certificate": {
+			change: func(scope *scope) { scope.now = now.Add(2 * time.Hour) },
+			reason: slinkyv1beta1.ReasonCertificateInvalid, says: "no valid certificate",
+		},
+		"no endpoint without the named certificate": {
+			change: func(scope *scope) {
+				scope.restAPI.Spec.TLS.CertificateRef = &slinkyv1beta1.ObjectReference{Name: "mine"}
+				scope.certificate = nil
+			},
+			reason: slinkyv1beta1.ReasonReferenceNotFound, says: "Secret mine, which spec.tls.certificateRef names",
+		},
+		"uses TLS even if plain HTTP is allowed": {
+			change: func(scope *scope) { scope.restAPI.Spec.TLS.PlainHTTP = slinkyv1beta1.PlainHTTPAllowed },
+			want:   endpoint{url: "https://a-restapi.ns.svc:6820", address: "10.96.0.7:6820"},
+		},
 		"connects to the cluster IP": {
-			want: endpoint{url: "http://a-restapi.ns.svc:6820", address: "10.96.0.7:6820"},
+			want: endpoint{url: "https://a-restapi.ns.svc:6820", address: "10.96.0.7:6820"},
 		},
 		"connects by IPv6": {
 			change: func(scope *scope) { scope.service.Spec.ClusterIP = "fd00::7" },
-			want:   endpoint{url: "http://a-restapi.ns.svc:6820", address: "[fd00::7]:6820"},
+			want:   endpoint{url: "https://a-restapi.ns.svc:6820", address: "[fd00::7]:6820"},
 		},
 		"knows that slurmrestd is ready": {
 			change: func(scope *scope) {
@@ -134,7 +191,7 @@ func TestDecide(t *testing.T) {
 					{Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue},
 				}
 			},
-			want: endpoint{url: "http://a-restapi.ns.svc:6820", address: "10.96.0.7:6820", ready: true},
+			want: endpoint{url: "https://a-restapi.ns.svc:6820", address: "10.96.0.7:6820", ready: true},
 		},
 		"queries slurmctld itself if its metrics are on": {
 			change: func(scope *scope) {
@@ -142,7 +199,7 @@ func TestDecide(t *testing.T) {
 				scope.slurmctld = service("slurm-controller", "10.96.0.8", scope.controller)
 			},
 			want: endpoint{
-				url: "http://a-restapi.ns.svc:6820", address: "10.96.0.7:6820",
+				url: "https://a-restapi.ns.svc:6820", address: "10.96.0.7:6820",
 				metrics: "http://slurm-controller.ns.svc:6817", metricsAddress: "10.96.0.8:6817",
 			},
 		},
@@ -151,7 +208,7 @@ func TestDecide(t *testing.T) {
 				scope.controller.Spec.Metrics.Enabled = true
 				scope.slurmctld = service("slurm-controller", "10.96.0.8", scope.restAPI)
 			},
-			want: endpoint{url: "http://a-restapi.ns.svc:6820", address: "10.96.0.7:6820"},
+			want: endpoint{url: "https://a-restapi.ns.svc:6820", address: "10.96.0.7:6820"},
 		},
 	}
 	for name, test := range tests {
@@ -163,11 +220,15 @@ func TestDecide(t *testing.T) {
 			used := restAPI("a", 0)
 			scope := &scope{
 				controller: controller, restAPI: used, service: service("a-restapi", "10.96.0.7", used), jwtKey: []byte("key"),
+				certificate: certificateOf(t, used), now: now,
 			}
 			if test.change != nil {
 				test.change(scope)
 			}
 			got, problem := decide(scope)
+			if test.reason == "" {
+				test.want.server = serverOf(t, scope)
+			}
 			if got != test.want || problem == nil != (test.reason == "") {
 				t.Fatalf("got %+v, %+v", got, problem)
 			}
@@ -186,6 +247,8 @@ func TestSessionIdentityCoversConnectionSettings(t *testing.T) {
 		"another key":                endpoint{url: "a"}.identity([]byte("l")),
 		"other metrics":              endpoint{url: "a", metrics: "m"}.identity([]byte("k")),
 		"another address":            endpoint{url: "a", address: "m"}.identity([]byte("k")),
+		"another name":               endpoint{url: "a", server: certificate.Server{Name: "m"}}.identity([]byte("k")),
+		"other certificates":         endpoint{url: "a", server: certificate.Server{Bundle: "m"}}.identity([]byte("k")),
 		"another address of metrics": endpoint{url: "a", metricsAddress: "m"}.identity([]byte("k")),
 	} {
 		if other, twice := seen[identity]; twice {

@@ -29,7 +29,8 @@ const Name = "slurmclient"
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=patch
 // +kubebuilder:rbac:groups=core,resources=secrets;services,verbs=get;list;watch
 
-// SetupWithManager watches Controllers, their RestApis, Services and keys, and the sessions themselves.
+// SetupWithManager watches Controllers, their RestApis with Services and certificates, their keys, and the sessions
+// themselves.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
@@ -43,6 +44,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.ControllersBySecret)).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.AccountingsBySecret, index.ControllersByAccounting)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfCertificate)).
 		WatchesRawSource(source.Func(r.watchPool)).
 		Complete(r)
 }
@@ -65,6 +67,19 @@ func (r *Reconciler) clusterOf(ctx context.Context, service client.Object) []rec
 		return index.RestAPIsByController.Names(restAPI)
 	}
 	return nil
+}
+
+// clustersOfCertificate returns the Controllers of the RestApis that serve the certificate in a Secret.
+func (r *Reconciler) clustersOfCertificate(ctx context.Context, secret client.Object) []reconcile.Request {
+	restAPIs := &slinkyv1beta1.RestApiList{}
+	if err := index.RestAPIsBySecret.List(ctx, r.Client, client.ObjectKeyFromObject(secret), restAPIs); err != nil {
+		panic(err) // a missing index, which every test shows
+	}
+	var requests []reconcile.Request
+	for i := range restAPIs.Items {
+		requests = append(requests, index.RestAPIsByController.Names(&restAPIs.Items[i])...)
+	}
+	return requests
 }
 
 // configurationApplied passes the update that slurmctld has loaded its configuration, and with it the key that signs

@@ -2,8 +2,10 @@ package slurmclient
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -73,12 +75,28 @@ func connectionChange(known *metav1.Condition, reason string, state slurm.Status
 // reachable reports whether the operator reaches slurmctld, and if not, why and what to do.
 func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string) {
 	if scope.session != nil {
-		return answer(scope.session.Status())
+		is, reason, message = answer(scope.session.Status())
+		if cause := notReady(scope.restAPI); reason == slinkyv1beta1.ReasonRestAPIUnreachable && cause != "" {
+			message += "; " + cause
+		}
+		return is, reason, message
 	}
 	if _, problem := decide(scope); problem != nil {
 		return metav1.ConditionFalse, problem.reason, problem.message
 	}
 	return metav1.ConditionFalse, slinkyv1beta1.ReasonConnecting, "there is no connection yet"
+}
+
+// notReady returns what a RestApi reports about itself if it is not ready.
+func notReady(restAPI *slinkyv1beta1.RestApi) string {
+	if restAPI == nil {
+		return ""
+	}
+	condition := meta.FindStatusCondition(restAPI.Status.Conditions, slinkyv1beta1.ConditionReady)
+	if condition == nil || condition.Status == metav1.ConditionTrue {
+		return ""
+	}
+	return fmt.Sprintf("RestApi %s is not ready: %s", restAPI.Name, condition.Message)
 }
 
 // slowQueue is the duration of a job query from which on the operator reports that the number of jobs slows it down.
@@ -105,6 +123,15 @@ func answer(state slurm.Status) (is metav1.ConditionStatus, reason, message stri
 	case errors.Is(state.Err, slurm.Unsupported):
 		return metav1.ConditionFalse, slinkyv1beta1.ReasonUnsupportedVersion, fmt.Sprintf(
 			"%v; use Slurm 24.11 or later", state.Err)
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](state.Err); ok {
+		return metav1.ConditionFalse, slinkyv1beta1.ReasonEndpointNotVerified, fmt.Sprintf("%v; the operator sends no "+
+			"token to a server without the certificate of the RestApi: if the certificate has just changed, the pods "+
+			"read it within two minutes, and otherwise check which pods answer", state.Err)
+	}
+	if errors.Is(state.Err, http.ErrSchemeMismatch) {
+		return metav1.ConditionFalse, slinkyv1beta1.ReasonRestAPIUnreachable, fmt.Sprintf("%v; the operator sends no "+
+			"token in plain HTTP, and waits until pods with TLS have replaced those of an earlier version", state.Err)
 	}
 	return metav1.ConditionFalse, slinkyv1beta1.ReasonRestAPIUnreachable, state.Err.Error()
 }

@@ -1,8 +1,10 @@
 package slurmclient
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +44,15 @@ func TestReachableCondition(t *testing.T) {
 		},
 		"is too old": {
 			failed(slurm.Unsupported), metav1.ConditionFalse, slinkyv1beta1.ReasonUnsupportedVersion, "24.11 or later",
+		},
+		"has another certificate": {
+			slurm.Status{Err: &slurm.Error{
+				Kind: slurm.Unreachable, Op: "ping", Err: &tls.CertificateVerificationError{Err: errors.New("no")},
+			}}, metav1.ConditionFalse, slinkyv1beta1.ReasonEndpointNotVerified, "sends no token",
+		},
+		"answers in plain": {
+			slurm.Status{Err: &slurm.Error{Kind: slurm.Unreachable, Op: "ping", Err: http.ErrSchemeMismatch}},
+			metav1.ConditionFalse, slinkyv1beta1.ReasonRestAPIUnreachable, "waits until pods with TLS",
 		},
 		"is unreachable": {
 			failed(slurm.Unreachable), metav1.ConditionFalse, slinkyv1beta1.ReasonRestAPIUnreachable, "no",

@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -300,6 +301,9 @@ func TestInvalidURLsAreRejected(t *testing.T) {
 			strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if _, err := rest.New(rest.Options{URL: "http://x", Token: token, TLS: &tls.Config{}}); err == nil {
+		t.Error("a server that is to be verified would get tokens in plain")
 	}
 	if _, err := rest.New(rest.Options{URL: "http://x"}); err == nil {
 		t.Error("no token source was accepted")

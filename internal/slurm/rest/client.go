@@ -42,7 +42,7 @@ type TokenSource func(context.Context) (string, error)
 
 // Options describe how to reach slurmrestd.
 type Options struct {
-	// URL is slurmrestd's, such as http://slurm-restapi.slurm:6820.
+	// URL is slurmrestd's, such as https://slurm-restapi.slurm.svc:6820.
 	URL string
 	// Address (host:port) is where to connect to, if not to what the host of URL resolves to. A name may resolve to
 	// another server's address, which would then get the token.
@@ -52,7 +52,8 @@ type Options struct {
 	// Metrics is slurmctld's own URL, such as http://slurm-controller.slurm:6817, for Census; it may be empty.
 	// MetricsAddress is its address, as Address is URL's.
 	Metrics, MetricsAddress string
-	// TLS is for https; nil for Go's defaults.
+	// TLS is how slurmrestd is verified; nil for Go's defaults. With it, URL must be https: a token that is meant for a
+	// verified server is never sent in plain.
 	TLS *tls.Config
 	// Timeout bounds each request and its answer; 0 means DefaultTimeout.
 	Timeout time.Duration
@@ -124,6 +125,9 @@ func dialer(options Options) (func(ctx context.Context, network, target string) 
 		if port == "" || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" {
 			return nil, fmt.Errorf("the URL of %s must be http or https with a host, and without user and query",
 				server.name)
+		}
+		if server.name == "slurmrestd" && options.TLS != nil && parsed.Scheme != "https" {
+			return nil, errors.New("the URL of slurmrestd must be https, because it is to be verified")
 		}
 		if server.address != "" {
 			addresses[net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), port))] = server.address

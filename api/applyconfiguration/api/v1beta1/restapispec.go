@@ -21,6 +21,8 @@ type RestApiSpecApplyConfiguration struct {
 	Template *PodTemplateApplyConfiguration `json:"template,omitempty"`
 	// service customizes the Service in front of slurmrestd.
 	Service *RestApiServiceApplyConfiguration `json:"service,omitempty"`
+	// tls configures the encryption of connections to slurmrestd. Addition.
+	TLS *RestApiTLSApplyConfiguration `json:"tls,omitempty"`
 }
 
 // RestApiSpecApplyConfiguration constructs a declarative configuration of the RestApiSpec type for use with
@@ -66,5 +68,13 @@ func (b *RestApiSpecApplyConfiguration) WithTemplate(value *PodTemplateApplyConf
 // If called multiple times, the Service field is set to the value of the last call.
 func (b *RestApiSpecApplyConfiguration) WithService(value *RestApiServiceApplyConfiguration) *RestApiSpecApplyConfiguration {
 	b.Service = value
+	return b
+}
+
+// WithTLS sets the TLS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TLS field is set to the value of the last call.
+func (b *RestApiSpecApplyConfiguration) WithTLS(value *RestApiTLSApplyConfiguration) *RestApiSpecApplyConfiguration {
+	b.TLS = value
 	return b
 }

@@ -3,6 +3,7 @@
 package v1beta1
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -21,6 +22,8 @@ type RestApiStatusApplyConfiguration struct {
 	Ready *string `json:"ready,omitempty"`
 	// selector is the pods' label selector in the format of the scale subresource. Addition.
 	Selector *string `json:"selector,omitempty"`
+	// certificateExpiresAt is when the certificate expires that slurmrestd's pods serve. Addition.
+	CertificateExpiresAt *metav1.Time `json:"certificateExpiresAt,omitempty"`
 }
 
 // RestApiStatusApplyConfiguration constructs a declarative configuration of the RestApiStatus type for use with
@@ -71,5 +74,13 @@ func (b *RestApiStatusApplyConfiguration) WithReady(value string) *RestApiStatus
 // If called multiple times, the Selector field is set to the value of the last call.
 func (b *RestApiStatusApplyConfiguration) WithSelector(value string) *RestApiStatusApplyConfiguration {
 	b.Selector = &value
+	return b
+}
+
+// WithCertificateExpiresAt sets the CertificateExpiresAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CertificateExpiresAt field is set to the value of the last call.
+func (b *RestApiStatusApplyConfiguration) WithCertificateExpiresAt(value metav1.Time) *RestApiStatusApplyConfiguration {
+	b.CertificateExpiresAt = &value
 	return b
 }
