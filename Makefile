@@ -55,7 +55,7 @@ DEVCLUSTER := bin/devcluster
 
 .PHONY: help deps build binaries images sbom generate charts verify lint vulnerabilities test test-race test-integration test-charts test-slurm test-confinement \
     fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
-    cluster-down cluster-status kubeconfig ci clean bin/slurm-operator $(DEVCLUSTER)
+    cluster-down cluster-status kubeconfig ci clean bin/slurm-operator bin/kubectl-slurm $(DEVCLUSTER)
 
 ##@ General
 help: ## Show this list
@@ -65,10 +65,10 @@ deps: ## Install the Debian packages that building and testing need (root)
 	hack/install-packages
 
 ##@ Build
-build: bin/slurm-operator ## Build the operator into bin/
+build: bin/slurm-operator bin/kubectl-slurm ## Build the operator and the plugin for kubectl into bin/
 
-bin/slurm-operator:
-	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/slurm-operator
+bin/slurm-operator bin/kubectl-slurm:
+	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/$(@F)
 
 $(DEVCLUSTER):
 	go build -trimpath -o $@ ./test/cluster/devcluster

@@ -1,0 +1,146 @@
+// Package plugintest serves Kubernetes objects from memory to tests of the plugin, counts the requests for them, and
+// refuses those that a test forbids.
+package plugintest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Server is an API server with a few objects, which it serves by get and list.
+type Server struct {
+	URL string
+
+	mu        sync.Mutex
+	objects   map[schema.GroupVersionResource][]runtime.Object
+	forbidden []string
+	requests  []string
+}
+
+// NewServer starts a server without objects.
+func NewServer(tb testing.TB) *Server {
+	tb.Helper()
+	server := &Server{objects: map[schema.GroupVersionResource][]runtime.Object{}}
+	listener := httptest.NewServer(server)
+	tb.Cleanup(listener.Close)
+	server.URL = listener.URL
+	return server
+}
+
+// Add adds objects of a resource.
+func (s *Server) Add(resource schema.GroupVersionResource, objects ...runtime.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[resource] = append(s.objects[resource], objects...)
+}
+
+// Forbid refuses all requests for resources, such as pods.
+func (s *Server) Forbid(resources ...string) { s.forbidden = append(s.forbidden, resources...) }
+
+// Requests returns the requests so far, such as "GET /api/v1/namespaces/slurm/pods".
+func (s *Server) Requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(response http.ResponseWriter, request *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, request.Method+" "+request.URL.Path)
+	resource, namespace, name := parse(request.URL.Path)
+	selector, err := labels.Parse(request.URL.Query().Get("labelSelector"))
+	switch {
+	case err != nil:
+		fail(response, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+	case slices.Contains(s.forbidden, resource.Resource):
+		fail(response, http.StatusForbidden, metav1.StatusReasonForbidden, resource.Resource+" is forbidden")
+	case name == "":
+		s.list(response, resource, namespace, selector,
+			strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadataList"))
+	default:
+		s.get(response, resource, namespace, name)
+	}
+}
+
+// parse splits a path such as /apis/slinky.slurm.net/v1beta1/namespaces/slurm/nodesets/gpu.
+func parse(path string) (resource schema.GroupVersionResource, namespace, name string) {
+	words := strings.Split(strings.Trim(path, "/"), "/")
+	if words[0] == "apis" {
+		resource.Group = words[1]
+		words = words[1:]
+	}
+	resource.Version, words = words[1], words[2:]
+	if len(words) > 2 && words[0] == "namespaces" {
+		namespace, words = words[1], words[2:]
+	}
+	resource.Resource = words[0]
+	if len(words) > 1 {
+		name = words[1]
+	}
+	return resource, namespace, name
+}
+
+func (s *Server) list(
+	response http.ResponseWriter, resource schema.GroupVersionResource, namespace string, selector labels.Selector,
+	metadata bool,
+) {
+	items := []runtime.Object{}
+	for _, object := range s.objects[resource] {
+		about := accessor(object)
+		if (namespace == "" || about.GetNamespace() == namespace) && selector.Matches(labels.Set(about.GetLabels())) {
+			items = append(items, object)
+		}
+	}
+	version, kind := resource.GroupVersion().String(), listKind(resource)
+	if metadata {
+		version, kind = metav1.SchemeGroupVersion.String(), "PartialObjectMetadataList"
+	}
+	send(response, http.StatusOK, map[string]any{
+		"apiVersion": version, "kind": kind, "metadata": map[string]any{}, "items": items,
+	})
+}
+
+func (s *Server) get(response http.ResponseWriter, resource schema.GroupVersionResource, namespace, name string) {
+	for _, object := range s.objects[resource] {
+		if about := accessor(object); about.GetNamespace() == namespace && about.GetName() == name {
+			send(response, http.StatusOK, object)
+			return
+		}
+	}
+	fail(response, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", resource.Resource, name))
+}
+
+func accessor(object runtime.Object) metav1.Object {
+	about, err := meta.Accessor(object)
+	if err != nil {
+		panic(err) // unreachable: objects have metadata
+	}
+	return about
+}
+
+func fail(response http.ResponseWriter, code int32, reason metav1.StatusReason, message string) {
+	send(response, int(code), metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code,
+		Reason: reason, Message: message,
+	})
+}
+
+func send(response http.ResponseWriter, code int, body any) {
+	response.Header().Set("Content-Type", "application/json")
+	response.WriteHeader(code)
+	_ = json.NewEncoder(response).Encode(body) // the client notices a truncated answer
+}
