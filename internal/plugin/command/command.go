@@ -59,6 +59,9 @@ func newRoot(session *session, version string) *cobra.Command {
 	session.addFlags(root.PersistentFlags())
 	root.AddCommand(
 		statusCommand(session),
+		nodesCommand(session),
+		jobsCommand(session),
+		whyCommand(session),
 	)
 	session.addCompletions(root)
 	root.SuggestionsMinimumDistance = 2

@@ -25,6 +25,8 @@ type session struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides *clientcmd.ConfigOverrides
 	now       func() time.Time
+	// runIn returns how commands run in a container.
+	runIn func(*kube.Client, kube.Container) slurmcli.Runner
 	// controller is the flag --controller.
 	controller string
 }
@@ -32,6 +34,7 @@ type session struct {
 func newSession() *session {
 	return &session{
 		rules: clientcmd.NewDefaultClientConfigLoadingRules(), overrides: &clientcmd.ConfigOverrides{}, now: time.Now,
+		runIn: slurmcli.In,
 	}
 }
 
@@ -139,7 +142,7 @@ func (s *session) slurm(
 	if err != nil {
 		return nil, err
 	}
-	return slurmcli.In(client, container), nil
+	return s.runIn(client, container), nil
 }
 
 // outputFlags are the flags of a command that prints a result.

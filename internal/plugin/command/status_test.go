@@ -22,7 +22,7 @@ func TestStatus(t *testing.T) {
 		"status.json":     {"status", "--output=json"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := run(t, loaded(t, "testdata/cluster.yaml"), arguments...)
+			out, err := run(t, loaded(t, "cluster.yaml"), arguments...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func large(server *plugintest.Server) {
 func ready() []metav1.Condition {
 	return []metav1.Condition{{
 		Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonAsExpected,
-		LastTransitionTime: metav1.NewTime(now.Add(-48*time.Hour)),
+		LastTransitionTime: metav1.NewTime(now.Add(-48 * time.Hour)),
 	}}
 }
 
@@ -77,7 +77,7 @@ func TestStatusOfManyNodesCostsFiveRequests(t *testing.T) {
 }
 
 func TestStatusNamesMissingRights(t *testing.T) {
-	server := loaded(t, "testdata/cluster.yaml")
+	server := loaded(t, "cluster.yaml")
 	server.Forbid("controllers", "loginsets")
 	out, err := run(t, server, "status")
 	if err != nil {
@@ -98,7 +98,7 @@ func TestStatusExplainsFailures(t *testing.T) {
 		"a program of Slurm":          {[]string{"sinfo"}, "kubectl slurm -- sinfo"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := run(t, loaded(t, "testdata/cluster.yaml"), test.arguments...); err == nil ||
+			if _, err := run(t, loaded(t, "cluster.yaml"), test.arguments...); err == nil ||
 				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
 			}

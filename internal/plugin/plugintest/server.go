@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -70,7 +71,8 @@ func (s *Server) ServeHTTP(response http.ResponseWriter, request *http.Request) 
 		fail(response, http.StatusForbidden, metav1.StatusReasonForbidden, resource.Resource+" is forbidden")
 	case name == "":
 		s.list(response, resource, namespace, selector,
-			strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadataList"))
+			strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadataList"),
+			request.URL.Query().Get("fieldSelector") == "spec.unschedulable=true")
 	default:
 		s.get(response, resource, namespace, name)
 	}
@@ -96,11 +98,14 @@ func parse(path string) (resource schema.GroupVersionResource, namespace, name s
 
 func (s *Server) list(
 	response http.ResponseWriter, resource schema.GroupVersionResource, namespace string, selector labels.Selector,
-	metadata bool,
+	metadata, cordoned bool,
 ) {
 	items := []runtime.Object{}
 	for _, object := range s.objects[resource] {
 		about := accessor(object)
+		if cordoned && !unschedulable(object) {
+			continue
+		}
 		if (namespace == "" || about.GetNamespace() == namespace) && selector.Matches(labels.Set(about.GetLabels())) {
 			items = append(items, object)
 		}
@@ -112,6 +117,16 @@ func (s *Server) list(
 	send(response, http.StatusOK, map[string]any{
 		"apiVersion": version, "kind": kind, "metadata": map[string]any{}, "items": items,
 	})
+}
+
+// unschedulable reports whether an object is a cordoned Kubernetes node.
+func unschedulable(object runtime.Object) bool {
+	node, isNode := object.(*unstructured.Unstructured)
+	if !isNode {
+		return false
+	}
+	cordoned, _, _ := unstructured.NestedBool(node.Object, "spec", "unschedulable")
+	return cordoned
 }
 
 func (s *Server) get(response http.ResponseWriter, resource schema.GroupVersionResource, namespace, name string) {

@@ -68,6 +68,19 @@ func drainReason(cause Cause, detail string) string {
 	return slurm.OurReason(detail)
 }
 
+// CauseOf returns the cause of a drain that the operator has set, by its reason, and false for all other reasons.
+func CauseOf(reason string) (Cause, bool) {
+	if !slurm.IsOurReason(reason) {
+		return NoCause, false
+	}
+	for cause := range drainReasons {
+		if drainReason(cause, "") == reason {
+			return cause, true
+		}
+	}
+	return FromKubernetesNode, true
+}
+
 var drainReasons = map[Cause]string{
 	ScaleIn:   "scale-in",
 	Updating:  "update",

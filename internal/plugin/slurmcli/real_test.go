@@ -1,0 +1,91 @@
+//go:build slurm
+
+package slurmcli_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/slurm-operator/slurm-operator/hack/images"
+	"github.com/slurm-operator/slurm-operator/internal/plugin/slurmcli"
+	"github.com/slurm-operator/slurm-operator/test/slurmnet"
+)
+
+// TestRealSlurmPrintsWhatIsParsed runs the commands of the plugin on both releases.
+func TestRealSlurmPrintsWhatIsParsed(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 2})
+			run := slurmcli.Runner(func(ctx context.Context, command ...string) ([]byte, error) {
+				out, err := slurm.Run(ctx, command...)
+				if err != nil {
+					return nil, &slurmcli.Error{Command: command[0], Code: 1, Said: err.Error() + out}
+				}
+				return []byte(out), nil
+			})
+			checkJobs(t, slurm, run)
+			checkNodes(t, slurm, run)
+		})
+	}
+}
+
+func checkJobs(t *testing.T, slurm *slurmnet.Cluster, run slurmcli.Runner) {
+	t.Helper()
+	slurm.Login.MustRun(t, "sbatch", "--nodes=2", "--exclusive", "--time=10", "--job-name=one|two", "--wrap=sleep 300")
+	slurm.Login.MustRun(t, "sbatch", "--nodes=2", "--exclusive", "--job-name=waits", "--wrap=true")
+	slurm.Login.MustRun(t, "sbatch", "--array=1-3", "--dependency=afterok:1", "--wrap=true")
+	slurm.WaitFor(t, "jobs", func(ctx context.Context) error {
+		jobs, err := run.Jobs(ctx)
+		if err == nil && (len(jobs) != 3 || jobs[0].State == "PENDING" && jobs[1].State == "PENDING" &&
+			jobs[2].State == "PENDING") {
+			err = &slurmcli.Error{Said: "the first job does not run"}
+		}
+		return err
+	})
+	jobs, err := run.Jobs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]slurmcli.Job{}
+	for _, job := range jobs {
+		found[job.Name] = job
+		t.Logf("%+v", job)
+	}
+	one, waits, array := found["one|two"], found["waits"], found["wrap"]
+	if one.State != "RUNNING" || one.Nodes != "node-[0-1]" || one.NodeCount != 2 || one.End == nil || one.Start == nil ||
+		one.Submitted == nil || one.Limit != "10:00" || one.Unlimited() {
+		t.Errorf("%+v", one)
+	}
+	if !waits.Pending() || waits.Reason == "" || waits.Nodes != "" || waits.NodeCount != 2 {
+		t.Errorf("%+v", waits)
+	}
+	if !array.Pending() || array.Reason != "Dependency" || !strings.Contains(array.Dependency, "afterok:1") ||
+		!strings.HasPrefix(array.ID, "3_[") {
+		t.Errorf("%+v", array)
+	}
+	if single, err := run.Job(t.Context(), "1"); err != nil || len(single) != 1 {
+		t.Errorf("%+v, %v", single, err)
+	}
+	if missing, err := run.Job(t.Context(), "999"); err != nil || len(missing) != 0 {
+		t.Errorf("%+v, %v", missing, err)
+	}
+	if on, err := run.Jobs(t.Context(), "--nodelist=node-1", "--states=running,suspended,completing,configuring,stopped,signaling,stage_out"); err != nil || len(on) != 1 {
+		t.Errorf("%+v, %v", on, err)
+	}
+}
+
+func checkNodes(t *testing.T, slurm *slurmnet.Cluster, run slurmcli.Runner) {
+	t.Helper()
+	slurm.Login.MustRun(t, "scontrol", "update", "nodename=node-1", "state=drain", "reason=broken fan (alice)")
+	nodes, err := run.Nodes(t.Context())
+	if err != nil || len(nodes) != 2 {
+		t.Fatalf("%+v, %v", nodes, err)
+	}
+	for _, node := range nodes {
+		if drained := node.Name == "node-1"; node.HeldByOthers() != drained || drained && node.Reason != "broken fan (alice)" ||
+			node.AllocatedCPUs == 0 || node.Version == "" {
+			t.Errorf("%+v", node)
+		}
+	}
+}
