@@ -123,7 +123,7 @@ test-charts: ## Test the Helm charts, without a cluster
 
 # One package at a time: the kernel reuses the number of a deleted namespace for the next one, in any process.
 test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
-	$(TEST) -tags slurm -count=1 -p 1 ./hack/images ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker
+	$(TEST) -tags slurm -count=1 -p 1 ./hack/images ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker ./internal/plugin/slurmcli
 
 test-confinement: ## Run the tests of confinement, in a virtual machine with cgroup v2 (root)
 	$(TEST) -tags slurm -count=1 -run '$(CONFINEMENT)' ./test/confinement -args -slurm=$(SLURM)

@@ -62,6 +62,10 @@ func newRoot(session *session, version string) *cobra.Command {
 		nodesCommand(session),
 		jobsCommand(session),
 		whyCommand(session),
+		drainCommand(session),
+		undrainCommand(session),
+		execCommand(session),
+		sshCommand(session),
 	)
 	session.addCompletions(root)
 	root.SuggestionsMinimumDistance = 2

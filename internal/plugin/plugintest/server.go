@@ -20,6 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// User is the name of the user.
+const User = "alice@example.org"
+
 // A Server is an API server with a few objects, which it serves by get and list.
 type Server struct {
 	URL string
@@ -69,6 +72,11 @@ func (s *Server) ServeHTTP(response http.ResponseWriter, request *http.Request) 
 		fail(response, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 	case slices.Contains(s.forbidden, resource.Resource):
 		fail(response, http.StatusForbidden, metav1.StatusReasonForbidden, resource.Resource+" is forbidden")
+	case resource.Resource == "selfsubjectreviews":
+		send(response, http.StatusCreated, map[string]any{
+			"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
+			"status": map[string]any{"userInfo": map[string]any{"username": User}},
+		})
 	case name == "":
 		s.list(response, resource, namespace, selector,
 			strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadataList"),
