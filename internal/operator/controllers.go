@@ -50,7 +50,7 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 		return err
 	}
 	reader := manager.GetClient()
-	if err := options.Registerer.Register(&collector{pool: pool, reader: reader}); err != nil {
+	if err := options.Registerer.Register(newCollector(pool, reader)); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	children := child.NewApplier(reader)

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -75,8 +76,9 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	server := webhook.Options{Port: options.Port, CertDir: options.CertificateDirectory}
 	keeper := certificate.NewKeeper(direct, clock.RealClock{}, options.Certificate)
-	own := options.CertificateDirectory == ""
+	own, served := options.CertificateDirectory == "", fromDirectory(options.CertificateDirectory)
 	if own {
+		served = func() (*tls.Certificate, error) { return keeper.GetCertificate(nil) }
 		server.TLSOpts = append(server.TLSOpts,
 			func(config *tls.Config) { config.GetCertificate = keeper.GetCertificate })
 	}
@@ -89,6 +91,9 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	})
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
+	}
+	if err := crmetrics.Registry.Register(newExpiry(served)); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
 	}
 	serving := manager.GetWebhookServer().StartedChecker()
 	if own {

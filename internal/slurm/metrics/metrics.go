@@ -4,6 +4,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/slurm-operator/slurm-operator/internal/metric"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -16,21 +17,9 @@ type Requests struct {
 
 // NewRequests registers the metrics.
 func NewRequests(registerer prometheus.Registerer) (*Requests, error) {
-	cluster := []string{"controller_namespace", "controller"}
 	requests := &Requests{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slurm_operator_slurm_requests_total",
-			Help: "Requests to slurmrestd by call and result.",
-		}, append(cluster, "call", "result")),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "slurm_operator_slurm_request_duration_seconds",
-			Help:    "Time from a request to slurmrestd to the end of its answer.",
-			Buckets: []float64{0.005, 0.02, 0.1, 0.5, 2, 10, 30},
-		}, append(cluster, "call")),
-		received: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slurm_operator_slurm_received_bytes_total",
-			Help: "Bytes of the bodies of slurmrestd's answers.",
-		}, append(cluster, "call")),
+		total: metric.Requests.NewCounter(), duration: metric.RequestDuration.NewHistogram(),
+		received: metric.ReceivedBytes.NewCounter(),
 	}
 	for _, collector := range []prometheus.Collector{requests.total, requests.duration, requests.received} {
 		if err := registerer.Register(collector); err != nil {

@@ -62,7 +62,7 @@ func TestMetricsReportSessionsAndConditions(t *testing.T) {
 	}()
 	for _, line := range []string{
 		`slurm_operator_slurm_reachable{controller="slurm",controller_namespace="` + world.namespace + `"} 1`,
-		`slurm_operator_slurm_nodes{controller="slurm",controller_namespace="` + world.namespace + `"} 1`,
+		`slurm_operator_slurm_nodes{controller="slurm",controller_namespace="` + world.namespace + `",state="idle"} 1`,
 		`slurm_operator_condition{condition="Ready",kind="Controller",name="slurm",object_namespace="` +
 			world.namespace + `",reason="AsExpected",status="True"} 1`,
 		`slurm_operator_slurm_requests_total{call="nodes",controller="slurm",controller_namespace="` + world.namespace +

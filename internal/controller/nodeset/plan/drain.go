@@ -87,3 +87,14 @@ var drainReasons = map[Cause]string{
 	Deletion:  "NodeSet is being deleted",
 	PodCordon: "pod is cordoned",
 }
+
+// DrainCause returns the cause of a drain of the operator from the reason that Slurm shows; false if the operator did
+// not set it.
+func DrainCause(reason string) (Cause, bool) {
+	for cause, detail := range drainReasons {
+		if reason == slurm.OurReason(detail) {
+			return cause, true
+		}
+	}
+	return FromKubernetesNode, slurm.IsOurReason(reason)
+}
