@@ -1,7 +1,7 @@
 #!/bin/sh
-# Generates everything that follows from the API types and the controllers' markers: deep copies, apply configurations,
-# CRDs, the API reference, the roles of operator and webhook, and the webhook configurations. "make verify" runs it and
-# fails if the result differs from the committed files.
+# Generates everything that follows from the API types, the definitions of metrics and the controllers' markers: deep
+# copies, apply configurations, CRDs, the references of the API and of metrics, the roles of operator and webhook, and
+# the webhook configurations. "make verify" runs it and fails if the result differs from the committed files.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -26,6 +26,7 @@ tool applyconfiguration-gen --go-header-file /dev/null --external-applyconfigura
 rm -f config/crd/bases/*.yaml
 go -C hack/tools run ./crds ../.. ./api/v1beta1 config/crd/bases
 go -C hack/tools run ./apiref ../../config/crd/bases >docs/reference/api.md
+go run ./hack/metrics docs/reference/metrics.md
 
 tool controller-gen rbac:roleName=slurm-operator "paths=./internal/controller/...;./internal/operator" output:rbac:dir=config/rbac
 tool controller-gen rbac:roleName=slurm-operator-webhook,fileName=webhook_role.yaml output:rbac:dir=config/rbac \
