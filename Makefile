@@ -90,8 +90,9 @@ generate: ## Write all generated files, and check the licenses of dependencies
 	$(MAKE) --no-print-directory charts
 	$(TOOL) golangci-lint fmt
 
-charts: ## Write the generated parts of the charts: CRDs, roles, webhooks, schemas, READMEs
+charts: ## Write the generated parts of the charts: CRDs, roles, webhooks, alert rules, dashboards, schemas, READMEs
 	go -C hack/tools run ./charts ../..
+	go -C hack/monitoring run . ../..
 	$(HELMTOOL) helm-docs --chart-search-root charts --sort-values-order file --log-level warning
 
 verify: ## Check that all generated files are up to date, and the licenses of dependencies
@@ -110,6 +111,7 @@ vulnerabilities: ## Look for known vulnerabilities in the operator's Go dependen
 test: ## Run the unit tests
 	$(TEST) ./...
 	go -C hack/tools test -vet=off ./...
+	go -C hack/monitoring test -vet=off ./...
 
 test-race: ## Run the unit tests, or those of the packages RACE, with the race detector
 	$(patsubst --,--raw-command -- env CGO_ENABLED=1 go test -json,$(TEST)) -race $(RACE)
