@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/slurm-operator/slurm-operator/hack/monitoring/dashboards"
 	"github.com/slurm-operator/slurm-operator/hack/monitoring/rules"
 )
 
@@ -22,9 +23,22 @@ func main() {
 	}
 }
 
+// write writes all files into a directory, from which everything else is removed.
 func write(directory string) error {
-	if err := os.MkdirAll(directory, 0o755); err != nil {
+	if err := os.RemoveAll(directory); err != nil {
 		return err
+	}
+	if err := os.MkdirAll(filepath.Join(directory, "dashboards"), 0o755); err != nil {
+		return err
+	}
+	files, err := dashboards.Files()
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(directory, "dashboards", name), content, 0o644); err != nil {
+			return err
+		}
 	}
 	file, err := rules.File()
 	if err != nil {
