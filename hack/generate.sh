@@ -1,7 +1,8 @@
 #!/bin/sh
 # Generates everything that follows from the API types, the definitions of metrics and the controllers' markers: deep
-# copies, apply configurations, CRDs, the references of the API and of metrics, the roles of operator and webhook, and
-# the webhook configurations. "make verify" runs it and fails if the result differs from the committed files.
+# copies, apply configurations, CRDs, the references of the API, of metrics and of the plugin for kubectl, the roles of
+# operator and webhook, and the webhook configurations. "make verify" runs it and fails if the result differs from the
+# committed files.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -27,6 +28,7 @@ rm -f config/crd/bases/*.yaml
 go -C hack/tools run ./crds ../.. ./api/v1beta1 config/crd/bases
 go -C hack/tools run ./apiref ../../config/crd/bases >docs/reference/api.md
 go run ./hack/metrics docs/reference/metrics.md
+go run ./hack/pluginref >docs/reference/kubectl-slurm.md
 
 tool controller-gen rbac:roleName=slurm-operator "paths=./internal/controller/...;./internal/operator" output:rbac:dir=config/rbac
 tool controller-gen rbac:roleName=slurm-operator-webhook,fileName=webhook_role.yaml output:rbac:dir=config/rbac \
