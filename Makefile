@@ -101,7 +101,7 @@ verify: ## Check that all generated files are up to date, and the licenses of de
 lint: ## Run the linters
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags $(TAGS)
 	hack/align-modules --check
-	shellcheck hack/align-modules hack/fuzz hack/generate.sh hack/install-packages hack/tool hack/verify-generated hack/with-cluster .ci/run
+	shellcheck hack/align-modules hack/fuzz hack/generate.sh hack/install-packages hack/tool hack/verify-generated hack/with-cluster .ci/run cmd/kubectl-slurm/kubectl_complete-slurm
 
 # Not part of ci: it needs the vulnerability database at vuln.go.dev, or a mirror in GOVULNDB.
 vulnerabilities: ## Look for known vulnerabilities in the operator's Go dependencies (needs the internet)

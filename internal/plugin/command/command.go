@@ -69,6 +69,7 @@ func newRoot(session *session, version string) *cobra.Command {
 	)
 	session.addCompletions(root)
 	root.SuggestionsMinimumDistance = 2
+	root.CompletionOptions.HiddenDefaultCmd = true // kubectl completes by kubectl_complete-slurm
 	return root
 }
 
