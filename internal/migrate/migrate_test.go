@@ -38,7 +38,8 @@ func translate(t *testing.T, chart migrate.Chart, given map[string]any) (map[str
 }
 
 // own is what the translation adds to every values file of the slurm chart.
-const own = "nodesets: {worker: {enabled: false}}\nloginsets: {login: {enabled: false}}\nnameOverride: slurm\n"
+const own = "nodesets: {worker: {enabled: false}}\nloginsets: {login: {enabled: false}}\nnameOverride: slurm\n" +
+	"restapi: {tls: {plainHTTP: Allowed}}\n"
 
 func TestClusterValues(t *testing.T) {
 	for name, test := range map[string]struct{ given, want, note string }{
@@ -48,12 +49,14 @@ func TestClusterValues(t *testing.T) {
 		},
 		"an empty entry is kept": {
 			"nodesets: {gpu: {}}\nloginsets: {login: {}}\nfullnameOverride: hpc",
-			"nodesets: {gpu: {}, worker: {enabled: false}}\nloginsets: {login: {}}\nfullnameOverride: hpc", "",
+			"nodesets: {gpu: {}, worker: {enabled: false}}\nloginsets: {login: {}}\nfullnameOverride: hpc\n" +
+				"restapi: {tls: {plainHTTP: Allowed}}", "",
 		},
 		"an empty value in a list is kept": {
 			own + "controller: {podSpec: {volumes: [{name: a, emptyDir: {}}]}}",
 			own + "controller: {podSpec: {volumes: [{name: a, emptyDir: {}}]}}", "",
 		},
+		"plain HTTP for clients of slurmrestd": {"{}", own, "restapi.tls.plainHTTP: added"},
 		"a value that no chart knows": {"colour: red", own + "colour: red", ""},
 		"a key that the other chart created": {
 			"slurmKey: {create: true, secretRef: {name: a, key: b}}", own + "slurmKeyRef: {name: a, key: b}",

@@ -3,6 +3,7 @@ package migrate
 // slurmRules translate values of the slurm chart.
 var slurmRules = []rule{
 	{"", keepNames},
+	{"", keepPlainHTTP},
 	dropped("asciiArt", "it only decorates the notes after an installation"),
 	{"slurmKey", key("slurmKeyRef")},
 	{"jwtKey", key("jwtKeyRef")},
@@ -42,6 +43,15 @@ func keepNames(t *translation, _ string) {
 	if text(t.get("fullnameOverride")) == "" && text(t.get("nameOverride")) == "" {
 		t.set("nameOverride", string(Slurm))
 		t.note("nameOverride", "added, so that names are the same if the release name does not contain %s", Slurm)
+	}
+}
+
+// keepPlainHTTP lets clients of slurmrestd work as before.
+func keepPlainHTTP(t *translation, _ string) {
+	if t.get("restapi.tls.plainHTTP") == nil {
+		t.set("restapi.tls.plainHTTP", "Allowed")
+		t.note("restapi.tls.plainHTTP", "added, because clients of slurmrestd use http://, where their tokens can be read "+
+			"on the network; change them to https://, then remove it")
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 	"github.com/slurm-operator/slurm-operator/test/scale"
 	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
+	"github.com/slurm-operator/slurm-operator/test/served"
 )
 
 var (
@@ -120,13 +121,14 @@ func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
 	b := &bench{cluster: cluster, slurm: slurmtest.New(t, slurmtest.Release2605), pods: pods}
 	key := []byte("a key that is not secret, because its cluster does not exist")
 	b.slurm.SetKey(key)
-	b.slurm.Listen(t, net.JoinHostPort(restAddress, "6820"))
 	b.operator = scale.StartOperator(t, cluster)
 	b.slurmds = scale.SimulateSlurmds(t, cluster, b.slurm)
 	var err error
 	if b.Client, err = client.New(cluster.Config, client.Options{Scheme: operator.Scheme()}); err != nil {
 		t.Fatal(err)
 	}
+	b.slurm.Listen(t, net.JoinHostPort(restAddress, "6820"),
+		served.Certificate(b.Client, client.ObjectKey{Namespace: namespace, Name: clusterName}))
 	if b.admin, err = rest.New(rest.Options{URL: b.slurm.URL,
 		Token: func(context.Context) (string, error) { return b.slurm.Token("root"), nil }}); err != nil {
 		t.Fatal(err)

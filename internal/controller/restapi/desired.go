@@ -117,7 +117,7 @@ func podTemplate(scope *scope, conf slurmconf.Document,
 			EnableServiceLinks:           new(false),
 			SecurityContext:              podtemplate.Restricted(nobody, nobody),
 			Containers: []corev1.Container{
-				container(scope.image, conf), terminator(scope.helper, restAPI.Spec.TLS.PlainHTTP),
+				container(scope.image, conf), tlsContainer(scope.helper, restAPI.Spec.TLS.PlainHTTP),
 			},
 			Volumes: volumes(restAPI),
 		},
@@ -184,9 +184,9 @@ func container(image string, conf slurmconf.Document) corev1.Container {
 	}
 }
 
-// terminator returns the container that terminates TLS. It listens once it has a certificate and slurmrestd accepts
+// tlsContainer returns the container that terminates TLS. It listens once it has a certificate and slurmrestd accepts
 // connections.
-func terminator(image string, plainHTTP slinkyv1beta1.PlainHTTP) corev1.Container {
+func tlsContainer(image string, plainHTTP slinkyv1beta1.PlainHTTP) corev1.Container {
 	args := []string{
 		"terminate-tls", "--listen", ":" + strconv.Itoa(naming.PortSlurmrestd), "--socket", socket,
 		"--certificate-directory", certificateDirectory,

@@ -9,7 +9,10 @@ package slurmtest
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -87,16 +90,20 @@ func New(tb testing.TB, release string) *Server {
 	return s
 }
 
-// Listen makes the server answer at another address (host:port) too, such as that of a Service.
-func (s *Server) Listen(tb testing.TB, address string) {
+// Listen also serves on another address, with TLS, until the test ends. It returns the address.
+func (s *Server) Listen(tb testing.TB, address string, settings *tls.Config) string {
 	tb.Helper()
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", address)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(listener) }() // until it is closed
+	server := &http.Server{
+		Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}, // slurmrestd has no HTTP/2
+	}
+	go func() { _ = server.Serve(tls.NewListener(listener, settings)) }() // until it is closed
 	tb.Cleanup(func() { _ = server.Close() })
+	return listener.Addr().String()
 }
 
 func (s *Server) close() {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -37,6 +38,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 	"github.com/slurm-operator/slurm-operator/test/integration/apiserver"
+	"github.com/slurm-operator/slurm-operator/test/served"
 )
 
 // server is shared by all tests of the package; each uses its own namespace.
@@ -69,6 +71,10 @@ type world struct {
 	// queried are the addresses at which agents were queried, and dialed is how the manager connected to slurmrestd.
 	queried map[string]bool
 	dialed  []rest.Options
+	// slurmrestd is where the in-memory Slurm answers with the certificates of the RestApis.
+	slurmrestd string
+	// impostor is a certificate that is served instead; nil for none.
+	impostor atomic.Pointer[tls.Certificate]
 	// stopManager stops the manager before the test ends.
 	stopManager func()
 	// metrics are the metrics of the running manager.
@@ -95,6 +101,7 @@ func newWorld(t *testing.T) *world {
 		slurm: slurmtest.New(t, slurmtest.Release2605), agents: map[string]agent.Report{}, queried: map[string]bool{},
 		mirror: slurm.MirrorOptions{Fast: 50 * time.Millisecond, Slow: 200 * time.Millisecond},
 	}
+	world.slurmrestd = world.slurm.Listen(t, "127.0.0.1:0", world.certificates())
 	world.stopManager = sync.OnceFunc(world.run(t, countWrites(server.Config, &world.writes)))
 	t.Cleanup(world.stopManager)
 	return world
@@ -144,12 +151,33 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 	}
 }
 
-// dial connects to the in-memory Slurm instead of a Service.
+// certificates serves the certificate of the RestApi whose name a client asks for, or else that of the RestApi slurm.
+func (w *world) certificates() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if impostor := w.impostor.Load(); impostor != nil {
+				return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*impostor}}, nil
+			}
+			name, found := strings.CutSuffix(hello.ServerName, "-restapi."+w.namespace+".svc")
+			if !found {
+				name = "slurm"
+			}
+			return served.Certificate(w, client.ObjectKey{Namespace: w.namespace, Name: name}), nil
+		},
+	}
+}
+
+// dial connects to the in-memory Slurm instead of a Service, and verifies it as it would verify slurmrestd. Clients of
+// the tests themselves need no TLS.
 func (w *world) dial(options rest.Options) (slurm.Client, error) {
 	w.mu.Lock()
 	w.dialed = append(w.dialed, options)
 	w.mu.Unlock()
-	options.URL, options.Address, options.Metrics, options.MetricsAddress = w.slurm.URL, "", "", ""
+	options.Address, options.Metrics, options.MetricsAddress = w.slurmrestd, "", ""
+	if options.URL == "" {
+		options.URL, options.Address = w.slurm.URL, ""
+	}
 	options.Timeout = time.Duration(w.slurmTimeout.Load())
 	return rest.New(options)
 }
