@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/slurm-operator/slurm-operator/test/cluster/controlplane"
+	"github.com/slurm-operator/slurm-operator/test/cluster/network"
 	"github.com/slurm-operator/slurm-operator/test/cluster/node"
 	"github.com/slurm-operator/slurm-operator/test/cluster/process"
 )
@@ -60,11 +61,34 @@ func (c *Cluster) signal(daemon string, signal syscall.Signal) error {
 
 // Kill kills all processes of a pod with SIGKILL: none of them can clean up.
 func (c *Cluster) Kill(podUID string) error {
+	processes, err := podProcesses(podUID)
+	if err != nil {
+		return err
+	}
+	for _, pid := range processes {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("killing process %d of pod %s: %w", pid, podUID, err)
+		}
+	}
+	return nil
+}
+
+// Capture records the TCP segments from and to a port of a pod.
+func (c *Cluster) Capture(podUID string, port uint16) (*network.Capture, error) {
+	processes, err := podProcesses(podUID)
+	if err != nil {
+		return nil, err
+	}
+	return network.NewCapture(fmt.Sprintf("/proc/%d/ns/net", processes[0]), port)
+}
+
+// podProcesses returns the processes of a pod's containers. There is at least one.
+func podProcesses(podUID string) ([]int, error) {
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
-		return fmt.Errorf("reading the processes: %w", err)
+		return nil, fmt.Errorf("reading the processes: %w", err)
 	}
-	killed := 0
+	var processes []int
 	for _, path := range groups {
 		process := filepath.Dir(path)
 		group, err := os.ReadFile(path)
@@ -77,18 +101,15 @@ func (c *Cluster) Kill(podUID string) error {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(process))
-		if err == nil {
-			err = syscall.Kill(pid, syscall.SIGKILL)
+		if err != nil {
+			return nil, err
 		}
-		if err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("killing process %d of pod %s: %w", pid, podUID, err)
-		}
-		killed++
+		processes = append(processes, pid)
 	}
-	if killed == 0 {
-		return fmt.Errorf("pod %s has no running process", podUID)
+	if len(processes) == 0 {
+		return nil, fmt.Errorf("pod %s has no running process", podUID)
 	}
-	return nil
+	return processes, nil
 }
 
 // Delay delays every frame that a node sends or receives; zero removes the delay.

@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,7 +74,8 @@ func intercepted(respond responder) fault {
 		t.Helper()
 		behind := run.address(t, "pod", "--selector=app.kubernetes.io/name=slurmrestd",
 			"--output=jsonpath={.items[0].status.podIP}:6820")
-		upstream := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind.String()})
+		upstream := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: behind.String()})
+		upstream.Transport = &http.Transport{TLSClientConfig: run.trusted(t)}
 		var requests atomic.Int64
 		server := &http.Server{ReadHeaderTimeout: time.Minute,
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +85,7 @@ func intercepted(respond responder) fault {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _ = server.Serve(listener) }()
+		go func() { _ = server.Serve(tls.NewListener(listener, run.served(t))) }()
 		end := sync.OnceValue(func() error {
 			return errors.Join(run.devcluster.EndDiversion(context.WithoutCancel(t.Context())), server.Close())
 		})

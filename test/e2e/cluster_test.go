@@ -424,7 +424,7 @@ func (c *slurmCluster) secret(t *testing.T, name, key string) []byte {
 
 // ping sends a request with a token to slurmrestd that needs slurmctld to verify the token.
 func (c *slurmCluster) ping(ctx context.Context, token string) error {
-	body, err := getThroughProxy(ctx, c.namespace.Name, "slurm-restapi", token, "/slurm/v0.0.42/nodes/")
+	body, err := getThroughProxy(ctx, c.namespace.Name, "https:slurm-restapi", token, "/slurm/v0.0.42/nodes/")
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, body)
 	}

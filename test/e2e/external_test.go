@@ -44,7 +44,7 @@ func (c *slurmCluster) servesExternalDaemons(t *testing.T) {
 	})
 	for _, path := range []string{"/slurm/v0.0.42/nodes/", "/slurmdb/v0.0.42/clusters/"} {
 		outside.namespace.Eventually(t, time.Minute, "a response to GET "+path, func(ctx context.Context) error {
-			body, err := getThroughProxy(ctx, outside.namespace.Name, "elsewhere-restapi", outside.token(t), path)
+			body, err := getThroughProxy(ctx, outside.namespace.Name, "https:elsewhere-restapi", outside.token(t), path)
 			if err == nil && !strings.Contains(string(body), "e2e") && !strings.Contains(string(body), "slurmd-1") {
 				err = fmt.Errorf("the response is %s", body)
 			}

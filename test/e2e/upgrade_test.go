@@ -169,7 +169,7 @@ func (n *nodeSet) slurmctldRelease(ctx context.Context) (string, error) {
 
 // slurmrestdRelease returns the release that slurmrestd reports in every response.
 func (n *nodeSet) slurmrestdRelease(ctx context.Context, token string) (string, error) {
-	body, err := getThroughProxy(ctx, n.namespace.Name, "slurm-restapi", token, "/slurm/v0.0.42/ping/")
+	body, err := getThroughProxy(ctx, n.namespace.Name, "https:slurm-restapi", token, "/slurm/v0.0.42/ping/")
 	_, after, _ := strings.Cut(string(body), `"release":"`)
 	release, _, _ := strings.Cut(after, `"`)
 	return release, err
