@@ -321,7 +321,7 @@ type ServiceMonitor struct {
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// interval between two scrapes, such as 30s. Defaults to that of Prometheus.
+	// interval between two scrapes, such as 2m. Defaults to 1m: each scrape locks slurmctld.
 	// +optional
 	Interval PrometheusDuration `json:"interval,omitempty"`
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,22 +35,20 @@ func (r *Reconciler) applyServiceMonitor(ctx context.Context, scope *scope) erro
 		live)
 }
 
+// scrapeInterval is the default interval of scrapes: each locks slurmctld, for longer the more jobs there are.
+const scrapeInterval = "1m"
+
 // serviceMonitor returns the ServiceMonitor for slurmctld's own metrics.
 func serviceMonitor(controller *slinkyv1beta1.Controller) *unstructured.Unstructured {
 	settings := controller.Spec.Metrics.ServiceMonitor
 	var endpoints []any
 	for _, endpoint := range settings.Endpoints {
-		one := map[string]any{"port": portName, "path": endpoint.Path}
-		for field, choices := range map[string][2]slinkyv1beta1.PrometheusDuration{
-			"interval":      {endpoint.Interval, settings.Interval},
-			"scrapeTimeout": {endpoint.ScrapeTimeout, settings.ScrapeTimeout},
-		} {
-			for _, choice := range choices {
-				if choice != "" {
-					one[field] = string(choice)
-					break
-				}
-			}
+		one := map[string]any{
+			"port": portName, "path": endpoint.Path, "relabelings": relabelings(controller),
+			"interval": string(cmp.Or(endpoint.Interval, settings.Interval, scrapeInterval)),
+		}
+		if timeout := cmp.Or(endpoint.ScrapeTimeout, settings.ScrapeTimeout); timeout != "" {
+			one["scrapeTimeout"] = string(timeout)
 		}
 		endpoints = append(endpoints, one)
 	}
@@ -65,4 +64,20 @@ func serviceMonitor(controller *slinkyv1beta1.Controller) *unstructured.Unstruct
 	monitor.SetLabels(naming.Merge(settings.Labels, labels(controller)))
 	monitor.SetAnnotations(settings.Annotations)
 	return monitor
+}
+
+// relabelings are changes to the targets. A standby, which is never ready, redirects scrapes to the first slurmctld, so
+// that every series would be there twice: it is no target. All series get the labels that the operator's metrics of the
+// cluster have.
+func relabelings(controller *slinkyv1beta1.Controller) []any {
+	drop := func(label string) any {
+		return map[string]any{"action": "drop", "sourceLabels": []any{label}, "regex": "false"}
+	}
+	set := func(label, value string) any {
+		return map[string]any{"action": "replace", "targetLabel": label, "replacement": value}
+	}
+	return []any{
+		drop("__meta_kubernetes_endpoint_ready"), drop("__meta_kubernetes_endpointslice_endpoint_conditions_ready"),
+		set("controller_namespace", controller.Namespace), set("controller", controller.Name),
+	}
 }

@@ -17,7 +17,7 @@ type ServiceMonitorApplyConfiguration struct {
 	Labels map[string]apiv1beta1.LabelValue `json:"labels,omitempty"`
 	// annotations are added to the ServiceMonitor.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// interval between two scrapes, such as 30s. Defaults to that of Prometheus.
+	// interval between two scrapes, such as 2m. Defaults to 1m: each scrape locks slurmctld.
 	Interval *apiv1beta1.PrometheusDuration `json:"interval,omitempty"`
 	// scrapeTimeout after which a scrape fails, such as 10s. Defaults to that of Prometheus.
 	ScrapeTimeout *apiv1beta1.PrometheusDuration `json:"scrapeTimeout,omitempty"`
