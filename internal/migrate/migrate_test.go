@@ -57,7 +57,7 @@ func TestClusterValues(t *testing.T) {
 			own + "controller: {podSpec: {volumes: [{name: a, emptyDir: {}}]}}", "",
 		},
 		"plain HTTP for clients of slurmrestd": {"{}", own, "restapi.tls.plainHTTP: added"},
-		"a value that no chart knows": {"colour: red", own + "colour: red", ""},
+		"a value that no chart knows":          {"colour: red", own + "colour: red", ""},
 		"a key that the other chart created": {
 			"slurmKey: {create: true, secretRef: {name: a, key: b}}", own + "slurmKeyRef: {name: a, key: b}",
 			"slurmKey.create: dropped: the chart does not create that Secret",
