@@ -110,6 +110,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1beta1.SlurmUserApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("StorageConfig"):
 		return &apiv1beta1.StorageConfigApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("StorageTLS"):
+		return &apiv1beta1.StorageTLSApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("Token"):
 		return &apiv1beta1.TokenApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("TokenPolicy"):

@@ -130,6 +130,29 @@ type StorageConfig struct {
 	// passwordKeyRef selects the database user's password.
 	// +required
 	PasswordKeyRef *SecretKeyReference `json:"passwordKeyRef,omitempty"`
+
+	// tls encrypts the connection, and verifies that the server's certificate is for host and from the given CA. Addition.
+	// Without it, the connection is not encrypted. The client library in slurmdbd's image must be MariaDB Connector/C 3.3 or
+	// later: with others, slurmdbd does not connect.
+	// +optional
+	TLS *StorageTLS `json:"tls,omitempty"`
+}
+
+// StorageTLS configures TLS for the connection to the accounting database.
+// +kubebuilder:validation:XValidation:rule="has(self.caSecretRef) != has(self.caConfigMapRef)",message="storageConfig.tls needs either caSecretRef or caConfigMapRef, because the server's certificate is verified with the CA in it; set one of them"
+type StorageTLS struct {
+	// caSecretRef selects the certificates of the CA, in PEM, in a Secret, such as ca.crt in one of cert-manager.
+	// +optional
+	CASecretRef *SecretKeyReference `json:"caSecretRef,omitempty"`
+
+	// caConfigMapRef selects the certificates of the CA, in PEM, in a ConfigMap.
+	// +optional
+	CAConfigMapRef *ConfigMapKeyReference `json:"caConfigMapRef,omitempty"`
+
+	// clientCertificateRef names a Secret of type kubernetes.io/tls, with the certificate (tls.crt) and the key (tls.key)
+	// that slurmdbd presents to the server.
+	// +optional
+	ClientCertificateRef *ObjectReference `json:"clientCertificateRef,omitempty"`
 }
 
 // AccountingService customizes the Service in front of slurmdbd.

@@ -83,11 +83,13 @@ func accountingOf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta
 // Database returns the input of slurmdbd.conf without the password.
 func Database(accounting *slinkyv1beta1.Accounting) slurmconf.Database {
 	storage := accounting.Spec.StorageConfig
+	tls := storage.TLS
 	return slurmconf.Database{
 		Host: naming.AccountingPod(accounting.Name), Port: naming.PortSlurmdbd, SlurmUser: SlurmUser,
 		JWKS:    accounting.Spec.JWKSKeyRef != nil,
 		Storage: slurmconf.Endpoint{Host: storage.Host, Port: int(storage.Port)},
 		User:    storage.Username, Name: storage.Database,
+		TLS: tls != nil, ClientCertificate: tls != nil && tls.ClientCertificateRef != nil,
 		ExtraConf: accounting.Spec.ExtraConf,
 	}
 }

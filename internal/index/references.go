@@ -110,8 +110,20 @@ func controllerSecrets(controller *slinkyv1beta1.Controller) []string {
 func accountingSecrets(accounting *slinkyv1beta1.Accounting) []string {
 	keys := naming.AccountingKeys(accounting)
 	names := append(naming.SecretNames(keys.JWTNames), keys.Slurm.Name)
-	if storage := accounting.Spec.StorageConfig; storage != nil && storage.PasswordKeyRef != nil {
+	storage := accounting.Spec.StorageConfig
+	if storage == nil {
+		return names
+	}
+	if storage.PasswordKeyRef != nil {
 		names = append(names, storage.PasswordKeyRef.Name)
+	}
+	if tls := storage.TLS; tls != nil {
+		if tls.CASecretRef != nil {
+			names = append(names, tls.CASecretRef.Name)
+		}
+		if tls.ClientCertificateRef != nil {
+			names = append(names, tls.ClientCertificateRef.Name)
+		}
 	}
 	return names
 }
@@ -154,8 +166,13 @@ func controllerConfigMaps(controller *slinkyv1beta1.Controller) []string {
 }
 
 func accountingConfigMaps(accounting *slinkyv1beta1.Accounting) []string {
-	if accounting.Spec.JWKSKeyRef == nil {
-		return nil
+	var names []string
+	if jwks := accounting.Spec.JWKSKeyRef; jwks != nil {
+		names = append(names, jwks.Name)
 	}
-	return []string{accounting.Spec.JWKSKeyRef.Name}
+	if storage := accounting.Spec.StorageConfig; storage != nil && storage.TLS != nil &&
+		storage.TLS.CAConfigMapRef != nil {
+		names = append(names, storage.TLS.CAConfigMapRef.Name)
+	}
+	return names
 }

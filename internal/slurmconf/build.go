@@ -22,6 +22,11 @@ const (
 	SlurmctldPidFile = "/run/slurmctld/slurmctld.pid"
 	SlurmdPidFile    = "/run/slurm/slurmd.pid"
 	SlurmdbdPidFile  = "/run/slurmdbd/slurmdbd.pid"
+	// DatabaseCAFile has the CAs of the database server, and the other two the certificate and key that slurmdbd
+	// presents to it.
+	DatabaseCAFile          = Directory + "/database-ca.crt"
+	DatabaseCertificateFile = Directory + "/database.crt"
+	DatabaseKeyFile         = Directory + "/database.key"
 	// JWTKeyFile and JWKSFile hold the keys of auth/jwt.
 	JWTKeyFile = Directory + "/jwt_hs256.key"
 	JWKSFile   = Directory + "/jwks.json"

@@ -3,6 +3,7 @@ package slurmconf
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // A Database holds everything that slurmdbd.conf is generated from.
@@ -19,6 +20,9 @@ type Database struct {
 	Storage Endpoint
 	// User, Password and Name are those of the database.
 	User, Password, Name string
+	// TLS encrypts the connection to the database, and verifies the server's certificate with the CAs in
+	// DatabaseCAFile. ClientCertificate also presents the certificate in DatabaseCertificateFile.
+	TLS, ClientCertificate bool
 	// ExtraConf holds the administrator's additions.
 	ExtraConf string
 }
@@ -35,11 +39,15 @@ func BuildDatabase(database Database) (Document, error) {
 	tokens := map[string][]string{"authinfo": {"use_client_ids"}}
 	d.Set("AuthInfo", tokens["authinfo"][0])
 	d.Set("StorageType", "accounting_storage/mysql")
-	d.Set("StorageHost", database.Storage.Host)
+	d.Set("StorageHost", storageHost(database))
 	d.Set("StoragePort", strconv.Itoa(database.Storage.Port))
 	d.Set("StorageUser", database.User)
 	d.Set("StoragePass", database.Password)
 	d.Set("StorageLoc", database.Name)
+	if database.TLS {
+		tokens["storageparameters"] = storageParameters(database)
+		d.Set("StorageParameters", strings.Join(tokens["storageparameters"], ","))
+	}
 	var faults []error
 	for entry := range d.All() {
 		if err := checkValue(entry.Value()); err != nil {
@@ -48,6 +56,25 @@ func BuildDatabase(database Database) (Document, error) {
 	}
 	m := merger{own: d, owned: databaseKeys, tokens: tokens, faults: faults}
 	return m.merge(database.ExtraConf)
+}
+
+// storageHost returns the host for the client library. With only the parameters below, MariaDB Connector/C encrypts the
+// connection and verifies nothing, and Slurm has no parameter for that. But since 3.3 the library reads a host with a
+// semicolon as a connection string, which has one. Other libraries look for a host of this name, and find none.
+func storageHost(database Database) string {
+	if !database.TLS {
+		return database.Storage.Host
+	}
+	return "host=" + database.Storage.Host + ";ssl-verify-server-cert=1"
+}
+
+// storageParameters returns the files that Slurm passes to the client library.
+func storageParameters(database Database) []string {
+	parameters := []string{"SSL_CA=" + DatabaseCAFile}
+	if database.ClientCertificate {
+		parameters = append(parameters, "SSL_CERT="+DatabaseCertificateFile, "SSL_KEY="+DatabaseKeyFile)
+	}
+	return parameters
 }
 
 // BuildCgroup generates cgroup.conf. The administrator's text is used unchanged. Without it, slurmd does not use

@@ -22,6 +22,39 @@ func TestBuildDatabase(t *testing.T) {
 	golden(t, "slurmdbd.conf", document)
 }
 
+func TestBuildDatabaseWithTLS(t *testing.T) {
+	const ca, certificate, key = "SSL_CA=/etc/slurm/database-ca.crt", "SSL_CERT=/etc/slurm/database.crt",
+		"SSL_KEY=/etc/slurm/database.key"
+	for name, test := range map[string]struct {
+		change func(*Database)
+		want   string // the value, or a part of the error
+		fails  bool
+	}{
+		"without TLS":                {func(*Database) {}, "", false},
+		"without TLS, by the user":   {func(d *Database) { d.ExtraConf = "StorageParameters=SSL_CA=/ca" }, "SSL_CA=/ca", false},
+		"with a CA":                  {func(d *Database) { d.TLS = true }, ca, false},
+		"with a client certificate":  {func(d *Database) { d.TLS, d.ClientCertificate = true, true }, ca + "," + certificate + "," + key, false},
+		"with another setting added": {func(d *Database) { d.TLS, d.ExtraConf = true, "StorageParameters=SSL_CIPHER=ECDHE" }, ca + ",SSL_CIPHER=ECDHE", false},
+		"with another CA in extraConf": {
+			func(d *Database) { d.TLS, d.ExtraConf = true, "StorageParameters=SSL_CA=/other" }, "SSL_CA belongs to the operator", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with := database()
+			test.change(&with)
+			document, err := BuildDatabase(with)
+			got, _ := document.Get("StorageParameters")
+			if host, _ := document.Get("StorageHost"); with.TLS != (host == "host=mariadb;ssl-verify-server-cert=1") {
+				t.Errorf("the host is %q", host)
+			}
+			if test.fails != (err != nil) || !test.fails && got != test.want ||
+				test.fails && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %q and the error %v", got, err)
+			}
+		})
+	}
+}
+
 func TestBuildDatabaseQuotesPasswords(t *testing.T) {
 	for name, password := range map[string]string{
 		"plain": "secret", "empty": "", "with a number sign": "a#b", "with backslashes": `\a\\`, "with blanks": " a b ",

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
@@ -19,7 +21,7 @@ const databaseFile = "slurmdbd.conf"
 type configuration struct {
 	// files are the contents of the Secret, by name.
 	files map[string][]byte
-	// digest changes with any of the files, the password or the keys.
+	// digest changes with any of the files, the password, the keys or the certificates.
 	digest string
 }
 
@@ -61,6 +63,11 @@ func digest(scope *scope, files map[string][]byte) string {
 	} {
 		fmt.Fprintf(hash, "%d\n", len(content))
 		hash.Write(content)
+	}
+	// Without TLS nothing is added, so that the digest is that of earlier versions and no pod is replaced.
+	for _, file := range slices.Sorted(maps.Keys(scope.tls)) {
+		fmt.Fprintf(hash, "%s %d\n", file, len(scope.tls[file]))
+		hash.Write(scope.tls[file])
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:16]
 }

@@ -214,6 +214,9 @@ func filesVolume(scope *scope) corev1.Volume {
 			Items:                []corev1.KeyToPath{{Key: jwks.Key, Path: path.Base(slurmconf.JWKSFile)}},
 		}})
 	}
+	for _, source := range tlsSources(scope.accounting.Spec.StorageConfig.TLS) {
+		sources = append(sources, source.projection())
+	}
 	return corev1.Volume{Name: "configuration", VolumeSource: corev1.VolumeSource{
 		Projected: &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: new(int32(0o440))},
 	}}

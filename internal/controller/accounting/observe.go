@@ -30,6 +30,9 @@ type scope struct {
 	slurmKey, jwtKey *corev1.Secret
 	// password and jwks are empty if they do not exist.
 	password, jwks string
+	// tls are the contents of the files for TLS to the database, by name; nil without TLS. Those that do not exist are
+	// empty.
+	tls map[string][]byte
 	// statefulSet is nil if there is none yet.
 	statefulSet *appsv1.StatefulSet
 	pods        []corev1.Pod
@@ -104,8 +107,35 @@ func (r *Reconciler) observeReferences(ctx context.Context, scope *scope) (err e
 		return nil
 	}
 	password, err := reference.SecretValue(ctx, r.Client, namespace, *spec.StorageConfig.PasswordKeyRef)
+	if err != nil {
+		return err
+	}
 	scope.password = string(password)
-	return err
+	return r.observeTLS(ctx, scope, spec.StorageConfig.TLS)
+}
+
+// observeTLS reads the files for TLS to the database.
+func (r *Reconciler) observeTLS(ctx context.Context, scope *scope, tls *slinkyv1beta1.StorageTLS) error {
+	if tls == nil {
+		return nil
+	}
+	scope.tls = map[string][]byte{}
+	for _, source := range tlsSources(tls) {
+		var content []byte
+		var err error
+		if source.secret != nil {
+			content, err = reference.SecretValue(ctx, r.Client, scope.accounting.Namespace, *source.secret)
+		} else {
+			var text string
+			text, err = reference.ConfigMapValue(ctx, r.Client, scope.accounting.Namespace, *source.configMap)
+			content = []byte(text)
+		}
+		if err != nil {
+			return err
+		}
+		scope.tls[source.file] = content
+	}
+	return nil
 }
 
 // queryDatabase queries the helper in a running pod that is not ready for slurmdbd's report about its database.

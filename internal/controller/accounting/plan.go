@@ -40,6 +40,9 @@ func decide(scope *scope) plan {
 	if missing := findMissing(scope); missing != "" {
 		return obstacle(status.Degraded(slinkyv1beta1.ReasonReferenceNotFound, "%s", missing))
 	}
+	if err := checkTLS(scope); err != nil {
+		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v", err))
+	}
 	configuration, err := configure(scope)
 	if err != nil {
 		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec,
@@ -80,6 +83,11 @@ func findMissing(scope *scope) string {
 		return reference.Missing("spec.storageConfig.passwordKeyRef", "Secret", password.Name, password.Key)
 	case spec.JWKSKeyRef != nil && scope.jwks == "":
 		return reference.Missing("spec.jwksKeyRef", "ConfigMap", spec.JWKSKeyRef.Name, spec.JWKSKeyRef.Key)
+	}
+	for _, source := range tlsSources(spec.StorageConfig.TLS) {
+		if len(scope.tls[source.file]) == 0 {
+			return source.missing()
+		}
 	}
 	return ""
 }

@@ -2,7 +2,13 @@ package accounting
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -30,6 +36,7 @@ func TestChildren(t *testing.T) {
 			spec.Service.Metadata.Annotations = map[string]string{"example.com/mine": "yes"}
 		},
 	}
+	tests["tls"] = withTLS
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope()
@@ -64,6 +71,7 @@ func TestPodIsReplacedWhenStartupConfigChanges(t *testing.T) {
 			func(s *scope) { s.accounting.Spec.ExtraConf = "PurgeJobAfter=12months" }, true},
 		"for another database": {func(s *scope) { s.accounting.Spec.StorageConfig.Database = "another" },
 			true},
+		"for TLS":                             {withTLS, true},
 		"not for another port of the Service": {func(s *scope) { s.accounting.Spec.Service.Port = 16819 }, false},
 	}
 	before := digestOf(t, newScope())
@@ -85,6 +93,43 @@ func digestOf(t *testing.T, scope *scope) string {
 		t.Fatalf("no children: %+v", plan.verdict)
 	}
 	return plan.children.statefulSet.Spec.Template.Annotations[naming.AnnotationConfiguration]
+}
+
+// A renewed certificate must reach slurmdbd, which reads it when it connects.
+func TestPodIsReplacedWhenCertificatesChange(t *testing.T) {
+	scope := newScope()
+	withTLS(scope)
+	before := digestOf(t, scope)
+	scope.tls[caFile] = bytes.Repeat(scope.tls[caFile], 2)
+	if digestOf(t, scope) == before {
+		t.Error("the pod is not replaced")
+	}
+}
+
+// newCertificate returns a certificate and its key in PEM, always the same.
+func newCertificate() (certificate, key []byte) {
+	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		panic(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
+
+// withTLS adds TLS with a client certificate.
+func withTLS(s *scope) {
+	s.accounting.Spec.StorageConfig.TLS = &slinkyv1beta1.StorageTLS{
+		CAConfigMapRef:       &slinkyv1beta1.ConfigMapKeyReference{Name: "database-ca", Key: "ca.crt"},
+		ClientCertificateRef: &slinkyv1beta1.ObjectReference{Name: "database-client"},
+	}
+	certificate, key := newCertificate()
+	s.tls = map[string][]byte{caFile: certificate, certificateFile: certificate, keyFile: key}
 }
 
 func TestPasswordIsOnlyInSecrets(t *testing.T) {
@@ -115,6 +160,24 @@ func TestBlockedReconcile(t *testing.T) {
 			s.keys, s.slurmKey = naming.AccountingKeys(s.accounting), nil
 		}, slinkyv1beta1.ReasonReferenceNotFound,
 			"Secret mine, which spec.slurmKeyRef names, does not exist or has no value under k; create it"},
+		"CA of the database is missing": {func(s *scope) {
+			withTLS(s)
+			s.tls[caFile] = nil
+		}, slinkyv1beta1.ReasonReferenceNotFound, "ConfigMap database-ca, which spec.storageConfig.tls.caConfigMapRef names, " +
+			"does not exist or has no value under ca.crt; create it"},
+		"key of the client certificate is missing": {func(s *scope) {
+			withTLS(s)
+			s.tls[keyFile] = nil
+		}, slinkyv1beta1.ReasonReferenceNotFound, "Secret database-client, which " +
+			"spec.storageConfig.tls.clientCertificateRef names, does not exist or has no value under tls.key; create it"},
+		"CA of the database has no certificate": {func(s *scope) {
+			withTLS(s)
+			s.tls[caFile] = []byte("garbage")
+		}, slinkyv1beta1.ReasonInvalidSpec, "spec.storageConfig.tls.caConfigMapRef: there is no certificate in it"},
+		"client certificate and key do not match": {func(s *scope) {
+			withTLS(s)
+			s.tls[keyFile] = []byte("garbage")
+		}, slinkyv1beta1.ReasonInvalidSpec, "tls.crt and tls.key are not a certificate and its key"},
 		"lost key of running daemons is not generated again": {func(s *scope) {
 			s.slurmKey, s.statefulSet = nil, &appsv1.StatefulSet{}
 		}, slinkyv1beta1.ReasonReferenceNotFound, "Secret slurm-auth-slurm"},

@@ -65,6 +65,13 @@ func since(accounting *slinkyv1beta1.Accounting, is metav1.ConditionStatus, now 
 // password, a forbidden host, an authentication that needs a local socket, an unknown database.
 var refusals = []int{1044, 1045, 1130, 1698, 1049}
 
+const (
+	// tlsError is the code of all errors of the client library about TLS.
+	tlsError = 2026
+	// tlsRequired is the code with which a server refuses a connection that is not encrypted.
+	tlsRequired = 3159
+)
+
 // judgeDatabase determines whether slurmdbd reaches its database.
 func judgeDatabase(scope *scope) finding {
 	if scope.accounting.Spec.External {
@@ -98,6 +105,15 @@ func judgeDatabase(scope *scope) finding {
 				" refuses slurmdbd: " +
 				report.Text + "; check spec.storageConfig, the password in Secret " + storage.PasswordKeyRef.Name +
 				" and the user's privileges"}}
+	case report.Code == tlsRequired:
+		return finding{State: status.State{Status: metav1.ConditionFalse,
+			Reason: slinkyv1beta1.ReasonDatabaseAccessDenied, Message: "the database server " + storage.Host +
+				" requires TLS: " + report.Text + "; set spec.storageConfig.tls"}}
+	case report.Code == tlsError:
+		return finding{State: status.State{Status: metav1.ConditionFalse,
+			Reason: slinkyv1beta1.ReasonDatabaseUnreachable, Message: "slurmdbd has no trusted connection to its database: " +
+				report.Text + "; check that the server offers TLS, and that its certificate is for " + storage.Host +
+				" and from the CA in spec.storageConfig.tls"}}
 	default:
 		return finding{State: status.State{Status: metav1.ConditionFalse,
 			Reason: slinkyv1beta1.ReasonDatabaseUnreachable, Message: "slurmdbd does not reach its database: " +

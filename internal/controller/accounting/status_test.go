@@ -55,6 +55,15 @@ func TestJudge(t *testing.T) {
 		"ignores a terminating pod": {
 			settled, ending, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false,
 		},
+		"reports that the server requires TLS": {
+			settled, starting, &slurmdbd.Report{Code: 3159, Text: "Connections using insecure transport are prohibited"}, 0,
+			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseAccessDenied, "; set spec.storageConfig.tls", true,
+		},
+		"names the certificate for an error of TLS": {
+			settled, starting, &slurmdbd.Report{Code: 2026, Text: "TLS/SSL error: Hostname verification failed"},
+			2 * databaseStartGrace, metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable,
+			"its certificate is for mariadb and from the CA in spec.storageConfig.tls", true,
+		},
 		"waits for the server to start": {
 			settled, starting, &slurmdbd.Report{Code: 2002, Text: "Can't connect to server"}, 0,
 			metav1.ConditionFalse, slinkyv1beta1.ReasonDatabaseUnreachable,

@@ -77,6 +77,21 @@ func accountingReferences(accounting *slinkyv1beta1.Accounting) []Reference {
 	if spec.StorageConfig != nil && !spec.External {
 		references = append(references,
 			secretKey("spec.storageConfig.passwordKeyRef", spec.StorageConfig.PasswordKeyRef, until)...)
+		references = append(references, storageTLS(spec.StorageConfig.TLS, until)...)
+	}
+	return references
+}
+
+// storageTLS returns the references for TLS to the database.
+func storageTLS(tls *slinkyv1beta1.StorageTLS, until string) []Reference {
+	if tls == nil {
+		return nil
+	}
+	const field = "spec.storageConfig.tls."
+	references := append(secretKey(field+"caSecretRef", tls.CASecretRef, until),
+		configMapKey(field+"caConfigMapRef", tls.CAConfigMapRef, until)...)
+	if client := tls.ClientCertificateRef; client != nil {
+		references = append(references, named(field+"clientCertificateRef.name", SecretKind, client.Name, until))
 	}
 	return references
 }

@@ -172,6 +172,16 @@ var accountingTests = map[string]test{
 			review.Target{Kind: review.ConfigMapKind, Name: "jwks"},
 		),
 	},
+	"whose files for TLS do not exist": {
+		is: `spec:
+  storageConfig:
+    host: db
+    username: slurm
+    tls: {caConfigMapRef: {name: ca, key: ca.crt}, clientCertificateRef: {name: client}}`,
+		found: missing(review.Target{Kind: review.ConfigMapKind, Name: "ca"}, review.Target{
+			Kind: review.SecretKind, Name: "client",
+		}),
+	},
 	"with mistakes in extraConf": {
 		is: `spec:
   storageConfig: {host: db, username: slurm}

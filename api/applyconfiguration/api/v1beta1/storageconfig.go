@@ -17,6 +17,10 @@ type StorageConfigApplyConfiguration struct {
 	Username *string `json:"username,omitempty"`
 	// passwordKeyRef selects the database user's password.
 	PasswordKeyRef *SecretKeyReferenceApplyConfiguration `json:"passwordKeyRef,omitempty"`
+	// tls encrypts the connection, and verifies that the server's certificate is for host and from the given CA. Addition.
+	// Without it, the connection is not encrypted. The client library in slurmdbd's image must be MariaDB Connector/C 3.3 or
+	// later: with others, slurmdbd does not connect.
+	TLS *StorageTLSApplyConfiguration `json:"tls,omitempty"`
 }
 
 // StorageConfigApplyConfiguration constructs a declarative configuration of the StorageConfig type for use with
@@ -62,5 +66,13 @@ func (b *StorageConfigApplyConfiguration) WithUsername(value string) *StorageCon
 // If called multiple times, the PasswordKeyRef field is set to the value of the last call.
 func (b *StorageConfigApplyConfiguration) WithPasswordKeyRef(value *SecretKeyReferenceApplyConfiguration) *StorageConfigApplyConfiguration {
 	b.PasswordKeyRef = value
+	return b
+}
+
+// WithTLS sets the TLS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TLS field is set to the value of the last call.
+func (b *StorageConfigApplyConfiguration) WithTLS(value *StorageTLSApplyConfiguration) *StorageConfigApplyConfiguration {
+	b.TLS = value
 	return b
 }
