@@ -46,18 +46,31 @@ func loginSetCautions(set *slinkyv1beta1.LoginSet, _ Found) []Finding {
 var RestAPIs = Reviewer[*slinkyv1beta1.RestApi]{
 	Spec: func(api *slinkyv1beta1.RestApi) any { return api.Spec },
 	References: func(api *slinkyv1beta1.RestApi) []Reference {
-		return []Reference{
+		references := []Reference{
 			named("spec.controllerRef.name", ControllerKind, api.Spec.ControllerRef.Name, "no pod is created"),
 		}
-	},
-	Cautions: func(api *slinkyv1beta1.RestApi, _ Found) []Finding {
-		if api.Spec.Replicas == nil || *api.Spec.Replicas > 0 {
-			return nil
+		if given := api.Spec.TLS.CertificateRef; given != nil {
+			references = append(references, named("spec.tls.certificateRef.name", SecretKind, given.Name,
+				"pods keep their certificate, and the operator has no connection to Slurm"))
 		}
-		return []Finding{find("spec.replicas", "0",
-			"the operator reaches Slurm through slurmrestd: without any, no node is drained, so none is updated or "+
-				"scaled in; use 1 or more")}
+		return references
 	},
+	Cautions: restAPICautions,
+}
+
+// restAPICautions returns warnings about settings that take the operator's connection away or expose tokens.
+func restAPICautions(api *slinkyv1beta1.RestApi, _ Found) []Finding {
+	var findings []Finding
+	if api.Spec.Replicas != nil && *api.Spec.Replicas == 0 {
+		findings = append(findings, find("spec.replicas", "0",
+			"the operator reaches Slurm through slurmrestd: without any, no node is drained, so none is updated or "+
+				"scaled in; use 1 or more"))
+	}
+	if api.Spec.TLS.PlainHTTP == slinkyv1beta1.PlainHTTPAllowed {
+		findings = append(findings, find("spec.tls.plainHTTP", string(slinkyv1beta1.PlainHTTPAllowed),
+			"tokens in requests without TLS can be read on the network; change clients to https://, then remove it"))
+	}
+	return findings
 }
 
 // Accountings reviews Accountings.

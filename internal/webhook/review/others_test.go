@@ -208,6 +208,11 @@ var restAPITests = map[string]test{
 	"that is plain":          {is: "spec: {controllerRef: {name: c}}", silent: true},
 	"without its Controller": {is: "spec: {controllerRef: {name: c}}", found: noController},
 	"without pods":           {is: "spec: {controllerRef: {name: c}, replicas: 0}"},
+	"without its certificate": {
+		is:    "spec: {tls: {certificateRef: {name: mine}}}",
+		found: missing(review.Target{Kind: review.SecretKind, Name: "mine"}),
+	},
+	"with plain HTTP": {is: "spec: {controllerRef: {name: c}, tls: {plainHTTP: Allowed}}"},
 }
 
 var tokenTests = map[string]test{
