@@ -56,9 +56,15 @@ func installPlugin(t *testing.T) {
 
 type pluginCluster struct{ *nodeSet }
 
+// command returns the command that runs the plugin through kubectl.
+func (c pluginCluster) command(ctx context.Context, arguments ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "kubectl",
+		append([]string{"slurm", "--namespace=" + c.namespace.Name}, arguments...)...)
+}
+
 // run runs the plugin through kubectl and returns its output, and its standard error if it fails.
 func (c pluginCluster) run(ctx context.Context, input string, arguments ...string) (string, error) {
-	command := exec.CommandContext(ctx, "kubectl", append([]string{"slurm", "--namespace=" + c.namespace.Name}, arguments...)...)
+	command := c.command(ctx, arguments...)
 	var out, problems bytes.Buffer
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(input), &out, &problems
 	if err := command.Run(); err != nil {
@@ -91,10 +97,11 @@ func (c pluginCluster) fails(t *testing.T, want string, arguments ...string) {
 }
 
 func (c pluginCluster) showsStatus(t *testing.T) {
-	c.shows(t, []string{"status"}, "Controller/slurm", "Accounting/slurm", "RestApi/slurm", "LoginSet/login", "NodeSet/gpu",
-		"4/4", "4 idle", c.version+".", "applied")
+	c.shows(t, []string{"status"}, "Controller/slurm", "Accounting/slurm", "RestApi/slurm", "LoginSet/login",
+		"NodeSet/gpu", "4/4", "4 idle", c.version+".", "applied")
 	c.shows(t, []string{"status", "slurm", "--output=wide"}, "slurm-controller-0", "TOKEN", "root")
-	c.shows(t, []string{"status", "--all-namespaces", "--output=yaml"}, "namespace: "+c.namespace.Name, "slurmVersion: "+c.version)
+	c.shows(t, []string{"status", "--all-namespaces", "--output=yaml"}, "namespace: "+c.namespace.Name,
+		"slurmVersion: "+c.version)
 	c.fails(t, "there is no Controller slrum", "status", "slrum")
 	started := time.Now()
 	if _, err := c.run(t.Context(), "", "--help"); err != nil {
@@ -155,7 +162,7 @@ func (c pluginCluster) explainsJob(t *testing.T) {
 
 func (c pluginCluster) drainsAndUndrains(t *testing.T) {
 	c.fails(t, "--reason", "drain", "gpu-2")
-	c.fails(t, "Slurm has no node gpu-77; nothing was changed", "drain", "gpu-[2,77]", "--reason=broken fan")
+	c.fails(t, "there is no node gpu-77 in Slurm; nothing was changed", "drain", "gpu-[2,77]", "--reason=broken fan")
 	c.shows(t, []string{"drain", "gpu-2", "--reason=broken fan", "--dry-run"}, "would drain 1 node: gpu-2")
 	if err := c.sinfoShows(t.Context(), "gpu idle 4"); err != nil {
 		t.Error(err)
@@ -186,7 +193,9 @@ func (c pluginCluster) explainsScaleIn(t *testing.T) {
 	c.scale(t, 3)
 	c.namespace.Eventually(t, time.Minute, "a pod that waits for its scale-in", func(ctx context.Context) error {
 		out, err := c.run(ctx, "", "why", "gpu-3")
-		for _, want := range []string{"its pod is to be deleted, and is kept for now", "its NodeSet needs fewer pods", "job " + job} {
+		for _, want := range []string{
+			"its pod is to be deleted, and is kept for now", "its NodeSet needs fewer pods", "job " + job,
+		} {
 			if err == nil && !strings.Contains(out, want) {
 				err = fmt.Errorf("it does not show %q: %s", want, out)
 			}
@@ -207,7 +216,7 @@ func (c pluginCluster) runsCommands(t *testing.T) {
 	if err != nil || strings.TrimSpace(out) != "42" {
 		t.Errorf("a shell with input printed %q: %v", out, err)
 	}
-	command := exec.CommandContext(t.Context(), "kubectl", "slurm", "--namespace="+c.namespace.Name, "--", "sh", "-c", "exit 7")
+	command := c.command(t.Context(), "--", "sh", "-c", "exit 7")
 	if err := command.Run(); command.ProcessState.ExitCode() != 7 {
 		t.Errorf("the exit code of a command is lost: %v", err)
 	}

@@ -66,8 +66,8 @@ var queue = []line{
 		at(26 * time.Hour)},
 	{"4713", "4713", "post", "alice", "physics", "all", "normal", "PENDING", "Dependency", "", "1", "1", "0",
 		"N/A", "(null)", "", "", "afterok:4712(unfulfilled)", "(null)", "0", "10:00", at(-time.Hour), "N/A", "N/A"},
-	{"4714_[3-9]", "4714", "array", "carol", "bio", "gpu", "short", "PENDING", "QOSMaxJobsPerUserLimit", "", "1", "8", "8G",
-		"N/A", "(null)", "", "gpu-10", "(null)", "(null)", "800", "1:00:00", at(-10 * time.Minute), "N/A", "N/A"},
+	{"4714_[3-9]", "4714", "array", "carol", "bio", "gpu", "short", "PENDING", "QOSMaxJobsPerUserLimit", "", "1", "8",
+		"8G", "N/A", "(null)", "", "gpu-10", "(null)", "(null)", "800", "1:00:00", at(-10 * time.Minute), "N/A", "N/A"},
 }
 
 // at returns a time relative to now, as squeue prints it.

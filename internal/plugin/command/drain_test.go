@@ -64,8 +64,8 @@ func TestDrainChangesNothingInDoubt(t *testing.T) {
 	}{
 		"without a reason":              {[]string{"drain", "gpu-0"}, "--reason="},
 		"with a reason of the operator": {[]string{"drain", "gpu-0", "--reason=slurm-operator: x"}, "are the operator's"},
-		"an unknown node":               {[]string{"drain", "gpu-[0,77]", "--reason=x"}, "Slurm has no node gpu-77; nothing was changed"},
-		"a node that is not registered": {[]string{"undrain", "gpu-11"}, "Slurm has no node gpu-11"},
+		"an unknown node":               {[]string{"drain", "gpu-[0,77]", "--reason=x"}, "no node gpu-77 in Slurm; nothing"},
+		"a node that is not registered": {[]string{"undrain", "gpu-11"}, "no node gpu-11 in Slurm"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			slurm, changes := recorder(t)

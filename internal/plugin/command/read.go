@@ -67,8 +67,8 @@ func (c *cluster) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return pods, c.rights.Optional(err)
 }
 
-// cordoned returns the cordoned Kubernetes nodes, as far as the user may read them. The API server selects them, because
-// all Kubernetes nodes would be megabytes.
+// cordoned returns the cordoned Kubernetes nodes, as far as the user may read them. The API server selects them,
+// because all Kubernetes nodes would be megabytes.
 func (c *cluster) cordoned(ctx context.Context) (map[string]bool, error) {
 	var list corev1.NodeList
 	selector := fields.OneTermEqualSelector("spec.unschedulable", "true").String()
@@ -99,7 +99,7 @@ func (c *cluster) nodes(ctx context.Context) (*nodes.Input, error) {
 	input.Slurm, err = c.run.Nodes(ctx)
 	if err == nil {
 		input.Asked = true
-		input.Jobs, err = c.run.Jobs(ctx, "--states=running,suspended,completing,configuring,stopped,signaling,stage_out")
+		input.Jobs, err = c.run.Jobs(ctx, slurmcli.OnNodes)
 	}
 	return input, c.optional(err)
 }

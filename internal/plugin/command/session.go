@@ -121,8 +121,8 @@ func noController(namespace string) error {
 	if namespace == "" {
 		return errors.New("there is no Slurm cluster (no Controller) in any namespace")
 	}
-	return fmt.Errorf("there is no Slurm cluster (no Controller) in the namespace %s; choose one with --namespace, or see "+
-		"kubectl slurm status --all-namespaces", namespace)
+	return fmt.Errorf("there is no Slurm cluster (no Controller) in the namespace %s; choose one with --namespace, or "+
+		"see kubectl slurm status --all-namespaces", namespace)
 }
 
 // missingCRDs explains the answer of an API server that does not know the resource types.
@@ -158,7 +158,8 @@ const defaultInterval = 2 * time.Second
 
 func (f *outputFlags) addFormat(command *cobra.Command) {
 	command.Flags().VarP(&f.format, "output", "o", "output format: "+strings.Join(output.Formats, ", "))
-	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (f *outputFlags) addAllNamespaces(command *cobra.Command) {

@@ -91,8 +91,8 @@ func TestStatusExplainsFailures(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"no cluster in the namespace": {[]string{"status", "--namespace=empty"}, "no Controller) in the namespace empty; choose"},
-		"no cluster of that name":     {[]string{"status", "slrum"}, "there is no Controller slrum in the namespace slurm; see"},
+		"no cluster in the namespace": {[]string{"status", "--namespace=empty"}, "in the namespace empty; choose"},
+		"no cluster of that name":     {[]string{"status", "slrum"}, "no Controller slrum in the namespace slurm; see"},
 		"an unknown format":           {[]string{"status", "--output=xml"}, "use wide, json, yaml"},
 		"an unknown command":          {[]string{"stauts"}, "did you mean status?"},
 		"a program of Slurm":          {[]string{"sinfo"}, "kubectl slurm -- sinfo"},

@@ -1,8 +1,8 @@
 // Package drain decides which Slurm nodes a user's drain or undrain changes.
 //
-// A drain has one owner. The operator lifts its own drains when their cause is gone, so a user does not lift them: Slurm
-// would give the node jobs, and the operator would drain it again at once. The operator in turn never lifts a user's
-// drain. Nothing is changed if a node does not exist, because Slurm 24.11 would change the others and then fail.
+// A drain has one owner. The operator lifts its own drains when their cause is gone, so a user does not lift them:
+// Slurm would give the node jobs, and the operator would drain it again at once. The operator in turn never lifts a
+// user's drain. Nothing is changed if a node does not exist, because Slurm 24.11 would change the others and then fail.
 package drain
 
 import (
@@ -42,15 +42,15 @@ type Kept struct {
 	Why  string `json:"why"`
 }
 
-// Reason returns the reason that Slurm shows: that of the user, and the name of the user, because Slurm's commands run as
-// SlurmUser in the pod.
+// Reason returns the reason that Slurm shows: that of the user, and the name of the user, because Slurm's commands run
+// as SlurmUser in the pod.
 func Reason(reason, user string) (string, error) {
 	reason = strings.Join(strings.Fields(reason), " ")
 	switch {
 	case reason == "":
 		return "", errors.New("say why, for everybody who finds the node drained: --reason='broken fan'")
 	case strings.HasPrefix(reason, strings.TrimSpace(slinkyv1beta1.ReasonPrefix)):
-		return "", fmt.Errorf("reasons that start with %q are the operator's, and it would lift the drain; choose another reason",
+		return "", fmt.Errorf("reasons that start with %q are the operator's, and it would lift the drain; choose another",
 			slinkyv1beta1.ReasonPrefix)
 	case user == "":
 		return reason, nil
@@ -119,7 +119,7 @@ func choose(names []string, cluster []nodes.Node) ([]*nodes.Node, error) {
 		chosen = append(chosen, &cluster[at])
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("Slurm has no node %s; nothing was changed: see kubectl slurm nodes", //nolint:staticcheck // a name
+		return nil, fmt.Errorf("there is no node %s in Slurm; nothing was changed: see kubectl slurm nodes",
 			Compress(missing))
 	}
 	return chosen, nil

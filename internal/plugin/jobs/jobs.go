@@ -103,7 +103,9 @@ func (j *Job) row(page *output.Page, now time.Time) []string {
 	default:
 		mark = page.Warn
 	}
-	row := []string{j.ID, j.Name, j.User, j.Partition, mark(j.State), j.time(now), j.left(now), strconv.Itoa(j.NodeCount), j.Nodes}
+	row := []string{
+		j.ID, j.Name, j.User, j.Partition, mark(j.State), j.time(now), j.left(now), strconv.Itoa(j.NodeCount), j.Nodes,
+	}
 	if page.Wide {
 		row = append(row, strconv.Itoa(j.CPUs), j.TRES, j.QOS, compress(j.KubernetesNodes))
 	}

@@ -23,8 +23,8 @@ type Streams struct {
 	Sizes    remotecommand.TerminalSizeQueue
 }
 
-// Exec runs a command in a container, as kubectl exec does: over WebSockets, or SPDY for API servers and proxies without
-// them. A command that fails returns an error with its exit code (k8s.io/client-go/util/exec.CodeExitError).
+// Exec runs a command in a container, as kubectl exec does: over WebSockets, or SPDY for API servers and proxies
+// without them. A command that fails returns an error with its exit code (k8s.io/client-go/util/exec.CodeExitError).
 func (c *Client) Exec(ctx context.Context, in Container, streams Streams, command ...string) error {
 	url := c.clients[corev1.SchemeGroupVersion].Post().Namespace(in.Namespace).Resource(Pods.Resource).Name(in.Pod).
 		SubResource("exec").VersionedParams(&corev1.PodExecOptions{

@@ -24,8 +24,8 @@ type Objects struct {
 	Rights Rights
 }
 
-// Clusters reads the custom resources of a namespace, or of all namespaces if it is empty: one request for each resource
-// type, at the same time, whatever the size of the clusters.
+// Clusters reads the custom resources of a namespace, or of all namespaces if it is empty: one request for each
+// resource type, in parallel, whatever the size of the clusters.
 func (c *Client) Clusters(ctx context.Context, namespace string, tokens bool) (*Objects, error) {
 	var controllers slinkyv1beta1.ControllerList
 	var nodeSets slinkyv1beta1.NodeSetList

@@ -1,7 +1,7 @@
 // Package output prints the results of commands: as text for people, or as JSON and YAML for programs.
 //
-// A result is a struct with JSON names. Its text is made by a function, with the styles of a Text: colours are used only
-// on a terminal, and not if NO_COLOR is set, so that a golden file shows what a pipe gets.
+// A result is a struct with JSON names. Its text is made by a function, with the styles of a Page: colours are used
+// only on a terminal, and not if NO_COLOR is set, so that a golden file shows what a pipe gets.
 package output
 
 import (
@@ -82,7 +82,7 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor is a small number
 }
 
-// Good, Warn and Bad mark a state; Dim marks what matters less; Bold marks a heading.
+// Good marks a state that is as it should be.
 func (s Style) Good(text string) string { return s.code("32", text) }
 
 // Warn marks a state that needs attention, or that will pass by itself.

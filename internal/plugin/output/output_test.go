@@ -14,7 +14,9 @@ import (
 func TestTableAlignsColouredCells(t *testing.T) {
 	page := &Page{Style: Style{Colours: true}}
 	page.Table([]string{"NAME", "STATE", "EMPTY", "AGE"}, [][]string{
-		{"└─ a", page.Good("Ready"), "", "1d"}, {"  a line of its own that is longer than the columns"}, {"bb", page.Bad("x"), "", "2d"},
+		{"└─ a", page.Good("Ready"), "", "1d"},
+		{"  a line of its own that is longer than the columns"},
+		{"bb", page.Bad("x"), "", "2d"},
 	})
 	want := "\x1b[2mNAME\x1b[0m   \x1b[2mSTATE\x1b[0m   \x1b[2mAGE\x1b[0m\n" +
 		"└─ a   \x1b[32mReady\x1b[0m   1d\n" +

@@ -33,8 +33,8 @@ func (p *Page) Notes(notes []string) {
 	}
 }
 
-// Table adds rows in aligned columns, with a heading if it is not nil. Columns that are empty in all rows are left out. A
-// row of one cell is a line of its own, of any length.
+// Table adds rows in aligned columns, with a heading if it is not nil. Columns that are empty in all rows are left out.
+// A row of one cell is a line of its own, of any length.
 func (p *Page) Table(heading []string, rows [][]string) {
 	widths := map[int]int{}
 	for _, row := range rows {

@@ -18,7 +18,7 @@ func Watch(ctx context.Context, out io.Writer, interval time.Duration, draw func
 		text, err := draw()
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the user has ended the watch
+			return nil // the user has ended the watch
 		case err != nil && first:
 			return err
 		case err != nil:

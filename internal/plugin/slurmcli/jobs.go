@@ -140,6 +140,9 @@ func (run Runner) Jobs(ctx context.Context, arguments ...string) ([]Job, error) 
 	return parseJobs(string(printed))
 }
 
+// OnNodes makes squeue list the jobs that have processes on nodes, or may have.
+const OnNodes = "--states=running,suspended,completing,configuring,stopped,signaling,stage_out"
+
 // Job reads one job, which may have ended; nil if slurmctld does not have it. The number of an array stands for all of
 // its tasks.
 func (run Runner) Job(ctx context.Context, id string) ([]Job, error) {

@@ -52,7 +52,21 @@ func checkJobs(t *testing.T, slurm *slurmnet.Cluster, run slurmcli.Runner) {
 		found[job.Name] = job
 		t.Logf("%+v", job)
 	}
-	one, waits, array := found["one|two"], found["waits"], found["wrap"]
+	checkFields(t, found["one|two"], found["waits"], found["wrap"])
+	if single, err := run.Job(t.Context(), "1"); err != nil || len(single) != 1 {
+		t.Errorf("%+v, %v", single, err)
+	}
+	if missing, err := run.Job(t.Context(), "999"); err != nil || len(missing) != 0 {
+		t.Errorf("%+v, %v", missing, err)
+	}
+	if on, err := run.Jobs(t.Context(), "--nodelist=node-1", slurmcli.OnNodes); err != nil || len(on) != 1 {
+		t.Errorf("%+v, %v", on, err)
+	}
+}
+
+// checkFields checks a running job, a pending one, and an array that depends on the first.
+func checkFields(t *testing.T, one, waits, array slurmcli.Job) {
+	t.Helper()
 	if one.State != "RUNNING" || one.Nodes != "node-[0-1]" || one.NodeCount != 2 || one.End == nil || one.Start == nil ||
 		one.Submitted == nil || one.Limit != "10:00" || one.Unlimited() {
 		t.Errorf("%+v", one)
@@ -64,15 +78,6 @@ func checkJobs(t *testing.T, slurm *slurmnet.Cluster, run slurmcli.Runner) {
 		!strings.HasPrefix(array.ID, "3_[") {
 		t.Errorf("%+v", array)
 	}
-	if single, err := run.Job(t.Context(), "1"); err != nil || len(single) != 1 {
-		t.Errorf("%+v, %v", single, err)
-	}
-	if missing, err := run.Job(t.Context(), "999"); err != nil || len(missing) != 0 {
-		t.Errorf("%+v, %v", missing, err)
-	}
-	if on, err := run.Jobs(t.Context(), "--nodelist=node-1", "--states=running,suspended,completing,configuring,stopped,signaling,stage_out"); err != nil || len(on) != 1 {
-		t.Errorf("%+v, %v", on, err)
-	}
 }
 
 func checkNodes(t *testing.T, slurm *slurmnet.Cluster, run slurmcli.Runner) {
@@ -83,8 +88,9 @@ func checkNodes(t *testing.T, slurm *slurmnet.Cluster, run slurmcli.Runner) {
 		t.Fatalf("%+v, %v", nodes, err)
 	}
 	for _, node := range nodes {
-		if drained := node.Name == "node-1"; node.HeldByOthers() != drained || drained && node.Reason != "broken fan (alice)" ||
-			node.AllocatedCPUs == 0 || node.Version == "" {
+		drained := node.Name == "node-1"
+		if node.HeldByOthers() != drained || drained && node.Reason != "broken fan (alice)" || node.AllocatedCPUs == 0 ||
+			node.Version == "" {
 			t.Errorf("%+v", node)
 		}
 	}

@@ -1,8 +1,8 @@
 // Package slurmcli runs Slurm's own commands in a pod of the cluster and parses what they print.
 //
-// Nodes are read as JSON, of the version that Slurm 24.11 and 26.05 have in common, by the decoder of the operator's own
-// client: what a state means is decided in one place. Jobs are read as text, with a format of squeue's that both releases
-// print alike: JSON needs 5 KB for each job, and a queue may have 100,000.
+// Nodes are read as JSON, of the version that Slurm 24.11 and 26.05 have in common, by the decoder of the operator's
+// own client: what a state means is decided in one place. Jobs are read as text, with a format of squeue's that both
+// releases print alike: JSON needs 5 KB for each job, and a queue may have 100,000.
 package slurmcli
 
 import (

@@ -85,8 +85,7 @@ func component(kind string, object metav1.ObjectMeta, observed int64, conditions
 		result.State, result.Since = Deleting, object.DeletionTimestamp
 	case observed < object.Generation:
 		result.State, result.Reason = Progressing, slinkyv1beta1.ReasonReconciling
-		result.Message = fmt.Sprintf("the operator has not seen the latest change of the spec yet; before it: %s",
-			ready.Message)
+		result.Message = "the operator has not seen the latest change of the spec yet; before it: " + ready.Message
 	case ready.Status == metav1.ConditionTrue:
 		result.State = Ready
 	case meta.IsStatusConditionTrue(conditions, slinkyv1beta1.ConditionDegraded):
@@ -165,8 +164,8 @@ func (c *Component) addUpdate(is *slinkyv1beta1.NodeSetStatus, now time.Time) {
 // until matches the end of a job in the messages of NodeSets.
 var until = regexp.MustCompile(`until (\d{4}-\d\d-\d\d \d\d:\d\d) UTC`)
 
-// estimate returns how many seconds longer a rollout takes if the rest takes as long as what is done, and at least until
-// the jobs in its message end: zero if that is not known.
+// estimate returns how many seconds longer a rollout takes if the rest takes as long as what is done, and at least
+// until the jobs in its message end: zero if that is not known.
 func estimate(update *metav1.Condition, done, total int, now time.Time) int64 {
 	elapsed := now.Sub(update.LastTransitionTime.Time)
 	if update.Status != metav1.ConditionTrue || done <= 0 || done >= total || elapsed <= 0 ||

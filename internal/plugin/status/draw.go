@@ -123,7 +123,8 @@ func (c *Cluster) drawTokens(page *output.Page, now time.Time) {
 		if token.Renewed {
 			renewal = "yes"
 		}
-		rows = append(rows, []string{token.Name, token.Username, mark(page, token.State, string(token.State)), expiry, renewal})
+		state := mark(page, token.State, string(token.State))
+		rows = append(rows, []string{token.Name, token.Username, state, expiry, renewal})
 	}
 	page.Table([]string{"TOKEN", "USER", "STATE", "EXPIRES", "RENEWED"}, rows)
 }

@@ -1,5 +1,5 @@
-// Package status summarizes Slurm clusters from their custom resources alone: a tree of each Controller with what belongs
-// to it, problems with the operator's reason and message, and how far rollouts are.
+// Package status summarizes Slurm clusters from their custom resources alone: a tree of each Controller with what
+// belongs to it, problems with the operator's reason and message, and how far rollouts are.
 //
 // Everything comes from the status fields that the operator keeps up to date, so a cluster of 5,000 nodes costs as many
 // requests as one of 5.
@@ -78,8 +78,8 @@ func Build(objects *kube.Objects, slurmctlds []corev1.Pod, name string, now time
 	return result
 }
 
-// controllers returns the Controllers, and one without a status for each reference to one that is not there: it does not
-// exist, or the user may not read it.
+// controllers returns the Controllers, and one without a status for each reference to one that is not there: it does
+// not exist, or the user may not read it.
 func controllers(objects *kube.Objects) []slinkyv1beta1.Controller {
 	type key struct{ namespace, name string }
 	known := map[key]bool{}

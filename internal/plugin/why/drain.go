@@ -38,14 +38,14 @@ func Lift(node *nodes.Node) string {
 	case plan.ScaleIn:
 		return fmt.Sprintf("to keep it, scale out again: kubectl scale nodeset %s --replicas=…", set)
 	case plan.Updating:
-		return fmt.Sprintf("it ends when the pod is replaced; to cancel the update, restore the previous spec of the NodeSet %s", set)
+		return "it ends when the pod is replaced; to cancel the update, restore the previous spec of the NodeSet " + set
 	case plan.Deletion:
 		return fmt.Sprintf("the deletion of the NodeSet %s cannot be cancelled; apply the NodeSet again when it is gone", set)
 	case plan.PodCordon:
 		return "to lift it, uncordon the pod: " + uncordonPod(pod)
 	case plan.FromKubernetesNode:
-		return fmt.Sprintf("to lift it, uncordon or repair the Kubernetes node: kubectl uncordon %s",
-			cmp.Or(node.KubernetesNode, "NODE"))
+		return "to lift it, uncordon or repair the Kubernetes node: kubectl uncordon " +
+			cmp.Or(node.KubernetesNode, "NODE")
 	case plan.Missing, plan.Exited, plan.Lost, plan.NoCause, plan.NoPod:
 	}
 	return "it ends when its cause is gone"

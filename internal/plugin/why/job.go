@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,7 +138,7 @@ func (j *Job) Draw(page *output.Page, now time.Time) {
 	fact("Dependency", j.Dependency)
 	fact("Reservation", j.Reservation)
 	if j.Pending() {
-		fact("Priority", fmt.Sprint(j.Priority))
+		fact("Priority", strconv.FormatInt(j.Priority, 10))
 	}
 	if j.Submitted != nil {
 		fact("Submitted", output.Age(now, *j.Submitted)+" ago")

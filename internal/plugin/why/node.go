@@ -1,5 +1,5 @@
-// Package why explains the state of one node or job: what closes a Slurm node to jobs and who may lift it, why its pod is
-// to be deleted and what keeps it, and why a job waits and what would start it.
+// Package why explains the state of one node or job: what closes a Slurm node to jobs and who may lift it, why its pod
+// is to be deleted and what keeps it, and why a job waits and what would start it.
 package why
 
 import (

@@ -31,7 +31,8 @@ var explanations = map[string]Explanation{
 		Starts: "nodes that return to service; for each one: kubectl slurm why NODE"},
 	"NodeDown": {Meaning: "a node that it needs is down", Nodes: true,
 		Starts: "the node's return to service: kubectl slurm why NODE"},
-	"FrontEndDown": {Meaning: "no front end node is available", Starts: "a front end node in service"},
+	"FrontEndDown": {Meaning: "no front end node is available",
+		Starts: "a front end node in service"},
 	"Dependency": {Meaning: "it depends on other jobs (<dependency>), which have not finished",
 		Starts: "their end; to drop the dependency: kubectl slurm -- scontrol update jobid=<job> dependency="},
 	"DependencyNeverSatisfied": {Meaning: "it depends on a job that did not end as required (<dependency>), so it never starts",
@@ -84,28 +85,44 @@ var explanations = map[string]Explanation{
 		Starts: "another limit: kubectl slurm -- sacctmgr show association user=<user>"},
 	"JobArrayTaskLimit": {Meaning: "as many tasks of the array run as its user allows at a time",
 		Starts: "tasks that end, or a higher limit: kubectl slurm -- scontrol update jobid=<job> arraytaskthrottle=…"},
-	"BurstBufferResources": {Meaning: "the burst buffer has not enough space", Starts: "jobs that release theirs"},
-	"BurstBufferStageIn":   {Meaning: "its files are being copied to the burst buffer", Starts: "the end of the copy"},
-	"BurstBufferOperation": {Meaning: "an operation of the burst buffer failed", Starts: "a repair of the burst buffer, and a release: kubectl slurm -- scontrol release <job>"},
-	"Cleaning":             {Meaning: "it was requeued, and its previous run is being cleaned up", Starts: "the end of the clean-up, on all of its nodes"},
-	"Prolog":               {Meaning: "PrologSlurmctld runs for it", Starts: "the end of that script"},
-	"SchedDefer":           {Meaning: "Slurm defers scheduling at submission, as SchedulerParameters asks", Starts: "the next run of the scheduler, within seconds"},
-	"FedJobLock":           {Meaning: "the federation decides which cluster runs it", Starts: "the decision of the federation"},
-	"NonZeroExitCode":      {Meaning: "it ended with an exit code other than 0", Starts: "nothing: it has ended"},
-	"TimeLimit":            {Meaning: "it reached its time limit", Starts: "nothing: it has ended"},
-	"InactiveLimit":        {Meaning: "it was inactive for longer than InactiveLimit", Starts: "nothing: it has ended"},
-	"MaxMemPerLimit":       {Meaning: "it asks for more memory per CPU or node than the limit", Starts: "a lower request: kubectl slurm -- scontrol show config"},
+	"BurstBufferResources": {Meaning: "the burst buffer has not enough space",
+		Starts: "jobs that release theirs"},
+	"BurstBufferStageIn": {Meaning: "its files are being copied to the burst buffer",
+		Starts: "the end of the copy"},
+	"BurstBufferOperation": {Meaning: "an operation of the burst buffer failed",
+		Starts: "a repair of the burst buffer, and a release: kubectl slurm -- scontrol release <job>"},
+	"Cleaning": {Meaning: "it was requeued, and its previous run is being cleaned up",
+		Starts: "the end of the clean-up, on all of its nodes"},
+	"Prolog": {Meaning: "PrologSlurmctld runs for it",
+		Starts: "the end of that script"},
+	"SchedDefer": {Meaning: "Slurm defers scheduling at submission, as SchedulerParameters asks",
+		Starts: "the next run of the scheduler, within seconds"},
+	"FedJobLock": {Meaning: "the federation decides which cluster runs it",
+		Starts: "the decision of the federation"},
+	"NonZeroExitCode": {Meaning: "it ended with an exit code other than 0",
+		Starts: "nothing: it has ended"},
+	"TimeLimit": {Meaning: "it reached its time limit",
+		Starts: "nothing: it has ended"},
+	"InactiveLimit": {Meaning: "it was inactive for longer than InactiveLimit",
+		Starts: "nothing: it has ended"},
+	"MaxMemPerLimit": {Meaning: "it asks for more memory per CPU or node than the limit",
+		Starts: "a lower request: kubectl slurm -- scontrol show config"},
 	"MaxPoweredUpNodes": {Meaning: "as many nodes are powered up as the limit allows",
 		Starts: "nodes that are powered down, or a higher limit"},
 	"QOSUsageThreshold": {Meaning: "the usage of its association is above the threshold of the QOS <qos>",
 		Starts: "less usage over time, or another QOS: kubectl slurm -- sacctmgr show qos <qos>"},
-	"AssociationJobLimit": {Meaning: "its association has as many jobs as it may", Starts: "jobs that end: kubectl slurm -- sacctmgr show association user=<user>"},
+	"AssociationJobLimit": {Meaning: "its association has as many jobs as it may",
+		Starts: "jobs that end: kubectl slurm -- sacctmgr show association user=<user>"},
 	"AssociationResourceLimit": {Meaning: "its association uses as much as it may",
 		Starts: "jobs that end: kubectl slurm -- sacctmgr show association user=<user>"},
-	"AssociationTimeLimit": {Meaning: "its association has used up its time", Starts: "another limit: kubectl slurm -- sacctmgr show association user=<user>"},
-	"QOSJobLimit":          {Meaning: "the QOS <qos> has as many jobs as it may", Starts: "jobs that end: kubectl slurm -- sacctmgr show qos <qos>"},
-	"QOSResourceLimit":     {Meaning: "the QOS <qos> uses as much as it may", Starts: "jobs that end: kubectl slurm -- sacctmgr show qos <qos>"},
-	"QOSTimeLimit":         {Meaning: "the QOS <qos> has used up its time", Starts: "another limit: kubectl slurm -- sacctmgr show qos <qos>"},
+	"AssociationTimeLimit": {Meaning: "its association has used up its time",
+		Starts: "another limit: kubectl slurm -- sacctmgr show association user=<user>"},
+	"QOSJobLimit": {Meaning: "the QOS <qos> has as many jobs as it may",
+		Starts: "jobs that end: kubectl slurm -- sacctmgr show qos <qos>"},
+	"QOSResourceLimit": {Meaning: "the QOS <qos> uses as much as it may",
+		Starts: "jobs that end: kubectl slurm -- sacctmgr show qos <qos>"},
+	"QOSTimeLimit": {Meaning: "the QOS <qos> has used up its time",
+		Starts: "another limit: kubectl slurm -- sacctmgr show qos <qos>"},
 }
 
 // limit matches the reasons about limits of QOS and associations: whose limit, which kind, of what, and for each what.
@@ -122,7 +139,9 @@ var limited = map[string]string{
 }
 
 // each are the words for whom a limit counts.
-var each = map[string]string{"PerJob": "per job", "PerNode": "per node", "PerUser": "per user", "PerAccount": "per account"}
+var each = map[string]string{
+	"PerJob": "per job", "PerNode": "per node", "PerUser": "per user", "PerAccount": "per account",
+}
 
 // explainLimit explains a reason about a limit.
 func explainLimit(reason string) (Explanation, bool) {
@@ -164,7 +183,8 @@ func explainLimit(reason string) (Explanation, bool) {
 	}
 }
 
-// explain returns Slurm's reason in words. Slurm may add details after a comma, such as the nodes that are not available.
+// explain returns Slurm's reason in words. Slurm may add details after a comma, such as the nodes that are not
+// available.
 func explain(reason string) (Explanation, bool) {
 	plain := strings.ReplaceAll(reason, "_", " ")
 	for _, known := range []string{reason, plain} {
