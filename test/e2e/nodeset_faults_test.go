@@ -31,14 +31,8 @@ func (n *nodeSet) continuesWhenOperatorIsKilled(t *testing.T) {
 }
 
 func (n *nodeSet) deletesNothingWhileSlurmctldHangs(t *testing.T) {
-	signal := func(name string) {
-		if _, err := n.namespace.Exec(t.Context(), "pod/slurm-controller-0", "sh", "-c",
-			"for p in /proc/[0-9]*; do read -r c <$p/comm && [ $c = slurmctld ] && kill -"+name+" ${p#/proc/}; done; true"); err != nil {
-			t.Fatal(err)
-		}
-	}
 	before := n.uids(t)
-	signal("STOP")
+	n.signalSlurmctld(t, "STOP")
 	n.namespace.Eventually(t, 2*time.Minute, "the NodeSet to notice", func(ctx context.Context) error {
 		return conditionIs(ctx, n.namespace, "nodeset/gpu", "SlurmReachable", "False")
 	})
@@ -55,8 +49,17 @@ func (n *nodeSet) deletesNothingWhileSlurmctldHangs(t *testing.T) {
 		t.Errorf("the remaining pods are %v", now)
 	}
 	n.scale(t, defaultNodes)
-	signal("CONT")
+	n.signalSlurmctld(t, "CONT")
 	n.waitUntilAllIdle(t)
+}
+
+// signalSlurmctld sends a signal to slurmctld.
+func (n *nodeSet) signalSlurmctld(t *testing.T, name string) {
+	t.Helper()
+	if _, err := n.namespace.Exec(t.Context(), "pod/slurm-controller-0", "sh", "-c",
+		"for p in /proc/[0-9]*; do read -r c <$p/comm && [ $c = slurmctld ] && kill -"+name+" ${p#/proc/}; done; true"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // The Kubernetes node of a busy pod is lost for good: Slurm requeues the job, and the pod is re-created elsewhere.

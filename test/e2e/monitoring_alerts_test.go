@@ -1,0 +1,187 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+)
+
+// unprovoked are alerts that no fault in minutes causes, with the reason. promtool tests their rules.
+var unprovoked = map[string]string{
+	"SlurmOperatorReconcileErrors":   "errors of the API server over a quarter of an hour",
+	"SlurmOperatorRequestErrors":     "a share of requests over ten minutes",
+	"SlurmOperatorRequestsSlow":      "tens of thousands of jobs",
+	"SlurmOperatorSnapshotStale":     "a defect of the operator",
+	"SlurmWebhookCertificateExpires": "a defect of the webhook, for months",
+	"SlurmNodesDrainedLong":          "a drain of three days",
+	"SlurmAccountingQueueGrows":      "thousands of jobs without a database",
+	"SlurmAgentQueueGrows":           "thousands of nodes that do not answer",
+	"SlurmServerThreads":             "hundreds of requests at once",
+	"SlurmSchedulerSlow":             "tens of thousands of pending jobs",
+}
+
+// A fault makes alerts fire until it is repaired.
+type alertFault struct {
+	name           string
+	alerts         []string
+	inject, repair func(*testing.T)
+}
+
+// alertsFire injects faults, one after another: their alerts fire, and resolve after the repair. Every alert is caused
+// by a fault or is listed as unprovoked.
+func (m *monitored) alertsFire(t *testing.T) {
+	t.Helper()
+	var provoked []string
+	for _, fault := range m.alertFaults() {
+		provoked = append(provoked, fault.alerts...)
+		t.Run("alerts for "+fault.name, func(t *testing.T) {
+			fault.inject(t)
+			for _, alert := range fault.alerts {
+				m.fires(t, alert)
+			}
+			fault.repair(t)
+			for _, alert := range fault.alerts {
+				m.resolves(t, alert)
+			}
+		})
+	}
+	for _, alert := range alertNames(t) {
+		if _, listed := unprovoked[alert]; listed == slices.Contains(provoked, alert) {
+			t.Errorf("%s must be either caused by a fault or listed as unprovoked", alert)
+		}
+	}
+}
+
+func (m *monitored) alertFaults() []alertFault {
+	return []alertFault{
+		m.nodesDown(), m.refusedConfiguration(), m.brokenUpdate(), m.scaleInAroundAJob(), m.hangingSlurmctld(),
+		m.lostDatabase(), m.incompleteObjects(), m.stoppedOperator(), m.deletedState(),
+	}
+}
+
+func (m *monitored) nodesDown() alertFault {
+	set := func(t *testing.T, state string) {
+		t.Helper()
+		m.mustLogin(t, "scontrol", "update", "nodename=gpu-[2-3]", "state="+state, "reason=power")
+	}
+	return alertFault{
+		"nodes that are down", []string{"SlurmNodesDown", "SlurmManyNodesDown"},
+		func(t *testing.T) { set(t, "down") },
+		func(t *testing.T) { set(t, "resume"); m.waitUntilAllIdle(t) },
+	}
+}
+
+func (m *monitored) refusedConfiguration() alertFault {
+	const good = "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP"
+	return alertFault{
+		"a refused configuration", []string{"SlurmConfigurationNotApplied", "SlurmConfigurationHeldBack"},
+		func(t *testing.T) { m.setExtraConf(t, good+"\nSchedulerTpye=sched/backfill") },
+		func(t *testing.T) { m.setExtraConf(t, good); m.configurationIs(t, "True|Applied") },
+	}
+}
+
+func (m *monitored) brokenUpdate() alertFault {
+	image := func(t *testing.T, image string) {
+		t.Helper()
+		m.patch(t, "nodeset/gpu", map[string]any{
+			"slurmd": map[string]any{"image": image}, "registrationTimeout": "30s",
+		})
+	}
+	return alertFault{
+		"an update that does not start", []string{"SlurmUpdateStopped"},
+		func(t *testing.T) { image(t, "slurm-operator/nothing:1") },
+		func(t *testing.T) {
+			image(t, smokeSettings{Version: m.version}.Image("slurmd", m.version))
+			m.waitUntilAllIdle(t)
+		},
+	}
+}
+
+func (m *monitored) scaleInAroundAJob() alertFault {
+	var job string
+	return alertFault{
+		"a scale-in that waits for a job", []string{"SlurmPodsWaitForJobs"},
+		func(t *testing.T) { job = m.startJob(t, "--nodelist=gpu-1"); m.scale(t, 0) },
+		func(t *testing.T) { m.finishJob(t, job); m.scale(t, defaultNodes); m.waitUntilAllIdle(t) },
+	}
+}
+
+func (m *monitored) hangingSlurmctld() alertFault {
+	return alertFault{
+		"a slurmctld that hangs", []string{"SlurmPodsWaitForSlurm", "SlurmUnreachable"},
+		func(t *testing.T) {
+			m.signalSlurmctld(t, "STOP")
+			m.namespace.Eventually(t, 2*time.Minute, "the NodeSet to notice", func(ctx context.Context) error {
+				return conditionIs(ctx, m.namespace, "nodeset/gpu", "SlurmReachable", "False")
+			})
+			m.scale(t, 0)
+		},
+		func(t *testing.T) { m.scale(t, defaultNodes); m.signalSlurmctld(t, "CONT"); m.waitUntilAllIdle(t) },
+	}
+}
+
+func (m *monitored) lostDatabase() alertFault {
+	return alertFault{
+		"a lost database", []string{"SlurmDatabaseUnreachable", "SlurmAccountingUnavailable"},
+		func(t *testing.T) {
+			m.scaleDatabase(t, "0")
+			m.namespace.DeletePod(t, "slurm-accounting-0") // a running slurmdbd reconnects, and reports nothing
+		},
+		func(t *testing.T) {
+			m.scaleDatabase(t, "1")
+			becomesReady(t, m.namespace, 4*time.Minute, "accounting/slurm")
+		},
+	}
+}
+
+// incompleteObjects are objects that cannot become ready, each for another reason, and a Token that is not renewed.
+func (m *monitored) incompleteObjects() alertFault {
+	const objects = `
+{apiVersion: slinky.slurm.net/v1beta1, kind: Controller, metadata: {name: late}, spec: {accountingRef: {name: late}}}
+---
+{apiVersion: slinky.slurm.net/v1beta1, kind: LoginSet, metadata: {name: late}, spec: {controllerRef: {name: late}}}
+---
+{apiVersion: slinky.slurm.net/v1beta1, kind: NodeSet, metadata: {name: late}, spec: {
+  controllerRef: {name: slurm}, replicas: 1, slurmd: {image: "slurm-operator/nothing:1"}}}
+---
+{apiVersion: slinky.slurm.net/v1beta1, kind: Token, metadata: {name: late}, spec: {
+  username: root, lifetime: 1m, refresh: false, jwtKeyRef: {name: slurm-auth-jwt, key: jwt_hs256.key}}}
+`
+	return alertFault{
+		"objects that do not become ready",
+		[]string{
+			"SlurmctldUnavailable", "SlurmLoginUnavailable", "SlurmNodeSetUnavailable", "SlurmObjectNotReady",
+			"SlurmObjectDegraded", "SlurmTokenExpires",
+		},
+		func(t *testing.T) { m.namespace.Apply(t, []byte(objects)) },
+		func(t *testing.T) {
+			m.namespace.MustRun(t, "delete", "--timeout=10m", "token/late", "nodeset/late", "loginset/late",
+				"controller.slinky.slurm.net/late")
+		},
+	}
+}
+
+func (m *monitored) stoppedOperator() alertFault {
+	return alertFault{
+		"an operator that does not run", []string{"SlurmOperatorDown"},
+		func(t *testing.T) { m.scaleOperator(t, 0) },
+		func(t *testing.T) { m.scaleOperator(t, 1) },
+	}
+}
+
+// deletedState comes last: the cluster is not usable afterwards.
+func (m *monitored) deletedState() alertFault {
+	return alertFault{
+		"saved state that is being deleted", []string{"SlurmStateAtRisk"},
+		func(t *testing.T) {
+			m.namespace.MustRun(t, "delete", "persistentvolumeclaim/slurm-controller-state", "--wait=false")
+		},
+		func(t *testing.T) {
+			m.namespace.MustRun(t, "delete", "--timeout=5m", "nodeset/gpu", "loginset/login", "restapi/slurm")
+			m.namespace.MustRun(t, "delete", "--timeout=5m", "controller.slinky.slurm.net/slurm")
+		},
+	}
+}

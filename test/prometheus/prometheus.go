@@ -1,0 +1,211 @@
+// Package prometheus runs a real Prometheus for a test: the one that make deps unpacks from Debian's package.
+package prometheus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/hack/cache"
+)
+
+// interval is how often Prometheus scrapes and evaluates rules.
+const interval = 2 * time.Second
+
+// readyTimeout is how long Prometheus may take to start on a busy computer.
+const readyTimeout = 2 * time.Minute
+
+// A Target is what Prometheus scrapes.
+type Target struct {
+	// Job is the value of the label job.
+	Job string
+	// URL is the address with the path.
+	URL string
+	// Labels are added to all series.
+	Labels map[string]string
+}
+
+// Options configure Prometheus.
+type Options struct {
+	Targets []Target
+	// Rules are the contents of a rules file; empty for none.
+	Rules []byte
+	// TLS is Prometheus' tls_config, and Authorization its authorization, both for all targets; nil for none.
+	TLS, Authorization map[string]any
+}
+
+// A Server is a running Prometheus.
+type Server struct {
+	address string
+}
+
+// A Sample is one result of a query.
+type Sample struct {
+	Labels map[string]string
+	Value  float64
+}
+
+// Start starts Prometheus, which stops when the test ends.
+func Start(tb testing.TB, options Options) *Server {
+	tb.Helper()
+	directory := tb.TempDir()
+	write := func(name string, content []byte) string {
+		path := filepath.Join(directory, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		return path
+	}
+	rules := write("rules.yaml", append([]byte("# rules of the test\n"), options.Rules...))
+	config, err := options.config(rules)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	root, err := cache.Dir()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	address, err := freeAddress(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(directory, "log"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	command := exec.CommandContext(context.WithoutCancel(tb.Context()), //nolint:gosec // the cache is ours
+		filepath.Join(root, "prometheus", "usr", "bin", "prometheus"), "--config.file="+write("prometheus.yaml", config),
+		"--storage.tsdb.path="+filepath.Join(directory, "data"), "--web.listen-address="+address)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		tb.Fatalf("%v; if it does not exist, run make deps", err)
+	}
+	tb.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait() // always an error: it was killed
+		if output, err := os.ReadFile(log.Name()); tb.Failed() {
+			tb.Logf("Prometheus' log (%v):\n%s", err, output)
+		}
+	})
+	server := &Server{address}
+	server.waitReady(tb)
+	return server
+}
+
+// config returns Prometheus' configuration; JSON is YAML.
+func (o Options) config(rules string) ([]byte, error) {
+	var scrapes []any
+	for i, target := range o.Targets {
+		location, err := url.Parse(target.URL)
+		if err != nil {
+			return nil, err
+		}
+		labels := map[string]string{"job": target.Job}
+		for name, value := range target.Labels {
+			labels[name] = value
+		}
+		scrape := map[string]any{
+			"job_name": "target-" + strconv.Itoa(i), "scheme": location.Scheme, "metrics_path": location.Path,
+			"static_configs": []any{map[string]any{"targets": []string{location.Host}, "labels": labels}},
+		}
+		if o.TLS != nil {
+			scrape["tls_config"] = o.TLS
+		}
+		if o.Authorization != nil {
+			scrape["authorization"] = o.Authorization
+		}
+		scrapes = append(scrapes, scrape)
+	}
+	return json.Marshal(map[string]any{
+		"global":     map[string]any{"scrape_interval": interval.String(), "evaluation_interval": interval.String()},
+		"rule_files": []string{rules}, "scrape_configs": scrapes,
+	})
+}
+
+// freeAddress returns a local address that nothing listens on.
+func freeAddress(ctx context.Context) (string, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+func (s *Server) waitReady(tb testing.TB) {
+	tb.Helper()
+	deadline := time.Now().Add(readyTimeout)
+	for {
+		err := s.get(tb.Context(), "/-/ready", nil)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("Prometheus is not ready: %v", err)
+		}
+		time.Sleep(interval / 10)
+	}
+}
+
+// Query evaluates a query now.
+func (s *Server) Query(ctx context.Context, query string) ([]Sample, error) {
+	var answer struct {
+		Error string
+		Data  struct {
+			ResultType string
+			Result     json.RawMessage
+		}
+	}
+	if err := s.get(ctx, "/api/v1/query?query="+url.QueryEscape(query), &answer); err != nil {
+		return nil, fmt.Errorf("%w: %s: %s", err, query, answer.Error)
+	}
+	if answer.Data.ResultType != "vector" {
+		return nil, fmt.Errorf("%s is a %s", query, answer.Data.ResultType)
+	}
+	var result []struct {
+		Metric map[string]string
+		Value  [2]any
+	}
+	if err := json.Unmarshal(answer.Data.Result, &result); err != nil {
+		return nil, err
+	}
+	samples := make([]Sample, len(result))
+	for i, one := range result {
+		text, ok := one.Value[1].(string)
+		value, err := strconv.ParseFloat(text, 64)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("%v is no value: %w", one.Value, err)
+		}
+		samples[i] = Sample{Labels: one.Metric, Value: value}
+	}
+	return samples, nil
+}
+
+// get sends a request and decodes the answer, if one is wanted.
+func (s *Server) get(ctx context.Context, path string, answer any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if answer != nil {
+		err = json.NewDecoder(response.Body).Decode(answer)
+	}
+	if response.StatusCode != http.StatusOK {
+		err = errors.Join(errors.New(response.Status), err)
+	}
+	return err
+}
