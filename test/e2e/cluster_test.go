@@ -256,6 +256,7 @@ func (c *slurmCluster) leaksNoSecrets(t *testing.T) {
 		"the database password": []byte(c.password), "a token": []byte(c.token(t)),
 		"slurm.key":   c.secret(t, "slurm-auth-slurm", "slurm.key"),
 		"the JWT key": c.secret(t, "slurm-auth-jwths256", "jwt_hs256.key"),
+		"the TLS key": c.tlsKey(t),
 	}
 	for place, text := range c.publicTexts(t) {
 		if found := leak.Find(text, secrets); len(found) > 0 {

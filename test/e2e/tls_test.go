@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -98,6 +99,20 @@ func (c *slurmCluster) served(t *testing.T) *tls.Config {
 		t.Fatal(err)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*pair}}
+}
+
+// tlsKey returns the secret part of slurmrestd's key: the rest of its encoding is also in certificates.
+func (c *slurmCluster) tlsKey(t *testing.T) []byte {
+	t.Helper()
+	key, ok := c.served(t).Certificates[0].PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		t.Fatal("it is of another type")
+	}
+	secret, err := key.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
 }
 
 // request sends a request of a user to slurmrestd's pod, over a connection of its own.
