@@ -141,7 +141,7 @@ func (c pluginCluster) showsNodesAndJobs(t *testing.T) {
 
 func (c pluginCluster) explainsJob(t *testing.T) {
 	held := c.queueJob(t, "--hold")
-	c.shows(t, []string{"why", held}, "is pending: its user holds it", "scontrol release "+held)
+	c.shows(t, []string{"why", held}, "is pending", "holds it", "scontrol release "+held)
 	c.shows(t, []string{"--", "scancel", held})
 	busy := c.startJob(t, "--nodes=4", "--exclusive", "--time=30")
 	waits := c.queueJob(t, "--nodes=4", "--exclusive")

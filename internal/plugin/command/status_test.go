@@ -86,6 +86,49 @@ func TestStatusNamesMissingRights(t *testing.T) {
 	golden.Compare(t, "status-forbidden.txt", out)
 }
 
+func TestClusterIsChosen(t *testing.T) {
+	server := loaded(t, "cluster.yaml", "pods.yaml")
+	server.Add(kube.Controllers, &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "test"}})
+	if _, err := run(t, server, "jobs"); err == nil ||
+		!strings.Contains(err.Error(), "several Slurm clusters: slurm, test; choose one with --controller") {
+		t.Errorf("%v", err)
+	}
+	if out, err := run(t, server, "jobs", "--controller=slurm"); err != nil || !strings.Contains(out, "4711") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := run(t, server, "jobs", "--controller=test"); err == nil ||
+		!strings.Contains(err.Error(), "no slurmctld pod of the Controller test runs") {
+		t.Errorf("%v", err)
+	}
+	if _, err := run(t, server, "jobs", "--controller=other"); err == nil ||
+		!strings.Contains(err.Error(), "there is no Controller other") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for name, test := range map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"clusters":       {[]string{"status", ""}, "slurm\n:4"},
+		"the controller": {[]string{"jobs", "--controller", ""}, "slurm\n:4"},
+		"NodeSets":       {[]string{"nodes", "--nodeset", ""}, "cpu\ngpu\ndebug\n:4"},
+		"nodes":          {[]string{"drain", "gpu-1"}, "gpu-1\n"},
+		"nodes and jobs": {[]string{"why", ""}, "debug-1\n4711\talice train RUNNING\n"},
+		"formats":        {[]string{"status", "--output", ""}, "wide\njson\nyaml\n:4"},
+		"only one node":  {[]string{"why", "gpu-1", ""}, ":4"},
+		"commands":       {[]string{"un"}, "undrain\t"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := run(t, loaded(t, "cluster.yaml", "pods.yaml"), append([]string{"__complete"}, test.arguments...)...)
+			if err != nil || !strings.Contains(out, test.want) {
+				t.Errorf("%v: %q, want %q", err, out, test.want)
+			}
+		})
+	}
+}
+
 func TestStatusExplainsFailures(t *testing.T) {
 	for name, test := range map[string]struct {
 		arguments []string

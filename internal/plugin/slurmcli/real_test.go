@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/slurm-operator/slurm-operator/hack/images"
+	"github.com/slurm-operator/slurm-operator/internal/plugin/drain"
 	"github.com/slurm-operator/slurm-operator/internal/plugin/slurmcli"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
@@ -16,26 +18,26 @@ import (
 func TestRealSlurmPrintsWhatIsParsed(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
-			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 2})
+			cluster := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 2})
 			run := slurmcli.Runner(func(ctx context.Context, command ...string) ([]byte, error) {
-				out, err := slurm.Run(ctx, command...)
+				out, err := cluster.Run(ctx, command...)
 				if err != nil {
 					return nil, &slurmcli.Error{Command: command[0], Code: 1, Said: err.Error() + out}
 				}
 				return []byte(out), nil
 			})
-			checkJobs(t, slurm, run)
-			checkNodes(t, slurm, run)
+			checkJobs(t, cluster, run)
+			checkNodes(t, cluster, run)
 		})
 	}
 }
 
-func checkJobs(t *testing.T, slurm *slurmnet.Cluster, run slurmcli.Runner) {
+func checkJobs(t *testing.T, cluster *slurmnet.Cluster, run slurmcli.Runner) {
 	t.Helper()
-	slurm.Login.MustRun(t, "sbatch", "--nodes=2", "--exclusive", "--time=10", "--job-name=one|two", "--wrap=sleep 300")
-	slurm.Login.MustRun(t, "sbatch", "--nodes=2", "--exclusive", "--job-name=waits", "--wrap=true")
-	slurm.Login.MustRun(t, "sbatch", "--array=1-3", "--dependency=afterok:1", "--wrap=true")
-	slurm.WaitFor(t, "jobs", func(ctx context.Context) error {
+	cluster.Login.MustRun(t, "sbatch", "--nodes=2", "--exclusive", "--time=10", "--job-name=one|two", "--wrap=sleep 300")
+	cluster.Login.MustRun(t, "sbatch", "--nodes=2", "--exclusive", "--job-name=waits", "--wrap=true")
+	cluster.Login.MustRun(t, "sbatch", "--array=1-3", "--dependency=afterok:1", "--wrap=true")
+	cluster.WaitFor(t, "jobs", func(ctx context.Context) error {
 		jobs, err := run.Jobs(ctx)
 		if err == nil && (len(jobs) != 3 || jobs[0].State == "PENDING" && jobs[1].State == "PENDING" &&
 			jobs[2].State == "PENDING") {
@@ -80,18 +82,36 @@ func checkFields(t *testing.T, one, waits, array slurmcli.Job) {
 	}
 }
 
-func checkNodes(t *testing.T, slurm *slurmnet.Cluster, run slurmcli.Runner) {
+// checkNodes drains a node, and returns it and a failed one to service, with the commands of package drain.
+func checkNodes(t *testing.T, cluster *slurmnet.Cluster, run slurmcli.Runner) {
 	t.Helper()
-	slurm.Login.MustRun(t, "scontrol", "update", "nodename=node-1", "state=drain", "reason=broken fan (alice)")
-	nodes, err := run.Nodes(t.Context())
-	if err != nil || len(nodes) != 2 {
-		t.Fatalf("%+v, %v", nodes, err)
+	const reason = "broken fan (alice@example.org)"
+	change := func(result drain.Result) {
+		t.Helper()
+		cluster.Login.MustRun(t, result.Command()...)
 	}
-	for _, node := range nodes {
+	change(drain.Result{Verb: "drain", Reason: reason, Changed: []string{"node-1"}})
+	for _, node := range readNodes(t, run) {
 		drained := node.Name == "node-1"
-		if node.HeldByOthers() != drained || drained && node.Reason != "broken fan (alice)" || node.AllocatedCPUs == 0 ||
+		if node.HeldByOthers() != drained || drained && node.Reason != reason || node.AllocatedCPUs == 0 ||
 			node.Version == "" {
 			t.Errorf("%+v", node)
 		}
 	}
+	cluster.Login.MustRun(t, "scontrol", "update", "nodename=node-0", "state=fail", "reason=broken")
+	change(drain.Result{Verb: "undrain", Changed: []string{"node-0", "node-1"}})
+	for _, node := range readNodes(t, run) {
+		if node.Closed() {
+			t.Errorf("%+v", node)
+		}
+	}
+}
+
+func readNodes(t *testing.T, run slurmcli.Runner) []slurm.Node {
+	t.Helper()
+	nodes, err := run.Nodes(t.Context())
+	if err != nil || len(nodes) != 2 {
+		t.Fatalf("%+v, %v", nodes, err)
+	}
+	return nodes
 }
