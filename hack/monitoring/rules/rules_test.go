@@ -227,3 +227,26 @@ func TestRulesFileIsCurrent(t *testing.T) {
 		t.Errorf("the rules file is not current, run make generate: %v", err)
 	}
 }
+
+// discovery matches the service discovery of the example, which Debian's Prometheus is built without.
+var discovery = regexp.MustCompile(`kubernetes_sd_configs: .*`)
+
+// TestScrapeConfigurationInTheDocs checks the example for a Prometheus without its operator, except its discovery.
+func TestScrapeConfigurationInTheDocs(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "monitoring.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "```yaml\nscrape_configs:")
+	example, _, ends := strings.Cut(rest, "```")
+	if !found || !ends {
+		t.Fatal("there is no example")
+	}
+	directory := t.TempDir()
+	path := filepath.Join(directory, "prometheus.yaml")
+	config := "scrape_configs:" + discovery.ReplaceAllString(example, "static_configs: []")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, directory, "check", "config", "--syntax-only", path)
+}
