@@ -12,8 +12,8 @@ import (
 
 // States of Slurm nodes in metrics. Each Slurm node is in one of them: the first that applies, in this order.
 var nodeStates = []string{
-	"down", "powered-down", "draining", "drained", "not-responding", "mixed", "allocated", "completing", "reserved", "idle",
-	"unknown",
+	"down", "powered-down", "draining", "drained", "not-responding", "mixed", "allocated", "completing", "reserved",
+	"idle", "unknown",
 }
 
 // nodeState returns the state of a Slurm node in metrics.

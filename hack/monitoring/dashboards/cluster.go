@@ -13,7 +13,8 @@ var cluster = dashboard{
 				`slurm_operator_slurm_jobs{controller_namespace="$namespace", controller="$controller", state="running"}`), ""),
 			one(stat, 4, "Pending jobs", number, maxBy("state",
 				`slurm_operator_slurm_jobs{controller_namespace="$namespace", controller="$controller", state="pending"}`), ""),
-			redAbove(1, one(stat, 4, "Too many jobs to list", number, "max(slurm_operator_slurm_queue_partial"+selected+")", "")),
+			redAbove(1, one(stat, 4, "Too many jobs to list", number,
+				"max(slurm_operator_slurm_queue_partial"+selected+")", "")),
 		}},
 		{"Resources", []panel{
 			one(stack, 12, "Slurm nodes by state", number, maxBy("state", "slurm_operator_slurm_nodes"+selected), "{{state}}"),

@@ -1,8 +1,8 @@
 // Package dashboards holds the Grafana dashboards.
 //
 // They show the operator's metrics, and slurmctld's own where the operator's do not suffice: those are there from Slurm
-// 25.11 on, if spec.metrics of the Controller is enabled. Series are combined with max by (…), because every replica of
-// the operator exports conditions and NodeSets.
+// 25.11 on, if spec.metrics of the Controller is enabled. Series are combined with max by (…), because every replica
+// of the operator exports conditions and NodeSets.
 package dashboards
 
 import "fmt"
@@ -83,8 +83,8 @@ func conditions(matchers string) panel {
 		kind: table, width: 24, title: "Objects that are not ready", unit: number,
 		description: "docs/runbooks has a page for each reason.",
 		queries: []query{{
-			maxBy("object_namespace, kind, name, reason", `slurm_operator_condition{condition="Ready", status!="True"`+matchers+`}`),
-			"",
+			maxBy("object_namespace, kind, name, reason",
+				`slurm_operator_condition{condition="Ready", status!="True"`+matchers+`}`), "",
 		}},
 		columns: []column{
 			{"object_namespace", "Namespace"}, {"kind", "Kind"}, {"name", "Name"}, {"reason", "Reason"},

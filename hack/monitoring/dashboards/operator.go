@@ -10,7 +10,8 @@ var operator = dashboard{
 		{"Now", []panel{
 			one(stat, 6, "Leaders", number, `sum(leader_election_master_status{name="slurm-operator"})`, ""),
 			one(stat, 6, "Objects that are not ready", number,
-				`count(max by (object_namespace, kind, name) (slurm_operator_condition{condition="Ready", status!="True"})) or vector(0)`, ""),
+				`count(max by (object_namespace, kind, name) (slurm_operator_condition{condition="Ready", status!="True"}))`+
+					" or vector(0)", ""),
 			one(stat, 6, "Next expiry of a Token", moment,
 				"1000 * min(slurm_operator_token_expiry_timestamp_seconds)", ""),
 			one(stat, 6, "Expiry of the webhook's certificate", moment,
@@ -20,7 +21,8 @@ var operator = dashboard{
 			one(graph, 12, "Reconciles", perSec,
 				"sum by (controller) (rate(controller_runtime_reconcile_total[$__rate_interval])"+mine+")", "{{controller}}"),
 			one(graph, 12, "Errors", perSec,
-				"sum by (controller) (rate(controller_runtime_reconcile_errors_total[$__rate_interval])"+mine+")", "{{controller}}"),
+				"sum by (controller) (rate(controller_runtime_reconcile_errors_total[$__rate_interval])"+mine+")",
+				"{{controller}}"),
 			one(graph, 12, "Duration of 9 of 10 reconciles", seconds,
 				"histogram_quantile(0.9, sum by (controller, le) (rate(controller_runtime_reconcile_time_seconds_bucket"+
 					"[$__rate_interval])"+mine+"))", "{{controller}}"),

@@ -6,8 +6,9 @@ func ofSlurmctld(metric string) string { return maxBy(byCluster, metric+selected
 // scheduler is about slurmctld's load.
 var scheduler = dashboard{
 	name: "scheduler", title: "Slurm / Scheduler and requests",
-	description: "slurmctld's scheduler and load, from its own metrics (Slurm 25.11 and later), and the operator's requests.",
-	variables:   []variable{namespaceVariable, controllerVariable},
+	description: "slurmctld's scheduler and load, from its own metrics (Slurm 25.11 and later), and the operator's " +
+		"requests.",
+	variables: []variable{namespaceVariable, controllerVariable},
 	rows: []row{
 		{"Scheduler", []panel{
 			{
@@ -23,7 +24,8 @@ var scheduler = dashboard{
 					{ofSlurmctld("slurm_schedule_queue_len"), "main"}, {ofSlurmctld("slurm_bf_queue_len"), "backfill"},
 				},
 			},
-			one(graph, 12, "Jobs started by backfill since the last restart", number, ofSlurmctld("slurm_backfilled_jobs"), "jobs"),
+			one(graph, 12, "Jobs started by backfill since the last restart", number,
+				ofSlurmctld("slurm_backfilled_jobs"), "jobs"),
 			{
 				kind: graph, width: 12, title: "Depth of backfill", unit: number,
 				queries: []query{

@@ -45,7 +45,8 @@ var nodeAlerts = []Alert{
 		Quiet:       Case{Series: nodes("2x60", "8x60"), Minute: 60},
 	},
 	{
-		Name: "SlurmNodeSetUnavailable", Severity: Critical, For: "10m", Labels: ofNodeSet, Runbook: "SlurmNodeSetUnavailable",
+		Name: "SlurmNodeSetUnavailable", Severity: Critical, For: "10m", Labels: ofNodeSet,
+		Runbook: "SlurmNodeSetUnavailable",
 		Expr: `max by (nodeset_namespace, nodeset) (slurm_operator_nodeset_available_pods) == 0 and
 			max by (nodeset_namespace, nodeset) (slurm_operator_nodeset_desired_pods) > 0`,
 		Summary:     "No pod of NodeSet " + nodeSetName + " is available",
@@ -78,9 +79,13 @@ var nodeAlerts = []Alert{
 		Expr:        `max by (nodeset_namespace, nodeset) (slurm_operator_nodeset_waiting_pods{for="jobs"}) > 0`,
 		Summary:     "{{ $value }} pods of NodeSet " + nodeSetName + " have waited for their jobs for a day",
 		Description: "The NodeSet names the jobs. A job without a time limit holds its pod for ever.",
-		Fires: Case{Series: pods("slurm_operator_nodeset_waiting_pods", `,for="jobs"`, "1x1500"), Minute: 1450,
-			Labels: []string{"a", "gpu"}},
-		Quiet: Case{Series: pods("slurm_operator_nodeset_waiting_pods", `,for="jobs"`, "1x1400 0x100"), Minute: 1450},
+		Fires: Case{
+			Series: pods("slurm_operator_nodeset_waiting_pods", `,for="jobs"`, "1x150"), Step: 10, Minute: 1450,
+			Labels: []string{"a", "gpu"},
+		},
+		Quiet: Case{
+			Series: pods("slurm_operator_nodeset_waiting_pods", `,for="jobs"`, "1x140 0x10"), Step: 10, Minute: 1450,
+		},
 	},
 	{
 		Name: "SlurmNodesDrainedLong", Severity: Info, For: "1h", Labels: append(ofCluster, "cause"),
@@ -89,14 +94,19 @@ var nodeAlerts = []Alert{
 			(slurm_operator_slurm_oldest_drain_timestamp_seconds{cause=~"Other|PodCordon|KubernetesNode"}) > 3 * 86400`,
 		Summary:     "A Slurm node of " + clusterName + " has been drained for {{ $value | humanizeDuration }}",
 		Description: "The cause is {{ $labels.cause }}; `sinfo -R` shows the node and the reason.",
-		Fires: Case{Series: map[string]string{
-			`slurm_operator_slurm_oldest_drain_timestamp_seconds{controller_namespace="a",controller="s",cause="Other"}`: "-300000x120",
-		}, Minute: 70, Labels: []string{"a", "s", "Other"}},
-		Quiet: Case{Series: map[string]string{
-			`slurm_operator_slurm_oldest_drain_timestamp_seconds{controller_namespace="a",controller="s",cause="Other"}`:   "-200000x120",
-			`slurm_operator_slurm_oldest_drain_timestamp_seconds{controller_namespace="a",controller="s",cause="ScaleIn"}`: "-300000x120",
-		}, Minute: 70},
+		Fires: Case{
+			Series: map[string]string{drain("Other"): "-300000x120"}, Minute: 70, Labels: []string{"a", "s", "Other"},
+		},
+		Quiet: Case{
+			Series: map[string]string{drain("Other"): "-200000x120", drain("ScaleIn"): "-300000x120"}, Minute: 70,
+		},
 	},
+}
+
+// drain returns the series of the oldest drain with a cause.
+func drain(cause string) string {
+	return `slurm_operator_slurm_oldest_drain_timestamp_seconds{controller_namespace="a",controller="s",cause="` +
+		cause + `"}`
 }
 
 func merge(some, others map[string]string) map[string]string {

@@ -40,15 +40,12 @@ var operatorAlerts = []Alert{
 		Name: "SlurmOperatorRequestErrors", Severity: Warning, For: "10m", Runbook: "SlurmOperatorRequestErrors",
 		Expr: failedRequests, Labels: ofCluster,
 		Summary:     "Requests to slurmrestd of {{ $labels.controller_namespace }}/{{ $labels.controller }} fail",
-		Description: "{{ $value | humanizePercentage }} fail; the label result of slurm_operator_slurm_requests_total says how.",
+		Description: "{{ $value | humanizePercentage }} fail; slurm_operator_slurm_requests_total shows the results.",
 		Fires: Case{Series: map[string]string{
-			`slurm_operator_slurm_requests_total{controller_namespace="a",controller="s",call="nodes",result="timeout"}`: "0+1x60",
-			`slurm_operator_slurm_requests_total{controller_namespace="a",controller="s",call="nodes",result="ok"}`:      "0+2x60",
+			requests("timeout"): "0+1x60", requests("ok"): "0+2x60",
 		}, Minute: 30, Labels: []string{"a", "s"}},
 		Quiet: Case{Series: map[string]string{
-			`slurm_operator_slurm_requests_total{controller_namespace="a",controller="s",call="nodes",result="timeout"}`: "0+1x60",
-			`slurm_operator_slurm_requests_total{controller_namespace="a",controller="s",call="nodes",result="ok"}`:      "0+9x60",
-			`slurm_operator_slurm_requests_total{controller_namespace="a",controller="s",call="job",result="not-found"}`: "0+5x60",
+			requests("timeout"): "0+1x60", requests("ok"): "0+9x60", requests("not-found"): "0+5x60",
 		}, Minute: 30},
 	},
 	{
@@ -100,9 +97,16 @@ var operatorAlerts = []Alert{
 	},
 }
 
+// requests returns the series of requests with a result.
+func requests(result string) string {
+	return `slurm_operator_slurm_requests_total{controller_namespace="a",controller="s",call="nodes",result="` +
+		result + `"}`
+}
+
 // durations are requests to slurmrestd, of which some take less than five seconds.
 func durations(short, all string) map[string]string {
-	const series = `slurm_operator_slurm_request_duration_seconds_bucket{controller_namespace="a",controller="s",call="nodes",le=`
+	const series = `slurm_operator_slurm_request_duration_seconds_bucket{controller_namespace="a",controller="s",` +
+		`call="nodes",le=`
 	return map[string]string{series + `"2"}`: short, series + `"10"}`: all, series + `"+Inf"}`: all}
 }
 

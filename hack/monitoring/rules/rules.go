@@ -47,10 +47,12 @@ type Alert struct {
 	Fires, Quiet Case
 }
 
-// A Case is input for a test of an alert: series with their values every minute, in promtool's notation, and the minute
-// at which the alert is evaluated. Labels are those of the alert that fires, in the order of Alert.Labels.
+// A Case is input for a test of an alert: series with their values, in promtool's notation, and the minute at which the
+// alert is evaluated. Labels are those of the alert that fires, in the order of Alert.Labels.
 type Case struct {
 	Series map[string]string
+	// Step is the time between two values, and two evaluations, in minutes; 1 if it is 0.
+	Step   int
 	Minute int
 	Labels []string
 }

@@ -79,8 +79,8 @@ func TestAlertsNameTheirObject(t *testing.T) {
 	}
 }
 
-// TestRunbooksAndAlertsReferToEachOther checks that the page of an alert exists and names the alert, and that pages name
-// no other alerts. The pages of reasons are complete: see api/v1beta1.
+// TestRunbooksAndAlertsReferToEachOther checks that the page of an alert exists and names the alert, and that pages
+// name no other alerts. The pages of reasons are complete: see api/v1beta1.
 func TestRunbooksAndAlertsReferToEachOther(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "runbooks", "*.md"))
 	if err != nil {
@@ -140,7 +140,7 @@ type sample struct {
 }
 
 func newTest(input rules.Case, query string, expected ...sample) unitTest {
-	test := unitTest{Interval: "1m", Expressions: []expression{{
+	test := unitTest{Interval: fmt.Sprintf("%dm", max(input.Step, 1)), Expressions: []expression{{
 		Expr: query, At: fmt.Sprintf("%dm", input.Minute), Samples: expected,
 	}}}
 	for _, name := range slices.Sorted(maps.Keys(input.Series)) {
@@ -179,24 +179,30 @@ func TestAlertsFire(t *testing.T) {
 	write("rules.yaml", file)
 	promtool(t, directory, "check", "rules", "rules.yaml")
 	const wrapping = `slurm_node_cpus_alloc{controller_namespace="a",controller="s",node=`
-	tests := []unitTest{newTest(
+	// Tests by the interval of evaluation, which applies to a whole file.
+	tests := map[string][]unitTest{}
+	add := func(test unitTest) { tests[test.Interval] = append(tests[test.Interval], test) }
+	add(newTest(
 		rules.Case{Series: map[string]string{
 			wrapping + `"x",pod="0"}`: "60000x5", wrapping + `"y",pod="0"}`: "60000x5", wrapping + `"y",pod="1"}`: "60000x5",
 		}, Minute: 2}, "controller:slurm_node_cpus_alloc:sum",
 		sample{`controller:slurm_node_cpus_alloc:sum{controller_namespace="a",controller="s"}`, 120000},
-	)}
+	))
 	for _, alert := range rules.Alerts() {
 		query := `ALERTS{alertname="` + alert.Name + `",alertstate="firing"}`
-		tests = append(tests, newTest(alert.Fires, query, firing(alert)), newTest(alert.Quiet, query))
+		add(newTest(alert.Fires, query, firing(alert)))
+		add(newTest(alert.Quiet, query))
 	}
-	content, err := yaml.Marshal(map[string]any{
-		"rule_files": []string{"rules.yaml"}, "evaluation_interval": "1m", "tests": tests,
-	})
-	if err != nil {
-		t.Fatal(err)
+	for interval, list := range tests {
+		content, err := yaml.Marshal(map[string]any{
+			"rule_files": []string{"rules.yaml"}, "evaluation_interval": interval, "tests": list,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write("tests-"+interval+".yaml", content)
+		promtool(t, directory, "test", "rules", "tests-"+interval+".yaml")
 	}
-	write("tests.yaml", content)
-	promtool(t, directory, "test", "rules", "tests.yaml")
 }
 
 // promtool runs the promtool that make deps unpacks.
