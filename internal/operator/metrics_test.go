@@ -3,12 +3,15 @@ package operator
 import (
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -259,9 +262,30 @@ func TestSeriesOfALargeCluster(t *testing.T) {
 	}
 }
 
-func BenchmarkSnapshotMetrics(b *testing.B) {
-	snapshot := large()
+// A scrapedSnapshot collects the metrics of one snapshot.
+type scrapedSnapshot struct {
+	*collector
+	snapshot *slurm.Snapshot
+}
+
+// Collect sends the metrics of the snapshot.
+func (s scrapedSnapshot) Collect(metrics chan<- prometheus.Metric) {
+	collectSnapshot(s.snapshot, func(definition metric.Definition, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(s.descriptions[definition.Name], prometheus.GaugeValue, value,
+			append([]string{"hpc", "slurm"}, labels...)...)
+	})
+}
+
+// BenchmarkScrape measures a scrape of a cluster with 5,000 Slurm nodes and 120,000 jobs.
+func BenchmarkScrape(b *testing.B) {
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(scrapedSnapshot{newCollector(nil, nil), large()}); err != nil {
+		b.Fatal(err)
+	}
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true})
 	for b.Loop() {
-		collectSnapshot(snapshot, func(metric.Definition, float64, ...string) {})
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", http.NoBody))
+		b.ReportMetric(float64(answer.Body.Len()), "bytes/scrape")
 	}
 }

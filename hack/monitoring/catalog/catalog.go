@@ -27,7 +27,6 @@ var slurmLabels = []string{"controller_namespace", "controller"}
 // libraries are metrics of the libraries in the operator.
 var libraries = Catalog{
 	"controller_runtime_max_concurrent_reconciles": {"controller"},
-	"controller_runtime_active_workers":            {"controller"},
 	"controller_runtime_reconcile_total":           {"controller", "result"},
 	"controller_runtime_reconcile_errors_total":    {"controller"},
 	"controller_runtime_reconcile_time_seconds":    {"controller", "le"},

@@ -33,7 +33,7 @@ type kind string
 const (
 	graph kind = "timeseries" // curves over time
 	stack kind = "stack"      // areas on top of each other over time
-	stat  kind = "stat"       // one number
+	stat  kind = "stat"       // one number or, if the query has a legend, that
 	table kind = "table"      // one row for each series, now
 )
 
@@ -158,6 +158,9 @@ func (p *panel) object() object {
 		options = legend()
 	case stat:
 		options = object{"reduceOptions": object{"calcs": []string{"lastNotNull"}}, "graphMode": "area"}
+		if p.queries[0].legend != "" {
+			options["textMode"] = "name"
+		}
 	case table:
 		options = object{"showHeader": true}
 	}
