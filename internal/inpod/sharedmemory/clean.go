@@ -114,8 +114,10 @@ func listJobs(spool, node, except string) ([]string, error) {
 }
 
 var (
-	// jobCgroup matches the cgroup of a job's process.
-	jobCgroup = regexp.MustCompile(`/job_(\d+)(?:/|\n)`)
+	// jobCgroup matches the cgroup of a process of a job.
+	jobCgroup = regexp.MustCompile(`:(/[^:\n]+)/step_`)
+	// stepd matches the title of a slurmstepd.
+	stepd = regexp.MustCompile(`^slurmstepd: \[(\d+)\.`)
 	// realUID matches the user of a process. The owner of its directory would be root if it does not allow core dumps.
 	realUID = regexp.MustCompile(`(?m)^Uid:\s+(\d+)`)
 )
@@ -156,12 +158,19 @@ func readProcess(directory string) (process, error) {
 	if uid == nil {
 		return process{}, errors.New("its status has no user")
 	}
+	title, err := os.ReadFile(filepath.Join(directory, "cmdline"))
+	if err != nil {
+		return process{}, err
+	}
 	var found process
 	if found.uid, err = strconv.Atoi(string(uid[1])); err != nil {
 		return process{}, err
 	}
-	if job := jobCgroup.FindSubmatch(cgroup); job != nil {
-		found.job = string(job[1])
+	if match := jobCgroup.FindSubmatch(cgroup); match != nil {
+		found.cgroup = string(match[1])
+	}
+	if match := stepd.FindSubmatch(title); match != nil && found.uid == 0 { // a user could imitate it
+		found.job = string(match[1])
 	}
 	return found, nil
 }

@@ -20,19 +20,27 @@ type file struct {
 // A process is a process of the pod.
 type process struct {
 	uid int
-	job string // empty if it is in no job's cgroup
+	// cgroup is that of its job, which releases of Slurm name differently; empty if it is in none.
+	cgroup string
+	// job is the job of a slurmstepd; empty for other processes.
+	job string
 }
 
 // abandoned returns the files of users who have neither a process nor a job on the node, by user. jobs are the jobs on
 // the node, without the one that has ended.
 func abandoned(files []file, jobs []string, processes []process) map[int][]string {
-	owners := map[string]bool{} // jobs whose user is known
 	running := map[int]bool{0: true}
+	used := map[string]bool{}      // cgroups with processes of a user
+	cgroups := map[string]string{} // by job
 	for _, process := range processes {
 		running[process.uid] = true
-		owners[process.job] = owners[process.job] || process.uid != 0
+		used[process.cgroup] = used[process.cgroup] || process.uid != 0
+		if process.job != "" {
+			cgroups[process.job] = process.cgroup
+		}
 	}
-	if slices.ContainsFunc(jobs, func(job string) bool { return !owners[job] }) {
+	isUnknown := func(job string) bool { return cgroups[job] == "" || !used[cgroups[job]] }
+	if slices.ContainsFunc(jobs, isUnknown) {
 		return nil
 	}
 	left := map[int][]string{}

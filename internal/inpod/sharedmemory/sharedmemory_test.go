@@ -24,15 +24,20 @@ func TestAbandoned(t *testing.T) {
 		},
 		"keeps the files of a user with another job": {
 			jobs:      []string{"8"},
-			processes: []process{{0, "8"}, {2000, "8"}},
+			processes: []process{{cgroup: "/a", job: "8"}, {uid: 2000, cgroup: "/a"}},
 			want:      map[int][]string{3000: {"bob"}},
 		},
 		"keeps all files while a job may be anybody's": {
 			jobs:      []string{"8", "9"},
-			processes: []process{{0, "8"}, {2000, "8"}, {0, "9"}},
+			processes: []process{{cgroup: "/a", job: "8"}, {uid: 2000, cgroup: "/a"}, {cgroup: "/b", job: "9"}},
 		},
-		"keeps all files while the processes of a job are not seen": {
-			jobs: []string{"9"},
+		"keeps all files while a job is not seen": {
+			jobs:      []string{"9"},
+			processes: []process{{uid: 2000, cgroup: "/a"}},
+		},
+		"keeps all files while jobs have no cgroups": {
+			jobs:      []string{"8"},
+			processes: []process{{job: "8"}, {uid: 2000}},
 		},
 		"keeps the files of a user with a process outside of jobs": {
 			processes: []process{{uid: 3000}},
@@ -64,18 +69,21 @@ func TestListJobs(t *testing.T) {
 
 func TestListProcesses(t *testing.T) {
 	proc := t.TempDir()
-	for pid, cgroup := range map[string]string{
-		"1":  "0::/leaf\n",
-		"20": "0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0\n",
-		"30": "11:memory:/slurm/uid_2000/job_71/step_batch\n10:cpu:/\n",
+	for pid, is := range map[string]struct{ uid, cgroup, title string }{
+		"1":  {"0", "0::/leaf\n", "slurmd\x00-D\x00"},
+		"20": {"0", "0::/pod/gpu-0_slurmstepd.scope/s08XM7NEFMQ100/step_batch/slurm\n", "slurmstepd: [7.batch]\x00"},
+		"21": {"2000", "0::/pod/gpu-0_slurmstepd.scope/s08XM7NEFMQ100/step_batch/user/task_0\n", "sleep\x00"},
+		"30": {"3000", "11:memory:/slurm/uid_2000/job_71/step_batch\n10:cpu:/\n", "slurmstepd: [7.batch]\x00"},
 	} {
-		write(t, filepath.Join(proc, pid, "cgroup"), cgroup)
-		write(t, filepath.Join(proc, pid, "status"), "Name:\tx\nUid:\t"+pid+"00\t0\t0\t0\nGid:\t5\t5\t5\t5\n")
+		write(t, filepath.Join(proc, pid, "cgroup"), is.cgroup)
+		write(t, filepath.Join(proc, pid, "cmdline"), is.title)
+		write(t, filepath.Join(proc, pid, "status"), "Name:\tx\nUid:\t"+is.uid+"\t0\t0\t0\nGid:\t5\t5\t5\t5\n")
 	}
 	write(t, filepath.Join(proc, "40", "status"), "Uid:\t0\n") // ends while it is read
 	write(t, filepath.Join(proc, "meminfo"), "")
 	got, err := listProcesses(proc)
-	want := []process{{100, ""}, {2000, "7"}, {3000, "71"}}
+	const job = "/pod/gpu-0_slurmstepd.scope/s08XM7NEFMQ100"
+	want := []process{{}, {0, job, "7"}, {2000, job, ""}, {3000, "/slurm/uid_2000/job_71", ""}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(process{})); diff != "" || err != nil {
 		t.Errorf("%v, processes (-want +got):\n%s", err, diff)
 	}

@@ -92,16 +92,21 @@ func TestContractCoversEveryField(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: status fields (-want +got):\n%s", kind.Kind, diff)
 		}
-		for name, property := range properties["spec"].Properties {
-			isAddition := false
-			for _, field := range kind.Additions {
-				isAddition = isAddition || strings.Split(field.Field, ".")[0] == name
-			}
-			if isAddition && !strings.Contains(property.Description, "Addition.") {
-				t.Errorf("%s: the description of spec.%s does not say that it is an addition", kind.Kind, name)
+		for _, field := range kind.Additions {
+			if !isAddition(properties["spec"], strings.Split(field.Field, ".")) {
+				t.Errorf("%s: no description on the path spec.%s says that it is an addition", kind.Kind, field.Field)
 			}
 		}
 	}
+}
+
+// isAddition reports whether the description of a field, or of one that contains it, says that it is an addition.
+func isAddition(schema apiextensionsv1.JSONSchemaProps, path []string) bool {
+	if len(path) == 0 {
+		return false
+	}
+	field := schema.Properties[path[0]]
+	return strings.Contains(field.Description, "Addition.") || isAddition(field, path[1:])
 }
 
 func TestScaleSubresource(t *testing.T) {
