@@ -66,6 +66,7 @@ func newRoot(session *session, version string) *cobra.Command {
 		undrainCommand(session),
 		execCommand(session),
 		sshCommand(session),
+		doctorCommand(session),
 	)
 	session.addCompletions(root)
 	root.SuggestionsMinimumDistance = 2
