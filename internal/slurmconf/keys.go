@@ -99,6 +99,12 @@ var ownedKeys = keyTable{
 	},
 }
 
+// Owner returns why the operator owns a key of slurm.conf, and false if it does not.
+func Owner(key string) (reason string, owned bool) {
+	owner, owned := ownedKeys.find(key)
+	return owner.reason, owned
+}
+
 // databaseKeys are the keys of slurmdbd.conf that the operator owns.
 var databaseKeys = keyTable{
 	"AuthType":          {fromKeys, "remove the line; spec.slurmKeyRef gives the key of auth/slurm"},

@@ -67,6 +67,7 @@ func newRoot(session *session, version string) *cobra.Command {
 		execCommand(session),
 		sshCommand(session),
 		doctorCommand(session),
+		configCommand(session),
 	)
 	session.addCompletions(root)
 	root.SuggestionsMinimumDistance = 2

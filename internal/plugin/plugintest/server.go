@@ -77,6 +77,13 @@ func (s *Server) ServeHTTP(response http.ResponseWriter, request *http.Request) 
 			"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
 			"status": map[string]any{"userInfo": map[string]any{"username": User}},
 		})
+	case request.Method == http.MethodPatch && request.URL.Query().Get("dryRun") == metav1.DryRunAll:
+		var applied map[string]any
+		if err := json.NewDecoder(request.Body).Decode(&applied); err != nil {
+			fail(response, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+			return
+		}
+		send(response, http.StatusOK, applied)
 	case name == "":
 		s.list(response, resource, namespace, selector,
 			strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadataList"),

@@ -1,0 +1,64 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slurm-operator/slurm-operator/test/golden"
+)
+
+func TestConfig(t *testing.T) {
+	for name, arguments := range map[string][]string{
+		"config.txt":       {"config"},
+		"config-file.txt":  {"config", "--file=topology.yaml"},
+		"config-diff.txt":  {"config", "diff"},
+		"config-check.txt": {"config", "check", "--filename=testdata/changed.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := run(t, loaded(t, "config.yaml"), arguments...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Compare(t, name, out)
+		})
+	}
+}
+
+func TestConfigCheckFailsForAMistake(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "changed.yaml")
+	content := "apiVersion: slinky.slurm.net/v1beta1\nkind: Controller\nmetadata: {name: slurm}\n" +
+		"spec: {extraConf: SlurmdPort=1}\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, loaded(t, "config.yaml"), "config", "check", "--filename="+file)
+	if code, is := errors.AsType[ExitCode](err); !is || code != 1 {
+		t.Errorf("%v, want the exit code 1", err)
+	}
+	if !strings.Contains(out, "line 1: SlurmdPort: the operator sets this key") {
+		t.Error(out)
+	}
+}
+
+func TestConfigChangesNothing(t *testing.T) {
+	server := loaded(t, "config.yaml")
+	if _, err := run(t, server, "config", "check", "--filename=testdata/changed.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range server.Requests() {
+		if !strings.HasPrefix(request, "GET ") && !strings.HasPrefix(request, "PATCH ") {
+			t.Errorf("%s", request)
+		}
+	}
+}
+
+func TestConfigNamesMissingRights(t *testing.T) {
+	server := loaded(t, "config.yaml")
+	server.Forbid("configmaps")
+	if _, err := run(t, server, "config"); err == nil || !strings.Contains(err.Error(), "you may not get configmaps") {
+		t.Error(err)
+	}
+}

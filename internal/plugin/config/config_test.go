@@ -1,0 +1,185 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/plugin/output"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+	"github.com/slurm-operator/slurm-operator/test/golden"
+)
+
+// input returns a cluster with two NodeSets, extraConf and a prolog, whose configuration is in force.
+func input(t *testing.T) *Input {
+	t.Helper()
+	in := &Input{
+		Controller: &slinkyv1beta1.Controller{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "slurm"},
+			Spec: slinkyv1beta1.ControllerSpec{
+				ExtraConf: "# limits\nSlurmdTimeout=600\nSlurmctldParameters=idle_on_node_suspend\n" +
+					"PartitionName=all Nodes=ALL MaxTime=1-0\n",
+				AccountingRef:    &slinkyv1beta1.ObjectReference{Name: "slurm"},
+				PrologScriptRefs: []slinkyv1beta1.ObjectReference{{Name: "scripts"}},
+				ConfigFileRefs:   []slinkyv1beta1.ObjectReference{{Name: "files"}},
+			},
+			Status: slinkyv1beta1.ControllerStatus{SlurmVersion: "24.11.5"},
+		},
+		NodeSets: []slinkyv1beta1.NodeSet{nodeSet("gpu", "Default=YES"), nodeSet("debug", "MaxTime=60")},
+		ConfigMaps: map[string]*corev1.ConfigMap{
+			"scripts": {Data: map[string]string{"scratch.sh": "#!/bin/sh\n"}},
+			"files":   {Data: map[string]string{"topology.yaml": "- topology: t\n"}},
+		},
+	}
+	in.NodeSets[0].Spec.Gres = []slinkyv1beta1.GresRule{{Resource: "example.com/gpu", Gres: "gpu"}}
+	in.NodeSets[0].Spec.Slurmd.Raw = []byte(`{"resources":{"limits":{"example.com/gpu":2}}}`)
+	document, problems := in.Build()
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	document.Append(slurmconf.Pair{Key: "PartitionName", Value: "old"}, slurmconf.Pair{Key: "State", Value: "DRAIN"})
+	in.InForce = map[string]string{
+		"slurm.conf":    slurmconf.WithHash(document, "5f0c3a91d2b7e644").Render(),
+		"cgroup.conf":   "CgroupPlugin=autodetect\n",
+		"scratch.sh":    "#!/bin/sh\n",
+		"topology.yaml": "- topology: t\n",
+	}
+	return in
+}
+
+func nodeSet(name, partition string) slinkyv1beta1.NodeSet {
+	set := slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: name}}
+	set.Spec.ControllerRef.Name, set.Spec.Replicas = "slurm", new(int32(2))
+	set.Spec.Partition = slinkyv1beta1.NodeSetPartition{Enabled: true, Config: partition}
+	return set
+}
+
+func draw(result interface{ Draw(*output.Page) }) string {
+	page := &output.Page{}
+	result.Draw(page)
+	return page.String()
+}
+
+func TestSources(t *testing.T) {
+	result, err := Explain(input(t), slurmconf.FileName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "sources.txt", draw(&result))
+	if _, err := Explain(input(t), "gress.conf"); err == nil || !strings.Contains(err.Error(), "cgroup.conf, scratch.sh") {
+		t.Error(err)
+	}
+}
+
+func TestExplainedLinesAreTheFile(t *testing.T) {
+	in := input(t)
+	result, err := Explain(in, slurmconf.FileName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines strings.Builder
+	for _, line := range result.Lines {
+		lines.WriteString(line.Text + "\n")
+	}
+	if diff := cmp.Diff(in.InForce["slurm.conf"], lines.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	const running = `Configuration data as of 2026-03-05T12:00:00
+SlurmctldParameters     = enable_configless,reconfig_on_restart,config_hash=5f0c3a91d2b7e644
+SlurmdTimeout           = 600 sec
+`
+	for name, test := range map[string]struct {
+		next    func(map[string]string)
+		printed string
+	}{
+		"same.txt":      {nil, running},
+		"not-asked.txt": {nil, ""},
+		"other.txt": {nil, strings.NewReplacer("5f0c3a91d2b7e644", "0000000000000000", "600", "300").
+			Replace(running)},
+		"next.txt": {func(files map[string]string) {
+			files["slurm.conf"] = strings.NewReplacer("SlurmdTimeout=600", "SlurmdTimeout=30", "5f0c3a91d2b7e644",
+				"1111111111111111").Replace(files["slurm.conf"])
+			files["job_submit.lua"] = "return 1\n"
+		}, running},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(t)
+			var next map[string]string
+			if test.next != nil {
+				next = input(t).InForce
+				test.next(next)
+			}
+			difference := Compare(in, next, test.printed)
+			golden.Compare(t, "diff-"+name, draw(&difference))
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for name, change := range map[string]func(*slinkyv1beta1.Controller, *slinkyv1beta1.NodeSet) []any{
+		"valid.txt": func(controller *slinkyv1beta1.Controller, set *slinkyv1beta1.NodeSet) []any {
+			controller.Spec.ExtraConf += "MaxJobCount=20000\n"
+			set.Spec.Partition.Config = "MaxTime=120"
+			return []any{controller, set}
+		},
+		"no-change.txt": func(controller *slinkyv1beta1.Controller, _ *slinkyv1beta1.NodeSet) []any {
+			return []any{controller}
+		},
+		"owned-key.txt": func(controller *slinkyv1beta1.Controller, _ *slinkyv1beta1.NodeSet) []any {
+			controller.Spec.ExtraConf += "ClusterName=other\nSlurmctldTimeout\n"
+			return []any{controller}
+		},
+		"new-key.txt": func(controller *slinkyv1beta1.Controller, _ *slinkyv1beta1.NodeSet) []any {
+			controller.Spec.ExtraConf += "PrologTimeout=30\n"
+			return []any{controller}
+		},
+		"partition.txt": func(_ *slinkyv1beta1.Controller, set *slinkyv1beta1.NodeSet) []any {
+			set.Spec.Partition.Config = "Nodes=a MaxTime"
+			return []any{set}
+		},
+		"new-nodeset.txt": func(*slinkyv1beta1.Controller, *slinkyv1beta1.NodeSet) []any {
+			return []any{new(nodeSet("highmem", "MaxTime=60"))}
+		},
+		"missing-configmap.txt": func(controller *slinkyv1beta1.Controller, _ *slinkyv1beta1.NodeSet) []any {
+			controller.Spec.ConfigFileRefs = append(controller.Spec.ConfigFileRefs, slinkyv1beta1.ObjectReference{Name: "more"})
+			return []any{controller}
+		},
+		"managed-file.txt": func(*slinkyv1beta1.Controller, *slinkyv1beta1.NodeSet) []any {
+			return []any{&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: "files"}, Data: map[string]string{"slurm.conf": "ClusterName=x\n"},
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(t)
+			after, err := in.With(change(in.Controller.DeepCopy(), in.NodeSets[1].DeepCopy()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := &Check{}
+			check.Effect(in, after)
+			golden.Compare(t, "check-"+name, draw(check))
+		})
+	}
+}
+
+func TestCheckOfAnotherCluster(t *testing.T) {
+	in := input(t)
+	other := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	if _, err := in.With([]any{other}); err == nil || !strings.Contains(err.Error(), "--controller") {
+		t.Error(err)
+	}
+	foreign := nodeSet("cpu", "")
+	foreign.Spec.ControllerRef.Name = "other"
+	after, err := in.With([]any{&foreign})
+	if err != nil || len(after.NodeSets) != 2 {
+		t.Errorf("%v, %d NodeSets", err, len(after.NodeSets))
+	}
+}
