@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/podfailure"
 )
 
 // Deployment returns the verdict for a Deployment with the wanted number of pods; whenReady is the verdict if all are
@@ -22,7 +23,7 @@ func Deployment(deployment *appsv1.Deployment, pods []corev1.Pod, wanted int32, 
 			return Degraded(slinkyv1beta1.ReasonPodsFailing, "Kubernetes does not create a pod: %s", condition.Message)
 		}
 	}
-	if trouble := PodFailures(pods); trouble != "" {
+	if trouble := podfailure.Describe(pods); trouble != "" {
 		return Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	}
 	if is.ReadyReplicas < wanted {

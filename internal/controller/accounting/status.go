@@ -12,6 +12,7 @@ import (
 	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podfailure"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
@@ -133,7 +134,7 @@ func judge(scope *scope, database finding) status.Verdict {
 	if outdated(scope) != nil {
 		return status.Progressing(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being replaced")
 	}
-	if trouble := status.PodFailures(scope.pods); trouble != "" {
+	if trouble := podfailure.Describe(scope.pods); trouble != "" {
 		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
 	}
 	if database.Status == metav1.ConditionTrue {

@@ -13,6 +13,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/keys"
+	"github.com/slurm-operator/slurm-operator/internal/podfailure"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
@@ -142,7 +143,7 @@ func progress(scope *scope, wanted candidate) plan {
 	}
 	report, done := reportOf(run)
 	if !done {
-		return plan{candidate: wanted, stage: validating, detail: status.PodFailures([]corev1.Pod{*run})}
+		return plan{candidate: wanted, stage: validating, detail: podfailure.Describe([]corev1.Pod{*run})}
 	}
 	return conclude(scope, wanted, report)
 }

@@ -13,6 +13,7 @@ import (
 	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podfailure"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
@@ -127,7 +128,7 @@ func inExtraConf(detail, extraConf string) string {
 // verdict summarizes the state of the cluster: the first problem, or the first thing that is still in progress.
 func verdict(scope *scope, plan plan, configuration status.State, failure error) status.Verdict {
 	reachable := meta.FindStatusCondition(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
-	switch trouble := status.PodFailures(scope.pods); {
+	switch trouble := podfailure.Describe(scope.pods); {
 	case failure != nil:
 		return status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	case plan.problem != nil,

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/index"
@@ -23,7 +24,7 @@ func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan, 
 	return slowStart(ctx, len(additions), func(index int) error {
 		missing := additions[index].Pod
 		identity := worker.Numbered(scope.set, missing.Ordinal, scope.pins[missing.Ordinal])
-		if isDaemonSet(scope.set) {
+		if observation.IsDaemonSet(scope.set) {
 			identity = worker.OnNode(scope.set, scope.nodes[missing.KubernetesNode])
 		}
 		ctx := trace.Because(trace.With(ctx, "slurmNode", identity.SlurmName), additions[index].Cause,

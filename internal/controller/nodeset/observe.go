@@ -16,6 +16,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/index"
@@ -82,7 +83,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err
 	}
 	for i := range scope.pods {
-		scope.snapshot.Pods[i] = planPod(&scope.pods[i])
+		scope.snapshot.Pods[i] = observation.Pod(&scope.pods[i])
 		if scope.pods[i].CreationTimestamp.Time.Before(disabled) {
 			scope.snapshot.Pods[i].Revision = "" // it must be replaced, although its template has not changed
 		}
@@ -90,7 +91,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	if err := r.observePins(ctx, scope); err != nil {
 		return nil, err
 	}
-	scope.snapshot.Set = planSet(set, scope.revision.hash, wanted(scope), scope.now)
+	scope.snapshot.Set = observation.Set(set, scope.revision.hash, wanted(scope), scope.now)
 	scope.snapshot.Set.Withheld = withheld(scope)
 	if scope.snapshot.Set.Deleting && scope.controller == nil && !scope.snapshot.Set.Waived {
 		gone, err := r.clusterGone(ctx, scope)
@@ -160,7 +161,7 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 	own := make([]numbered, 0, len(list.Items)) // pods are large, and sorting copies
 	for i := range list.Items {
 		if pod := &list.Items[i]; scope.owns(pod, selector) {
-			own = append(own, numbered{ordinal(pod), pod})
+			own = append(own, numbered{observation.Ordinal(pod), pod})
 		}
 	}
 	slices.SortFunc(own, func(a, b numbered) int {
@@ -178,7 +179,7 @@ func (r *Reconciler) observePods(ctx context.Context, scope *scope) error {
 // observeNodes finds the Kubernetes nodes of the pods, and in DaemonSet mode all others too.
 func (r *Reconciler) observeNodes(ctx context.Context, scope *scope) error {
 	scope.nodes = map[string]*corev1.Node{}
-	if isDaemonSet(scope.set) {
+	if observation.IsDaemonSet(scope.set) {
 		list := &corev1.NodeList{}
 		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return err
@@ -188,8 +189,8 @@ func (r *Reconciler) observeNodes(ctx context.Context, scope *scope) error {
 		}
 	}
 	for i := range scope.pods {
-		name := kubernetesNode(&scope.pods[i])
-		if _, known := scope.nodes[name]; known || name == "" || isDaemonSet(scope.set) {
+		name := observation.HostOf(&scope.pods[i])
+		if _, known := scope.nodes[name]; known || name == "" || observation.IsDaemonSet(scope.set) {
 			continue
 		}
 		node := &corev1.Node{}
@@ -202,7 +203,7 @@ func (r *Reconciler) observeNodes(ctx context.Context, scope *scope) error {
 	}
 	scope.snapshot.KubernetesNodes = make(map[string]plan.KubernetesNode, len(scope.nodes))
 	for name, node := range scope.nodes {
-		scope.snapshot.KubernetesNodes[name] = planKubernetesNode(scope.set, scope.template, node)
+		scope.snapshot.KubernetesNodes[name] = observation.KubernetesNode(scope.set, scope.template, node)
 	}
 	return nil
 }
@@ -223,8 +224,8 @@ func withheld(scope *scope) string {
 
 // wanted returns how many pods the NodeSet should have.
 func wanted(scope *scope) int {
-	if !isDaemonSet(scope.set) {
-		return replicas(scope.set)
+	if !observation.IsDaemonSet(scope.set) {
+		return observation.Replicas(scope.set)
 	}
 	count := 0
 	for _, node := range scope.snapshot.KubernetesNodes {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
@@ -53,9 +54,9 @@ func (s *scope) owns(pod *corev1.Pod, selector labels.Selector) (own bool) {
 
 // named reports whether a pod has a name of this NodeSet, and belongs to its cluster.
 func named(set *slinkyv1beta1.NodeSet, pod *corev1.Pod) bool {
-	name := naming.NodeWorkerPod(set, kubernetesNode(pod))
-	if !isDaemonSet(set) {
-		name = naming.WorkerPod(set, ordinal(pod))
+	name := naming.NodeWorkerPod(set, observation.HostOf(pod))
+	if !observation.IsDaemonSet(set) {
+		name = naming.WorkerPod(set, observation.Ordinal(pod))
 	}
 	return pod.Name == name && pod.Labels[naming.LabelController] == set.Spec.ControllerRef.Name
 }

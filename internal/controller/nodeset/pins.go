@@ -8,6 +8,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
@@ -15,7 +16,7 @@ import (
 
 // observePins reads the Kubernetes nodes that ordinals are pinned to.
 func (r *Reconciler) observePins(ctx context.Context, scope *scope) error {
-	if !scope.set.Spec.PinToNode || isDaemonSet(scope.set) {
+	if !scope.set.Spec.PinToNode || observation.IsDaemonSet(scope.set) {
 		return nil
 	}
 	scope.pins = desired.Pins{}
@@ -33,7 +34,7 @@ func (r *Reconciler) observePins(ctx context.Context, scope *scope) error {
 }
 
 func lastOrdinal(scope *scope) int {
-	last := replicas(scope.set)
+	last := observation.Replicas(scope.set)
 	for i := range scope.snapshot.Pods {
 		last = max(last, scope.snapshot.Pods[i].Ordinal)
 	}

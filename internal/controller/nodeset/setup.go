@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/retry"
@@ -146,7 +147,7 @@ func (r *Reconciler) setsOnKubernetesNode(ctx context.Context, node client.Objec
 		return slices.Collect(maps.Keys(sets)) // unreachable: the cache answers
 	}
 	for i := range all.Items {
-		if isDaemonSet(&all.Items[i]) {
+		if observation.IsDaemonSet(&all.Items[i]) {
 			sets[reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])}] = true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podfailure"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
@@ -194,7 +195,7 @@ func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, boo
 			}
 		}
 	}
-	trouble := status.PodFailures(unready)
+	trouble := podfailure.Describe(unready)
 	switch {
 	case trouble != "":
 		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble), true

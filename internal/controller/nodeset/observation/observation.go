@@ -1,4 +1,7 @@
-package nodeset
+// Package observation converts the objects of a NodeSet for package plan: its spec, its pods and their Kubernetes nodes.
+//
+// The controller and the plugin for kubectl use it, so that both make the same plan of the same objects.
+package observation
 
 import (
 	"cmp"
@@ -20,14 +23,14 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
-	"github.com/slurm-operator/slurm-operator/internal/status"
+	"github.com/slurm-operator/slurm-operator/internal/podfailure"
 )
 
-// planSet converts a spec for package plan. Percentages of maxUnavailable refer to the desired pods.
-func planSet(set *slinkyv1beta1.NodeSet, revision string, desired int, now time.Time) plan.Set {
+// Set converts a spec for package plan. Percentages of maxUnavailable refer to the desired pods.
+func Set(set *slinkyv1beta1.NodeSet, revision string, desired int, now time.Time) plan.Set {
 	return plan.Set{
 		Name: set.Name, UID: string(set.UID),
-		DaemonSet: isDaemonSet(set), Replicas: replicas(set), Revision: revision, Update: planUpdate(set, desired, now),
+		DaemonSet: IsDaemonSet(set), Replicas: Replicas(set), Revision: revision, Update: update(set, desired, now),
 		MinReady:     time.Duration(set.Spec.MinReadySeconds) * time.Second,
 		Registration: cmp.Or(set.Spec.RegistrationTimeout.Duration, defaultRegistration),
 		Deleting:     set.DeletionTimestamp != nil,
@@ -46,19 +49,21 @@ var prunePolicies = map[slinkyv1beta1.PrunePolicy]plan.PrunePolicy{
 // defaultRegistration is the default of spec.registrationTimeout, for objects from before the field.
 const defaultRegistration = 5 * time.Minute
 
-func isDaemonSet(set *slinkyv1beta1.NodeSet) bool {
+// IsDaemonSet reports whether a NodeSet has a pod on each Kubernetes node that matches.
+func IsDaemonSet(set *slinkyv1beta1.NodeSet) bool {
 	return set.Spec.ScalingMode == slinkyv1beta1.ScalingModeDaemonSet
 }
 
-func replicas(set *slinkyv1beta1.NodeSet) int {
+// Replicas returns how many pods a NodeSet asks for, if it is not in DaemonSet mode.
+func Replicas(set *slinkyv1beta1.NodeSet) int {
 	if set.Spec.Replicas == nil {
 		return 1
 	}
 	return int(*set.Spec.Replicas)
 }
 
-// planUpdate returns whether pods are replaced now, and how many may be unavailable meanwhile.
-func planUpdate(set *slinkyv1beta1.NodeSet, desired int, now time.Time) plan.Update {
+// update returns whether pods are replaced now, and how many may be unavailable meanwhile.
+func update(set *slinkyv1beta1.NodeSet, desired int, now time.Time) plan.Update {
 	strategy := set.Spec.UpdateStrategy
 	switch strategy.Type {
 	case slinkyv1beta1.OnDelete:
@@ -86,11 +91,11 @@ func inWindow(window *slinkyv1beta1.NodeSetScheduledUpdate, now time.Time) bool 
 	return !now.Before(start) && now.Before(start.Add(window.Duration.Duration))
 }
 
-// planPod converts a pod for package plan.
-func planPod(pod *corev1.Pod) plan.Pod {
+// Pod converts a pod for package plan.
+func Pod(pod *corev1.Pod) plan.Pod {
 	is := plan.Pod{
-		Name: pod.Name, UID: string(pod.UID), Ordinal: ordinal(pod), SlurmNode: worker.SlurmName(pod),
-		KubernetesNode: kubernetesNode(pod),
+		Name: pod.Name, UID: string(pod.UID), Ordinal: Ordinal(pod), SlurmNode: worker.SlurmName(pod),
+		KubernetesNode: HostOf(pod),
 		Revision:       pod.Labels[appsv1.ControllerRevisionHashLabelKey], Created: pod.CreationTimestamp.Time,
 		Unscheduled: pod.Spec.NodeName == "", Terminating: pod.DeletionTimestamp != nil,
 		Exited: pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
@@ -121,7 +126,7 @@ func planPod(pod *corev1.Pod) plan.Pod {
 		is.Registered = is.Registered || condition.Type == slinkyv1beta1.PodConditionRegistered
 	}
 	if is.ReadySince.IsZero() {
-		is.Failing = strings.TrimPrefix(status.PodFailures([]corev1.Pod{*pod}), "pod "+pod.Name+": ")
+		is.Failing = strings.TrimPrefix(podfailure.Describe([]corev1.Pod{*pod}), "pod "+pod.Name+": ")
 	}
 	return is
 }
@@ -141,16 +146,16 @@ func podMark(pod *corev1.Pod) plan.Mark {
 	}
 }
 
-// ordinal returns the ordinal of a pod; -1 in DaemonSet mode.
-func ordinal(pod *corev1.Pod) int {
+// Ordinal returns the ordinal of a pod; -1 in DaemonSet mode.
+func Ordinal(pod *corev1.Pod) int {
 	if ordinal, numbered := worker.Ordinal(pod); numbered {
 		return ordinal
 	}
 	return -1
 }
 
-// kubernetesNode returns the Kubernetes node that a pod runs on, or is bound to; empty if neither.
-func kubernetesNode(pod *corev1.Pod) string {
+// HostOf returns the Kubernetes node that a pod runs on, or is bound to; empty if neither.
+func HostOf(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return pod.Spec.NodeName
 	}
@@ -168,12 +173,12 @@ func kubernetesNode(pod *corev1.Pod) string {
 	return ""
 }
 
-// planKubernetesNode converts a Kubernetes node for package plan. In DaemonSet mode the template decides whether it
+// KubernetesNode converts a Kubernetes node for package plan. In DaemonSet mode the template decides whether it
 // gets a pod.
-func planKubernetesNode(set *slinkyv1beta1.NodeSet, template *corev1.PodTemplateSpec,
+func KubernetesNode(set *slinkyv1beta1.NodeSet, template *corev1.PodTemplateSpec,
 	node *corev1.Node) plan.KubernetesNode {
 	planned := plan.KubernetesNode{SlurmNode: worker.OnNode(set, node).SlurmName, Drain: kubernetesNodeDrain(set, node)}
-	if isDaemonSet(set) {
+	if IsDaemonSet(set) {
 		// Without a template it is unknown which Kubernetes nodes match, and no pod is removed for that.
 		planned.Selected = template == nil || selects(&template.Spec, node)
 		planned.Stays = planned.Selected && (template == nil || tolerates(&template.Spec, node, evicts))

@@ -1,4 +1,4 @@
-package status_test
+package podfailure_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/slurm-operator/slurm-operator/internal/status"
+	"github.com/slurm-operator/slurm-operator/internal/podfailure"
 )
 
 func TestPodProblems(t *testing.T) {
@@ -117,7 +117,7 @@ func TestPodProblems(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := status.PodFailures(test.pods); got != test.want {
+			if got := podfailure.Describe(test.pods); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})

@@ -1,4 +1,5 @@
-package status
+// Package podfailure describes why pods do not run, as one message for many pods.
+package podfailure
 
 import (
 	"cmp"
@@ -9,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodFailures describes why pods do not run: for each type of failure an example pod, the number of other pods with the
+// Describe describes why pods do not run: for each type of failure an example pod, the number of other pods with the
 // same failure, and Kubernetes' message. It is empty if no pod fails; a starting pod does not count as failing.
-func PodFailures(pods []corev1.Pod) string {
+func Describe(pods []corev1.Pod) string {
 	type failure struct {
 		pod, trouble, message string
 		others                int

@@ -1,4 +1,4 @@
-package nodeset
+package observation
 
 import (
 	"slices"
@@ -14,6 +14,8 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 )
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestPlanUpdate(t *testing.T) {
 	rolling := func(maxUnavailable intstr.IntOrString) slinkyv1beta1.NodeSetUpdateStrategy {
@@ -51,7 +53,7 @@ func TestPlanUpdate(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{UpdateStrategy: test.strategy}}
-			if diff := cmp.Diff(test.want, planUpdate(set, 10, noon)); diff != "" {
+			if diff := cmp.Diff(test.want, update(set, 10, noon)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -152,7 +154,7 @@ func TestPlanPod(t *testing.T) {
 			want := plan.Pod{Name: "gpu-3", UID: "u", Ordinal: 3, SlurmNode: "gpu-3"}
 			test.edit(pod)
 			test.want(&want)
-			if diff := cmp.Diff(want, planPod(pod)); diff != "" {
+			if diff := cmp.Diff(want, Pod(pod)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -219,14 +221,14 @@ func TestPlanKubernetesNode(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: map[string]string{"gpu": "yes"}}}
 			test.edit(node)
 			test.want.SlurmNode, test.want.Drain = "m1", test.drain
-			if diff := cmp.Diff(test.want, planKubernetesNode(set, template, node)); diff != "" {
+			if diff := cmp.Diff(test.want, KubernetesNode(set, template, node)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 	t.Run("keeps its pod without a template", func(t *testing.T) {
 		set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{ScalingMode: slinkyv1beta1.ScalingModeDaemonSet}}
-		if !planKubernetesNode(set, nil, &corev1.Node{}).Wanted {
+		if !KubernetesNode(set, nil, &corev1.Node{}).Wanted {
 			t.Error("no pod is wanted")
 		}
 	})
