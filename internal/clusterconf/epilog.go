@@ -3,7 +3,7 @@ package clusterconf
 import (
 	"strings"
 
-	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -26,9 +26,9 @@ func AddClean(document slurmconf.Document, files Files) slurmconf.Document {
 // drains the node, so this one never does.
 func cleanScript(spool string) string {
 	return `#!/bin/sh
-[ -x ` + podtemplate.HelperPath + ` ] || exit 0
+[ -x ` + naming.HelperPath + ` ] || exit 0
 [ -n "$(ls -A /dev/shm)" ] || exit 0
-` + podtemplate.HelperPath + ` clean --spool='` + spool + `' --node="$SLURMD_NODENAME" "$SLURM_JOB_ID"
+` + naming.HelperPath + ` clean --spool='` + spool + `' --node="$SLURMD_NODENAME" "$SLURM_JOB_ID"
 exit 0
 `
 }

@@ -57,6 +57,9 @@ const (
 	ManagedBy = "slurm-operator"
 )
 
+// HelperPath is the path of the operator's own program in Slurm's pods, where an init container installs it.
+const HelperPath = "/opt/slurm-operator/slurm-operator"
+
 // AnnotationConfiguration on a pod template is the hash of the configuration that its pods start with. Pods of daemons
 // that cannot reload it are replaced when it changes.
 const AnnotationConfiguration = slinkyv1beta1.GroupName + "/configuration-hash"

@@ -7,19 +7,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
-
-// HelperPath is the path of the operator's own program in Slurm's pods, where an init container installs it.
-const HelperPath = "/opt/slurm-operator/slurm-operator"
 
 const helperVolume = "helper"
 
 // HelperContainer returns the init container that copies the operator's program out of the operator's image.
 func HelperContainer(name, image string) corev1.Container {
 	return corev1.Container{
-		Name: name, Image: image, Args: []string{"install", HelperPath},
+		Name: name, Image: image, Args: []string{"install", naming.HelperPath},
 		SecurityContext: Locked(),
-		VolumeMounts:    []corev1.VolumeMount{{Name: helperVolume, MountPath: path.Dir(HelperPath)}},
+		VolumeMounts:    []corev1.VolumeMount{{Name: helperVolume, MountPath: path.Dir(naming.HelperPath)}},
 	}
 }
 
@@ -27,7 +25,7 @@ func HelperContainer(name, image string) corev1.Container {
 // program does not start unless the image's user slurm has an ID, if it is not 0. Further options are those of the
 // helper's command start.
 func Start(slurmUser int64, options ...string) []string {
-	command := append([]string{HelperPath, "start"}, options...)
+	command := append([]string{naming.HelperPath, "start"}, options...)
 	if slurmUser != 0 {
 		command = append(command, "--slurm-user="+strconv.FormatInt(slurmUser, 10))
 	}
@@ -36,7 +34,7 @@ func Start(slurmUser int64, options ...string) []string {
 
 // HelperMount returns the mount for containers that run the program.
 func HelperMount() corev1.VolumeMount {
-	return corev1.VolumeMount{Name: helperVolume, MountPath: path.Dir(HelperPath), ReadOnly: true}
+	return corev1.VolumeMount{Name: helperVolume, MountPath: path.Dir(naming.HelperPath), ReadOnly: true}
 }
 
 // HelperVolume returns the volume that holds the program.

@@ -20,7 +20,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
-	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
@@ -250,7 +250,7 @@ func (p *pod) mounts(writable bool) []object {
 	}
 	binds := map[string]string{
 		"/etc/slurm": "/volumes/etc", "/run/slurm": "/volumes/run", slurmconf.SlurmdSpoolDir: "/volumes/spool",
-		"/var/log/slurm": "/volumes/log", "/tmp": "/volumes/tmp", filepath.Dir(podtemplate.HelperPath): "/volumes/helper",
+		"/var/log/slurm": "/volumes/log", "/tmp": "/volumes/tmp", filepath.Dir(naming.HelperPath): "/volumes/helper",
 		"/etc/ssh/nodeset": "/volumes/ssh", "/run/sshd": "/volumes/sshd",
 	}
 	for _, target := range slices.Sorted(maps.Keys(binds)) {

@@ -163,7 +163,7 @@ func container(scope *scope) corev1.Container {
 		Name:  string(naming.Slurmdbd),
 		Image: scope.images.For(naming.Slurmdbd), Command: podtemplate.Start(scope.slurmUser().UID),
 		Args: []string{
-			podtemplate.HelperPath, "slurmdbd", "--listen", ":" + strconv.Itoa(naming.PortAgent), "slurmdbd", "-D",
+			naming.HelperPath, "slurmdbd", "--listen", ":" + strconv.Itoa(naming.PortAgent), "slurmdbd", "-D",
 		},
 		Ports: []corev1.ContainerPort{
 			{Name: portName, ContainerPort: naming.PortSlurmdbd, Protocol: corev1.ProtocolTCP},

@@ -148,7 +148,7 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 func slurmctldContainer(scope *scope, image, release string) corev1.Container {
 	container := corev1.Container{
 		Name: containerSlurmctld, Image: image, Command: podtemplate.Start(scope.slurmUser().UID),
-		Args: []string{podtemplate.HelperPath, helperRun, "slurmctld", "-D"},
+		Args: []string{naming.HelperPath, helperRun, "slurmctld", "-D"},
 		Ports: []corev1.ContainerPort{
 			{Name: portName, ContainerPort: naming.PortSlurmctld, Protocol: corev1.ProtocolTCP},
 		},
@@ -175,7 +175,7 @@ func reconfigureContainer(image string) corev1.Container {
 	return corev1.Container{
 		Name: containerReconfigure, Image: image, Command: podtemplate.Start(0),
 		Args: []string{
-			podtemplate.HelperPath, "agent", "--config", slurmconf.Directory, "--listen",
+			naming.HelperPath, "agent", "--config", slurmconf.Directory, "--listen",
 			":" + strconv.Itoa(naming.PortAgent),
 		},
 		Ports: []corev1.ContainerPort{
@@ -287,7 +287,7 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 		Containers: []corev1.Container{{
 			Name: containerValidation, Image: scope.image, Command: podtemplate.Start(0),
 			Args: []string{
-				podtemplate.HelperPath, "validate", "--config", validationCandidate, "--scratch", validationScratch,
+				naming.HelperPath, "validate", "--config", validationCandidate, "--scratch", validationScratch,
 			},
 			SecurityContext:          podtemplate.Locked(),
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,

@@ -14,7 +14,6 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
-	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
@@ -117,7 +116,7 @@ func expectState(template *corev1.PodTemplateSpec) {
 	for i := range template.Spec.Containers {
 		container := &template.Spec.Containers[i]
 		if container.Name == containerSlurmctld && len(container.Args) > 1 &&
-			container.Args[0] == podtemplate.HelperPath && container.Args[1] == helperRun {
+			container.Args[0] == naming.HelperPath && container.Args[1] == helperRun {
 			container.Args = slices.Insert(container.Args, 2, "--expect-state="+slurmconf.StateSaveLocation)
 		}
 	}

@@ -112,6 +112,12 @@ var remedies = map[string]remedy{
 		advice:   "delete the Service in the message; the operator creates it again",
 		fix:      "kubectl --namespace {namespace} get services --selector=app.kubernetes.io/name=slurmrestd",
 	},
+	slinkyv1beta1.ReasonCertificateInvalid: {
+		severity: Error,
+		effect:   held,
+		advice:   "correct the Secret in the message; without spec.tls.certificateRef, delete it, and the operator makes another",
+		fix:      "kubectl --namespace {namespace} get secrets --field-selector=type=kubernetes.io/tls",
+	},
 	slinkyv1beta1.ReasonRestAPIUnreachable: {
 		severity: Error, after: 2 * time.Minute,
 		effect: held,
@@ -281,6 +287,12 @@ var remedies = map[string]remedy{
 		advice:   "let the operator renew it",
 		fix: "kubectl --namespace {namespace} patch token {name} --type=merge " +
 			"--patch='{\"spec\":{\"refresh\":true}}'",
+	},
+	slinkyv1beta1.ReasonForbiddenByPolicy: {
+		severity: Error,
+		effect:   "there is no token",
+		advice:   "choose another user or a shorter lifetime, or change spec.tokenPolicy of the Controller in the message",
+		fix:      edit,
 	},
 	slinkyv1beta1.ReasonSecretConflict: {
 		severity: Error,

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
 // With confinement, the operator's helper first prepares the container's cgroups, and starts slurmd only if it can use
@@ -20,7 +20,7 @@ var remountCapabilities = []corev1.Capability{"SETPCAP", "SYS_ADMIN"}
 
 // confine adds the helper and the privileges that it needs to slurmd's container.
 func confine(slurmd *corev1.Container, access slinkyv1beta1.CgroupAccess) {
-	helper := []string{podtemplate.HelperPath, "confine", "--devices"}
+	helper := []string{naming.HelperPath, "confine", "--devices"}
 	security := slurmd.SecurityContext
 	security.Capabilities.Add = slices.Concat(security.Capabilities.Add, confiningCapabilities)
 	switch access {
