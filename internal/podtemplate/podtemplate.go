@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/invalid"
@@ -62,7 +61,7 @@ func mergeContainer(spec *corev1.PodSpec, part Part) error {
 			}
 			own := containers[i]
 			var given arguments
-			err := patch(&containers[i], part.Fragment.Raw)
+			err := Patch(&containers[i], part.Fragment.Raw)
 			if err == nil && len(part.Fragment.Raw) > 0 {
 				err = json.Unmarshal(part.Fragment.Raw, &given)
 			}
@@ -83,7 +82,7 @@ func mergeSpec(spec *corev1.PodSpec, template []byte) error {
 		return err
 	}
 	own := spec.DeepCopy()
-	if err := patch(spec, template); err != nil {
+	if err := Patch(spec, template); err != nil {
 		return err
 	}
 	applyArguments(own.Containers, spec.Containers, containers)
@@ -91,8 +90,8 @@ func mergeSpec(spec *corev1.PodSpec, template []byte) error {
 	return nil
 }
 
-// patch applies a fragment to an object as a strategic merge patch.
-func patch[T any](object *T, fragment []byte) error {
+// Patch applies a fragment to an object as a strategic merge patch.
+func Patch[T any](object *T, fragment []byte) error {
 	if len(fragment) == 0 {
 		return nil
 	}
@@ -111,19 +110,4 @@ func patch[T any](object *T, fragment []byte) error {
 	}
 	*object = result
 	return nil
-}
-
-// Configuration returns a template as an apply configuration.
-func Configuration(template corev1.PodTemplateSpec) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
-	configuration := &applycorev1.PodTemplateSpecApplyConfiguration{}
-	return configuration, convert(template, configuration)
-}
-
-// convert converts between two representations of an object.
-func convert(from, to any) error {
-	data, err := json.Marshal(from)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, to)
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/applyconf"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
@@ -183,14 +184,14 @@ func FuzzMerge(f *testing.F) {
 		if merged.Labels["app.kubernetes.io/name"] != "slurmctld" {
 			t.Errorf("labels are %v", merged.Labels)
 		}
-		if _, err := podtemplate.Configuration(merged); err != nil {
+		if _, err := applyconf.PodTemplate(merged); err != nil {
 			t.Errorf("the merged template cannot be applied: %v", err)
 		}
 	})
 }
 
 func TestServiceMerge(t *testing.T) {
-	service := podtemplate.Service{
+	service := applyconf.Service{
 		Name: "slurm-restapi", Namespace: "slurm", Labels: map[string]string{"l": "1"},
 		Selector: map[string]string{"s": "1"},
 		Port:     8080, PortName: "slurmrestd",

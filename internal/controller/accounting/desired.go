@@ -14,6 +14,7 @@ import (
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/applyconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
@@ -48,7 +49,7 @@ func build(scope *scope, configuration configuration) (children, error) {
 	if err != nil {
 		return children{}, err
 	}
-	service, err := podtemplate.Service{
+	service, err := applyconf.Service{
 		Name: name, Namespace: accounting.Namespace, Labels: labels, Selector: selector,
 		Port: accounting.Spec.Service.Port, PortName: portName,
 	}.Merge(accounting.Spec.Service.ServiceTemplate)
@@ -118,7 +119,7 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 		return nil, err
 	}
 	podtemplate.AuthenticateReports(&merged)
-	return podtemplate.Configuration(merged)
+	return applyconf.PodTemplate(merged)
 }
 
 // copyFiles copies the files to slurmdbd's configuration directory, if the pod runs as the user slurm of the image.

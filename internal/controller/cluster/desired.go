@@ -13,9 +13,9 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/applyconf"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
-	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -61,7 +61,7 @@ func inherit(set *applyappsv1.StatefulSetApplyConfiguration, metadata slinkyv1be
 
 // clientService returns the Service for clients other than the cluster's own pods.
 func clientService(controller *slinkyv1beta1.Controller) (*applycorev1.ServiceApplyConfiguration, error) {
-	return podtemplate.Service{
+	return applyconf.Service{
 		Name: naming.Controller(controller.Name), Namespace: controller.Namespace, Labels: labels(controller),
 		Selector: naming.Selector(naming.Slurmctld, controller.Name), Port: controller.Spec.Service.Port,
 		PortName: portName,

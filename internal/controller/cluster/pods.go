@@ -16,6 +16,7 @@ import (
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/applyconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
@@ -60,7 +61,7 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 	if keeps {
 		expectState(&template)
 	}
-	configuration, err := podtemplate.Configuration(template)
+	configuration, err := applyconf.PodTemplate(template)
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +315,7 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 		},
 	}
 	sizeValidation(&spec, &template.Spec)
-	configuration, err := podtemplate.Configuration(corev1.PodTemplateSpec{Spec: spec})
+	configuration, err := applyconf.PodTemplate(corev1.PodTemplateSpec{Spec: spec})
 	if err != nil {
 		return nil, err
 	}

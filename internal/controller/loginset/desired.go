@@ -14,6 +14,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/images/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/applyconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
@@ -32,7 +33,7 @@ type desired struct {
 func build(scope *scope, images naming.Images) (desired, error) {
 	set := scope.set
 	labels, selector := naming.Labels(naming.Login, set.Name), naming.Selector(naming.Login, set.Name)
-	service, err := podtemplate.Service{
+	service, err := applyconf.Service{
 		Name: naming.LoginSet(set.Name), Namespace: set.Namespace, Labels: labels, Selector: selector,
 		Port: set.Spec.Service.Port, PortName: portName,
 	}.Merge(set.Spec.Service.ServiceTemplate)
@@ -45,7 +46,7 @@ func build(scope *scope, images naming.Images) (desired, error) {
 		return desired{}, &invalid{err}
 	}
 	children := desired{
-		hosts: podtemplate.Service{
+		hosts: applyconf.Service{
 			Name: naming.LoginHosts(set.Name), Namespace: set.Namespace, Labels: labels, Selector: selector,
 			Port: naming.PortSSH, PortName: portName,
 		}.Headless(),
@@ -76,7 +77,7 @@ func deployment(scope *scope, images naming.Images, digest string) (*applyappsv1
 	}
 	podtemplate.Size(&template.Spec, initContainer)
 	resolveNodes(scope, &template.Spec)
-	pod, err := podtemplate.Configuration(template)
+	pod, err := applyconf.PodTemplate(template)
 	if err != nil {
 		return nil, err
 	}

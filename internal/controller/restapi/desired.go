@@ -13,6 +13,7 @@ import (
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/applyconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
@@ -60,7 +61,7 @@ func build(scope *scope, served issued, conf slurmconf.Document) (children, erro
 	if err != nil {
 		return children{}, err
 	}
-	service, err := podtemplate.Service{
+	service, err := applyconf.Service{
 		Name: name, Namespace: restAPI.Namespace, Labels: labels, Selector: selector,
 		Port: restAPI.Spec.Service.Port, PortName: portName,
 	}.Merge(restAPI.Spec.Service.ServiceTemplate)
@@ -129,7 +130,7 @@ func podTemplate(scope *scope, conf slurmconf.Document,
 		return nil, err
 	}
 	podtemplate.Size(&merged.Spec, containerTLS)
-	return podtemplate.Configuration(merged)
+	return applyconf.PodTemplate(merged)
 }
 
 func volumes(restAPI *slinkyv1beta1.RestApi) []corev1.Volume {

@@ -35,7 +35,7 @@ func ExplainJob(job *slurmcli.Job, cluster []nodes.Node, now time.Time) Job {
 	who := fmt.Sprintf("Job %s of %s (%s)", job.ID, job.User, job.Name)
 	switch job.State {
 	case "PENDING":
-		explanation, _ := explain(cmp.Or(job.Reason, "None"))
+		explanation, _ := explain(reason(job))
 		result.Explanation = fill(explanation, job)
 		result.Verdict = fmt.Sprintf("%s is pending: %s", who, result.Meaning)
 		result.addExpectation(now)
@@ -59,6 +59,16 @@ func ExplainJob(job *slurmcli.Job, cluster []nodes.Node, now time.Time) Job {
 		}
 	}
 	return result
+}
+
+// reason returns why a job is pending. Slurm looks at dependencies of a new job only when it schedules it, and until
+// then gives another reason.
+func reason(job *slurmcli.Job) string {
+	preliminary := slices.Contains([]string{"", "None", "Priority", "Resources"}, job.Reason)
+	if preliminary && strings.Contains(job.Dependency, "(unfulfilled)") {
+		return "Dependency"
+	}
+	return cmp.Or(job.Reason, "None")
 }
 
 // fill replaces the words in angle brackets by those of a job.

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/slurm-operator/slurm-operator/internal/plugin/slurmcli"
 )
 
 // TestEveryReasonIsExplained covers every reason that Slurm 24.11 and 26.05 have.
@@ -38,6 +40,20 @@ func TestExplain(t *testing.T) {
 	} {
 		if got, _ := explain(reason); got.Meaning != want {
 			t.Errorf("%s: %q, want %q", reason, got.Meaning, want)
+		}
+	}
+}
+
+func TestUnfulfilledDependencyIsTheReason(t *testing.T) {
+	for _, test := range []struct{ reason, dependency, want string }{
+		{"Resources", "afterok:4(unfulfilled)", "Dependency"},
+		{"", "afterok:4(unfulfilled)", "Dependency"},
+		{"JobHeldUser", "afterok:4(unfulfilled)", "JobHeldUser"},
+		{"Resources", "", "Resources"},
+		{"", "", "None"},
+	} {
+		if got := reason(&slurmcli.Job{Reason: test.reason, Dependency: test.dependency}); got != test.want {
+			t.Errorf("%q with dependency %q: %s, want %s", test.reason, test.dependency, got, test.want)
 		}
 	}
 }

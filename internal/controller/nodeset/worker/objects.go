@@ -9,9 +9,9 @@ import (
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/applyconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
-	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
 // HostsService returns the headless Service that gives the slurmd pods of all NodeSets of a Controller DNS names. It is
@@ -19,7 +19,7 @@ import (
 func HostsService(controller *slinkyv1beta1.Controller) *applycorev1.ServiceApplyConfiguration {
 	labels := naming.Labels(naming.Slurmd, controller.Name)
 	labels[naming.LabelController] = controller.Name
-	return podtemplate.Service{
+	return applyconf.Service{
 		Name: naming.WorkerHosts(controller.Name), Namespace: controller.Namespace, Labels: labels,
 		Selector: naming.WorkerSelector(controller.Name), Port: naming.PortSlurmd, PortName: nodeconf.Container,
 	}.Headless()

@@ -1,4 +1,4 @@
-package podtemplate
+package applyconf
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +8,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/invalid"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
 // A Service is the operator's part of the Service in front of a daemon.
@@ -29,7 +30,7 @@ func (s Service) Merge(template slinkyv1beta1.ServiceTemplate) (*applycorev1.Ser
 			NodePort: template.NodePort,
 		}},
 	}
-	if err := patch(&spec, template.Spec.Raw); err != nil {
+	if err := podtemplate.Patch(&spec, template.Spec.Raw); err != nil {
 		return nil, invalid.New("spec.service.spec", "%w", err)
 	}
 	configuration := &applycorev1.ServiceSpecApplyConfiguration{}
