@@ -210,7 +210,7 @@ func (c pluginCluster) explainsScaleIn(t *testing.T) {
 
 func (c pluginCluster) runsCommands(t *testing.T) {
 	c.shows(t, []string{"--", "scontrol", "ping"}, "is UP")
-	c.shows(t, []string{"exec", "--", "sinfo", "--version"}, "slurm ", c.version)
+	c.shows(t, []string{"exec", "--", "sinfo", "--version"}, "slurm", c.version)
 	c.shows(t, []string{"ssh", "gpu-2", "--", "hostname"}, "gpu-2")
 	out, err := c.run(t.Context(), "echo $((6 * 7))\n", "ssh", "gpu-2")
 	if err != nil || strings.TrimSpace(out) != "42" {

@@ -113,7 +113,14 @@ func TestReportsOfStrangersAreNotTrusted(t *testing.T) {
 	controller := world.readyController(t)
 	world.setAgentKey([]byte("the key of another cluster"))
 	world.patch(t, controller, `{"spec": {"extraConf": "MaxArraySize=5000"}}`)
-	stop := world.acceptEverything(t) // the agent says that slurmctld runs with it
+	defer world.acceptEverything(t)() // the agent says that slurmctld runs with it
+	live := &corev1.ConfigMap{}
+	world.eventually(t, "slurm-config", live, func() error {
+		if !strings.Contains(live.Data["slurm.conf"], "MaxArraySize=5000") {
+			return errors.New("it has no MaxArraySize")
+		}
+		return nil
+	})
 	world.eventually(t, "slurm", controller, func() error {
 		found := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied)
 		if found == nil || found.Status != metav1.ConditionFalse ||
@@ -122,9 +129,6 @@ func TestReportsOfStrangersAreNotTrusted(t *testing.T) {
 		}
 		return nil
 	})
-	stop()
-	live := &corev1.ConfigMap{}
-	world.get(t, "slurm-config", live)
 	if controller.Status.AppliedConfigHash == live.Annotations[hashAnnotation] {
 		t.Error("the status has the hash of the stranger")
 	}
