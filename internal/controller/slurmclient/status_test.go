@@ -67,6 +67,26 @@ func TestReachableCondition(t *testing.T) {
 	}
 }
 
+func TestUnreachableRestApiSaysWhyItIsNotReady(t *testing.T) {
+	unready := restAPI("a", 0)
+	unready.Status.Conditions = []metav1.Condition{
+		{Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionFalse, Message: "1 of 2 pods is updated"},
+	}
+	ready := unready.DeepCopy()
+	ready.Status.Conditions[0].Status = metav1.ConditionTrue
+	for name, test := range map[string]struct {
+		restAPI *slinkyv1beta1.RestApi
+		want    string
+	}{
+		"no RestApi": {nil, ""}, "not reconciled yet": {restAPI("a", 0), ""}, "ready": {ready, ""},
+		"being updated": {unready, "RestApi a is not ready: 1 of 2 pods is updated"},
+	} {
+		if got := notReady(test.restAPI); got != test.want {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
 func TestConnectionChangesAreLogged(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	was := func(is metav1.ConditionStatus, reason string) *metav1.Condition {
