@@ -95,8 +95,10 @@ func TestGivenCertificate(t *testing.T) {
 		"has no DNS name":                                 {pair: ca.sign(t), ca: ca.pem, problem: "no DNS name"},
 		"has another key":                                 {pair: Pair{public.Certificate, internal.Key}, problem: "tls.key"},
 		"is missing":                                      {problem: "tls.crt"},
-		"has expired":                                     {pair: public, now: start.Add(lifetime), problem: "expired at 2030-12-27"},
-		"is not valid yet":                                {pair: public, now: start.Add(-day), problem: "not yet valid"},
+		"has expired": {
+			pair: public, now: start.Add(lifetime), problem: "expired at 2030-12-27",
+		},
+		"is not valid yet": {pair: public, now: start.Add(-day), problem: "not yet valid"},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {

@@ -1,10 +1,10 @@
 // Package certificate generates and rotates serving certificates, and derives from the Secret of a server how its
 // clients verify it.
 //
-// Generated certificates are self-signed, so there is no CA key to manage. One Secret holds the current certificate, its
-// successor before it is served, and its predecessor afterwards; clients trust all of them. A successor is generated
-// when a third of the lifetime is left and served when a sixth is left, so that every client trusts it by then. The
-// predecessor stays trusted until it expires, because a server that reads the Secret late still serves it.
+// Generated certificates are self-signed, so there is no CA key to manage. One Secret holds the current certificate,
+// its successor before it is served, and its predecessor afterwards; clients trust all of them. A successor is
+// generated when a third of the lifetime is left and served when a sixth is left, so that every client trusts it by
+// then. The predecessor stays trusted until it expires, because a server that reads the Secret late still serves it.
 package certificate
 
 import (

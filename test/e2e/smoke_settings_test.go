@@ -68,8 +68,8 @@ func (s smokeSlurm) get(t *testing.T, path string) []byte {
 	return body
 }
 
-// getThroughProxy sends a request to a slurmrestd through the API server's proxy. The name of its Service follows https:
-// if it serves TLS; the API server does not verify it.
+// getThroughProxy sends a request to a slurmrestd through the API server's proxy. The name of its Service follows
+// https: if it serves TLS; the API server does not verify it.
 func getThroughProxy(ctx context.Context, namespace, service, token, path string) ([]byte, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()

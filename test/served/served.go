@@ -12,8 +12,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
-// Certificate returns TLS settings that serve the certificate in the Secret of a RestApi, as its pods do. It is read for
-// each connection.
+// Certificate returns TLS settings that serve the certificate in the Secret of a RestApi, as its pods do. It is read
+// for each connection.
 func Certificate(reader client.Reader, restAPI client.ObjectKey) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

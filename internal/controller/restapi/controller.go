@@ -2,8 +2,8 @@
 // part of the cluster's slurm.conf that slurmrestd needs.
 //
 // slurmrestd listens on a Unix socket, and a container next to it terminates TLS. Its certificate is one that the spec
-// names, or one that this controller generates and renews in a Secret; a ConfigMap has what clients trust. The pods read
-// a changed certificate by themselves.
+// names, or one that this controller generates and renews in a Secret; a ConfigMap has what clients trust. The pods
+// read a changed certificate by themselves.
 //
 // The configuration comes from the ConfigMap that the Controller's slurmctld runs with, so slurmrestd never gets one
 // that slurmctld refuses. slurmrestd does not reload its configuration: the pod template has the hash of slurmrestd's

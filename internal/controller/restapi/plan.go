@@ -71,8 +71,8 @@ type issued struct {
 	due time.Time
 }
 
-// certify returns the certificate that the spec names, or the operator's own after the rotation step that is due. If the
-// cache is stale, a certificate that was just generated is replaced once more, before any pod serves it.
+// certify returns the certificate that the spec names, or the operator's own after the rotation step that is due. If
+// the cache is stale, a certificate that was just generated is replaced once more, before any pod serves it.
 func certify(scope *scope) (issued, *certificate.Problem) {
 	restAPI, secret := scope.restAPI, scope.certificate
 	if restAPI.Spec.TLS.CertificateRef != nil || secret != nil && !metav1.IsControlledBy(secret, restAPI) {

@@ -47,8 +47,8 @@ func judge(restAPI *slinkyv1beta1.RestApi, deployment *appsv1.Deployment, pods [
 	case replicas(restAPI) == 0:
 		ready = status.Ready("slurmrestd is scaled to zero, so it does not answer")
 	case restAPI.Spec.TLS.PlainHTTP == slinkyv1beta1.PlainHTTPAllowed:
-		ready.Message += "; plain HTTP is allowed too, and its tokens can be read on the network: set spec.tls.plainHTTP to " +
-			"Refused when no client needs it"
+		ready.Message += "; plain HTTP is allowed too, and its tokens can be read on the network: set spec.tls.plainHTTP " +
+			"to Refused when no client needs it"
 	}
 	return status.Deployment(deployment, pods, replicas(restAPI), ready)
 }

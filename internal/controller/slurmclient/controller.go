@@ -2,8 +2,8 @@
 // has a RestApi, with its own tokens.
 //
 // A token has all privileges in Slurm, so it is sent only to the cluster IP of the Service that the RestApi controls.
-// Without such a Service there is no session. Connections use TLS, and only a server with the certificate of the RestApi
-// is accepted; there is no fallback to plain HTTP.
+// Without such a Service there is no session. Connections use TLS, and only a server with the certificate of the
+// RestApi is accepted; there is no fallback to plain HTTP.
 //
 // It alone writes the session's state to the Controller's status: whether Slurm is reachable, its version, its nodes
 // and jobs. There is no finalizer: the session is closed when the operator observes the deletion of the Controller, and

@@ -1,9 +1,9 @@
 // Package certificate manages the serving certificate of the webhook, without depending on anything else in the
 // cluster.
 //
-// Each replica repeats the same loop: read the Secret with the certificates; if a rotation step is due, take it and write
-// the Secret, which succeeds for only one replica; update the webhook configurations to trust the certificates in the
-// Secret; serve the current one.
+// Each replica repeats the same loop: read the Secret with the certificates; if a rotation step is due, take it and
+// write the Secret, which succeeds for only one replica; update the webhook configurations to trust the certificates in
+// the Secret; serve the current one.
 package certificate
 
 import (
@@ -135,7 +135,8 @@ func (k *Keeper) rotate(ctx context.Context, now time.Time) (certificate.Set, er
 	secret := &corev1.Secret{}
 	if err := k.client.Get(ctx, client.ObjectKey{Namespace: k.options.Namespace, Name: k.options.Secret},
 		secret); err != nil {
-		return certificate.Set{}, fmt.Errorf("reading Secret %s, which has to exist, if only empty: %w", k.options.Secret, err)
+		return certificate.Set{}, fmt.Errorf("reading Secret %s, which has to exist, if only empty: %w",
+			k.options.Secret, err)
 	}
 	next, changed, err := k.schedule.Advance(certificate.ReadSet(secret.Data), now)
 	if err != nil || !changed {

@@ -15,7 +15,8 @@ func TestPortsOfPackets(t *testing.T) {
 		packet []byte
 		found  bool
 	}{
-		"IPv4": {v4, true}, "IPv6": {v6, true}, "UDP": {udp, false}, "short": {v4[:10], false}, "ARP": {make([]byte, 28), false},
+		"IPv4": {v4, true}, "IPv6": {v6, true}, "UDP": {udp, false}, "short": {v4[:10], false},
+		"ARP": {make([]byte, 28), false},
 	} {
 		source, destination, found := tcpPorts(test.packet)
 		if found != test.found || found && (source != 6820 || destination != 80) {
