@@ -4,20 +4,14 @@ package slurmconf_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
+	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/slurm-operator/slurm-operator/hack/images"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+	"github.com/slurm-operator/slurm-operator/test/cluster/pki"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
@@ -27,10 +21,11 @@ func TestRealSlurmdbdVerifiesItsDatabase(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
 			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Accounting: true})
-			ours, others := newAuthority(t), newAuthority(t)
-			server := ours.issue(t, "mariadb")
+			authority, stranger := newAuthority(t), newAuthority(t)
+			ours, others := read(t, authority, "ca.crt"), read(t, stranger, "ca.crt")
+			server := issue(t, authority, "mariadb")
 			database := database{slurm}
-			slurm.MariaDB.Write(t, "/data/ca.crt", ours.certificate)
+			slurm.MariaDB.Write(t, "/data/ca.crt", ours)
 			slurm.MariaDB.Write(t, "/data/server.crt", server.certificate)
 			slurm.MariaDB.Write(t, "/data/server.key", server.key)
 			// Another name of the same server, which its certificate does not have.
@@ -43,15 +38,15 @@ func TestRealSlurmdbdVerifiesItsDatabase(t *testing.T) {
 				t.Errorf("without encryption the server says %v", err)
 			}
 			none := certificate{}
-			database.fails(t, "no TLS", "mariadb", authority{}, none, "3159 ")
+			database.fails(t, "no TLS", "mariadb", "", none, "3159 ")
 			database.connects(t, "the right CA", "mariadb", ours, none)
 			database.fails(t, "another CA", "mariadb", others, none, "2026 ")
 			database.fails(t, "another host name", "database", ours, none, "2026 ")
 
 			database.sql(t, "ALTER USER slurm@'%' REQUIRE X509")
 			database.fails(t, "no client certificate", "mariadb", ours, none, "1045 ")
-			database.fails(t, "a client certificate of another CA", "mariadb", ours, others.issue(t, "slurm"), "")
-			database.connects(t, "a client certificate", "mariadb", ours, ours.issue(t, "slurm"))
+			database.fails(t, "a client certificate of another CA", "mariadb", ours, issue(t, stranger, "slurm"), "")
+			database.connects(t, "a client certificate", "mariadb", ours, issue(t, authority, "slurm"))
 			database.sql(t, "ALTER USER slurm@'%' REQUIRE NONE")
 
 			// A server, or an attacker in between, that offers no TLS.
@@ -81,7 +76,7 @@ func (d database) sql(t *testing.T, statement string) {
 }
 
 // connects expects that slurmdbd uses the database with a CA and a client certificate, which may be empty.
-func (d database) connects(t *testing.T, name, host string, ca authority, client certificate) {
+func (d database) connects(t *testing.T, name, host, ca string, client certificate) {
 	t.Helper()
 	d.use(t, host, ca, client)
 	d.WaitFor(t, "slurmdbd with "+name, func(ctx context.Context) error {
@@ -91,7 +86,7 @@ func (d database) connects(t *testing.T, name, host string, ca authority, client
 }
 
 // fails expects that slurmdbd does not connect, with an error.
-func (d database) fails(t *testing.T, name, host string, ca authority, client certificate, want string) {
+func (d database) fails(t *testing.T, name, host, ca string, client certificate, want string) {
 	t.Helper()
 	log := d.use(t, host, ca, client)
 	var failure string
@@ -113,18 +108,18 @@ func (d database) fails(t *testing.T, name, host string, ca authority, client ce
 }
 
 // use restarts slurmdbd with a CA and a client certificate, each of which may be empty, and returns where its log begins.
-func (d database) use(t *testing.T, host string, ca authority, client certificate) (log int) {
+func (d database) use(t *testing.T, host, ca string, client certificate) (log int) {
 	t.Helper()
 	document, err := slurmconf.BuildDatabase(slurmconf.Database{
 		Host: "slurmdbd", Port: 6819, SlurmUser: "slurm", Storage: slurmconf.Endpoint{Host: host, Port: 3306},
-		User: "slurm", Password: "slurm", Name: "slurm_acct_db", TLS: ca.certificate != "",
+		User: "slurm", Password: "slurm", Name: "slurm_acct_db", TLS: ca != "",
 		ClientCertificate: client.key != "",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.Slurmdbd.Write(t, "/etc/slurm/slurmdbd.conf", document.Render())
-	d.Slurmdbd.Write(t, slurmconf.DatabaseCAFile, ca.certificate)
+	d.Slurmdbd.Write(t, slurmconf.DatabaseCAFile, ca)
 	d.Slurmdbd.Write(t, slurmconf.DatabaseCertificateFile, client.certificate)
 	d.Slurmdbd.Write(t, slurmconf.DatabaseKeyFile, client.key)
 	d.Slurmdbd.Kill(t) // it does not exit while it waits for its database
@@ -136,61 +131,29 @@ func (d database) use(t *testing.T, host string, ca authority, client certificat
 // A certificate and its key, in PEM.
 type certificate struct{ certificate, key string }
 
-// An authority issues certificates.
-type authority struct {
-	certificate string
-	parsed      *x509.Certificate
-	key         *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) authority {
+func newAuthority(t *testing.T) *pki.Authority {
 	t.Helper()
-	key := newKey(t)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test CA"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	authority, err := pki.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return authority{encode("CERTIFICATE", der), parsed, key}
+	return authority
 }
 
 // issue returns a certificate for a host name or a client.
-func (a authority) issue(t *testing.T, name string) certificate {
+func issue(t *testing.T, authority *pki.Authority, name string) certificate {
 	t.Helper()
-	key := newKey(t)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a.parsed, &key.PublicKey, a.key)
-	if err != nil {
+	if err := authority.Issue(name, pki.Subject{CommonName: name, Hosts: []string{name}}); err != nil {
 		t.Fatal(err)
 	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate{encode("CERTIFICATE", der), encode("PRIVATE KEY", private)}
+	return certificate{read(t, authority, name+".crt"), read(t, authority, name+".key")}
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func read(t *testing.T, authority *pki.Authority, file string) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	content, err := os.ReadFile(authority.File(file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key
-}
-
-func encode(kind string, der []byte) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	return string(content)
 }

@@ -31,6 +31,8 @@ func TestServicesOfACluster(t *testing.T) {
 			t.Run("a broken topology is not rolled out", cluster.refusesBrokenTopology)
 			t.Run("slurmctld restarts with its state", cluster.keepsStateWhenPodIsDeleted)
 			t.Run("a wrong database password is reported", cluster.reportsWrongPassword)
+			t.Run("the database is reached with TLS", cluster.reachesDatabaseWithTLS)
+			t.Run("agents report only to the operator", cluster.reportsOnlyToOperator)
 			t.Run("jobs run without the database", cluster.runsJobsWithoutDatabase)
 			t.Run("slurmctld is reachable while the operator is down", cluster.isReachableWithoutOperator)
 			t.Run("users log in by ssh", cluster.allowsSSHLogin)
