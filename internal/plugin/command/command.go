@@ -68,6 +68,7 @@ func newRoot(session *session, version string) *cobra.Command {
 		sshCommand(session),
 		doctorCommand(session),
 		configCommand(session),
+		planCommand(session),
 	)
 	session.addCompletions(root)
 	root.SuggestionsMinimumDistance = 2
