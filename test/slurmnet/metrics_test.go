@@ -5,15 +5,23 @@ package slurmnet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/slurm-operator/slurm-operator/hack/repo"
 	"github.com/slurm-operator/slurm-operator/test/golden"
+	"github.com/slurm-operator/slurm-operator/test/prometheus"
 )
+
+// metricPaths are the paths of slurmctld's metrics, under /metrics.
+var metricPaths = []string{"jobs", "jobs-users-accts", "nodes", "partitions", "scheduler"}
 
 // TestMetricNames lists the metrics that slurmctld serves, with their paths and labels: rules and dashboards may use
 // only those in the list.
@@ -22,7 +30,7 @@ func TestMetricNames(t *testing.T) {
 	mustRun(t, cluster, "sbatch", "--wrap", "sleep 300")
 	series := map[string]bool{}
 	cluster.WaitFor(t, "the metrics of a job", func(ctx context.Context) error {
-		for _, path := range []string{"jobs", "jobs-users-accts", "nodes", "partitions", "scheduler"} {
+		for _, path := range metricPaths {
 			if err := cluster.listMetrics(ctx, path, series); err != nil {
 				return err
 			}
@@ -33,6 +41,41 @@ func TestMetricNames(t *testing.T) {
 		return nil
 	})
 	golden.Compare(t, "metrics-26.05.txt", strings.Join(slices.Sorted(maps.Keys(series)), "\n")+"\n")
+}
+
+// TestPrometheusScrapesSlurmctld checks that a real Prometheus understands every path, and can evaluate the recording
+// rules about nodes.
+func TestPrometheusScrapesSlurmctld(t *testing.T) {
+	cluster := startVersion(t, "26.05", Options{Nodes: 1})
+	mustRun(t, cluster, "sbatch", "--wrap", "sleep 300")
+	var targets []prometheus.Target
+	for _, path := range metricPaths {
+		targets = append(targets, prometheus.Target{
+			Job: path, URL: "http://" + cluster.Slurmctld.address + ":6817/metrics/" + path,
+			Labels: map[string]string{"controller_namespace": "hpc", "controller": "slurm"},
+		})
+	}
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := os.ReadFile(filepath.Join(root, "charts", "slurm-operator", "files", "monitoring", "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := prometheus.Start(t, prometheus.Options{Targets: targets, Rules: rules})
+	for query, want := range map[string]float64{
+		"sum(up)": float64(len(metricPaths)), "sum(slurm_jobs_running)": 1, "count(slurm_user_jobs_running)": 1,
+		"count(slurm_server_thread_cnt)": 1, "count(controller:slurm_node_cpus:sum)": 1,
+	} {
+		cluster.WaitFor(t, query, func(ctx context.Context) error {
+			samples, err := server.Query(ctx, query)
+			if err == nil && (len(samples) != 1 || samples[0].Value != want) {
+				err = fmt.Errorf("%s is %v, want %v", query, samples, want)
+			}
+			return err
+		})
+	}
 }
 
 // listMetrics adds the metrics of a path, with the names of their labels.
