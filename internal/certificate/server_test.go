@@ -133,9 +133,9 @@ func handshake(t *testing.T, served Pair, expected Server, now time.Time) {
 	defer near.Close()
 	defer far.Close()
 	go func() {
-		_ = tls.Server(far, &tls.Config{Certificates: []tls.Certificate{*load(t, served)}}).Handshake()
+		_ = tls.Server(far, &tls.Config{Certificates: []tls.Certificate{*load(t, served)}}).HandshakeContext(t.Context())
 	}()
-	if err := tls.Client(near, settings).Handshake(); err != nil {
+	if err := tls.Client(near, settings).HandshakeContext(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

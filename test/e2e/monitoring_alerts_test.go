@@ -69,8 +69,8 @@ func (m *monitored) nodesDown() alertFault {
 	}
 	return alertFault{
 		"nodes that are down", []string{"SlurmNodesDown", "SlurmManyNodesDown"},
-		func(t *testing.T) { set(t, "down") },
-		func(t *testing.T) { set(t, "resume"); m.waitUntilAllIdle(t) },
+		func(t *testing.T) { t.Helper(); set(t, "down") },
+		func(t *testing.T) { t.Helper(); set(t, "resume"); m.waitUntilAllIdle(t) },
 	}
 }
 
@@ -78,7 +78,7 @@ func (m *monitored) refusedConfiguration() alertFault {
 	const good = "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP"
 	return alertFault{
 		"a refused configuration", []string{"SlurmConfigurationNotApplied", "SlurmConfigurationHeldBack"},
-		func(t *testing.T) { m.setExtraConf(t, good+"\nSchedulerTpye=sched/backfill") },
+		func(t *testing.T) { t.Helper(); m.setExtraConf(t, good+"\nSchedulerTpye=sched/backfill") },
 		func(t *testing.T) { m.setExtraConf(t, good); m.configurationIs(t, "True|Applied") },
 	}
 }

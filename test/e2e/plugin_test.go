@@ -88,7 +88,7 @@ func (c pluginCluster) shows(t *testing.T, arguments []string, want ...string) {
 	}
 }
 
-// fails fails the test unless a command fails with a text.
+// fails expects that a command fails with a text.
 func (c pluginCluster) fails(t *testing.T, want string, arguments ...string) {
 	t.Helper()
 	if out, err := c.run(t.Context(), "", arguments...); err == nil || !strings.Contains(err.Error(), want) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -111,9 +112,7 @@ func (o Options) config(rules string) ([]byte, error) {
 			return nil, err
 		}
 		labels := map[string]string{"job": target.Job}
-		for name, value := range target.Labels {
-			labels[name] = value
-		}
+		maps.Copy(labels, target.Labels)
 		scrape := map[string]any{
 			"job_name": "target-" + strconv.Itoa(i), "scheme": location.Scheme, "metrics_path": location.Path,
 			"static_configs": []any{map[string]any{"targets": []string{location.Host}, "labels": labels}},

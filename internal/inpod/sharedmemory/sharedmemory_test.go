@@ -1,11 +1,8 @@
 package sharedmemory
 
 import (
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,7 +54,8 @@ func TestAbandoned(t *testing.T) {
 func TestListJobs(t *testing.T) {
 	spool := t.TempDir()
 	for _, name := range []string{
-		"gpu-1_7.4294967292", "gpu-1_7.0", "gpu-1_8.4294967291", "gpu-10_9.0", "cred_state", "job00010", "gpu-1_x.0", "gpu-1_11",
+		"gpu-1_7.4294967292", "gpu-1_7.0", "gpu-1_8.4294967291", "gpu-10_9.0", "cred_state", "job00010", "gpu-1_x.0",
+		"gpu-1_11",
 	} {
 		write(t, filepath.Join(spool, name), "")
 	}
@@ -113,17 +111,17 @@ func TestCleanDeletesFilesOfTheUserWithoutJobs(t *testing.T) {
 			}
 		}
 	}
-	socket, err := net.Listen("unix", filepath.Join(cleaner.Spool, "gpu-0_8.0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	socket := filepath.Join(cleaner.Spool, "gpu-0_8.0")
+	write(t, socket, "")
 	if err := cleaner.Clean("7"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(cleaner.Directory, "psm", "segment")); err != nil {
 		t.Errorf("the file of a job that may still run: %v", err)
 	}
-	socket.Close()
+	if err := os.Remove(socket); err != nil {
+		t.Fatal(err)
+	}
 	if err := cleaner.Clean("7"); err != nil {
 		t.Fatal(err)
 	}
@@ -136,13 +134,7 @@ func TestCleanDeletesFilesOfTheUserWithoutJobs(t *testing.T) {
 }
 
 func TestProcessesOfThisMachineAreRead(t *testing.T) {
-	child := exec.Command("sleep", "60")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer child.Wait() //nolint:errcheck // it is killed
-	defer child.Process.Kill()
-	got, err := readProcess(filepath.Join("/proc", strconv.Itoa(child.Process.Pid)))
+	got, err := readProcess("/proc/self")
 	if err != nil || got.uid != os.Getuid() {
 		t.Errorf("got %+v, %v, want user %d", got, err, os.Getuid())
 	}

@@ -266,7 +266,8 @@ func TestSlowClientsDoNotBlockOthers(t *testing.T) {
 		if _, err := stuck.Write([]byte{handshakeRecord, 3, 1}); err != nil {
 			t.Fatal(err)
 		}
-		waiting, err := tls.Dial("tcp", pod.address, pod.client(t, nil).Transport.(*http.Transport).TLSClientConfig)
+		dialer := tls.Dialer{Config: pod.client(t, nil).Transport.(*http.Transport).TLSClientConfig}
+		waiting, err := dialer.DialContext(t.Context(), "tcp", pod.address)
 		if err != nil {
 			t.Fatal(err)
 		}

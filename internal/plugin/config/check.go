@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,9 +37,7 @@ func (in *Input) With(objects []any) (*Input, error) {
 	changed := *in
 	changed.NodeSets = slices.Clone(in.NodeSets)
 	changed.ConfigMaps = make(map[string]*corev1.ConfigMap, len(in.ConfigMaps))
-	for name, configMap := range in.ConfigMaps {
-		changed.ConfigMaps[name] = configMap
-	}
+	maps.Copy(changed.ConfigMaps, in.ConfigMaps)
 	for _, object := range objects {
 		switch object := object.(type) {
 		case *slinkyv1beta1.Controller:

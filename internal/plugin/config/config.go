@@ -149,7 +149,6 @@ func newExplainer(in *Input) *explainer {
 
 // source returns who set an entry.
 func (e *explainer) source(entry slurmconf.Entry) string {
-	key := entry.Key()
 	for written := range e.written.All() {
 		if slices.Equal(written.Pairs, entry.Pairs) {
 			return line(written)
@@ -171,6 +170,11 @@ func (e *explainer) source(entry slurmconf.Entry) string {
 	if len(entry.Pairs) > 1 { // a record has one source
 		return kept
 	}
+	return e.sourceOfKey(entry.Key())
+}
+
+// sourceOfKey returns who set a key: the operator, lines of extraConf, or both.
+func (e *explainer) sourceOfKey(key string) string {
 	own := byDefault
 	if reason, owned := slurmconf.Owner(key); owned {
 		own = byOperator + ": " + reason
@@ -178,7 +182,7 @@ func (e *explainer) source(entry slurmconf.Entry) string {
 	if _, found := e.own.Get(key); !found {
 		own = ""
 	}
-	if entry.Is("GresTypes") {
+	if strings.EqualFold(key, "GresTypes") {
 		own = e.gresSource()
 	}
 	var lines []string

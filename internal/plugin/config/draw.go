@@ -43,10 +43,10 @@ const maxColumn = 60
 // Draw writes what differs.
 func (d *Difference) Draw(page *output.Page) {
 	page.Line("In force    %s", d.InForce)
-	switch {
-	case d.Running == "":
+	switch d.Running {
+	case "":
 		page.Line("Running     %s", page.Warn("unknown"))
-	case d.Running == d.InForce:
+	case d.InForce:
 		page.Line("Running     %s, %s", d.Running, page.Good("the same"))
 	default:
 		page.Line("Running     %s, %s", d.Running, page.Bad("another one"))

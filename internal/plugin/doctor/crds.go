@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -65,7 +64,7 @@ func resourceTypes(s *Snapshot) []Finding {
 			continue
 		}
 		if missing := missingFields(&s.ResourceTypes.Items[index], kinds[plural]); len(missing) > 0 {
-			finding.Problem = fmt.Sprintf("the CRD is older than this program: it lacks %s", strings.Join(missing, ", "))
+			finding.Problem = "the CRD is older than this program: it lacks " + strings.Join(missing, ", ")
 			findings = append(findings, finding)
 		}
 	}

@@ -238,12 +238,13 @@ func logs(s *Snapshot) []Finding {
 		if !ours || pod.DeletionTimestamp != nil {
 			continue
 		}
-		text := s.Logs[pod.Namespace+"/"+pod.Name]
+		lines := []string{s.Logs[pod.Namespace+"/"+pod.Name]}
 		for j := range pod.Status.ContainerStatuses {
 			if ended := pod.Status.ContainerStatuses[j].LastTerminationState.Terminated; ended != nil && ended.ExitCode != 0 {
-				text += "\n" + ended.Message
+				lines = append(lines, ended.Message)
 			}
 		}
+		text := strings.Join(lines, "\n")
 		for _, symptom := range symptoms {
 			at := symptom.line.FindStringIndex(text)
 			if at == nil {

@@ -42,11 +42,13 @@ func TestPodConditionsStandInForSlurm(t *testing.T) {
 		owner string
 		down  bool
 	}{
-		"idle":                    {pod("", "Idle", "DynamicNorm"), "IDLE", "", false},
-		"drained by the operator": {pod(slurm.OurReason("update"), "Drain", "Mixed"), "MIXED+DRAIN", nodes.OwnerOperator, false},
-		"drained by a user":       {pod("fan", "Idle", "Drain"), "IDLE+DRAIN", nodes.OwnerOthers, false},
-		"down":                    {pod("x", "Down", "NotResponding"), "DOWN+NOT_RESPONDING", nodes.OwnerOthers, true},
-		"not registered":          {pod(""), "", "", false},
+		"idle": {pod("", "Idle", "DynamicNorm"), "IDLE", "", false},
+		"drained by the operator": {
+			pod(slurm.OurReason("update"), "Drain", "Mixed"), "MIXED+DRAIN", nodes.OwnerOperator, false,
+		},
+		"drained by a user": {pod("fan", "Idle", "Drain"), "IDLE+DRAIN", nodes.OwnerOthers, false},
+		"down":              {pod("x", "Down", "NotResponding"), "DOWN+NOT_RESPONDING", nodes.OwnerOthers, true},
+		"not registered":    {pod(""), "", "", false},
 	} {
 		joined := nodes.Join(&nodes.Input{Pods: []corev1.Pod{test.pod}})
 		if node := joined[0]; node.State != test.state || node.Owner != test.owner || node.Down != test.down {

@@ -195,7 +195,8 @@ func TestLiftNamesTheCause(t *testing.T) {
 func TestJobsInOtherStates(t *testing.T) {
 	for state, want := range map[string]string{
 		"COMPLETING": "is being cleaned up on gpu-0", "CONFIGURING": "waits until its nodes gpu-0 are ready",
-		"SUSPENDED": "scontrol resume 7", "TIMEOUT": "has ended: TIMEOUT; it reached its time limit", "COMPLETED": "has ended: COMPLETED",
+		"SUSPENDED": "scontrol resume 7", "TIMEOUT": "has ended: TIMEOUT; it reached its time limit",
+		"COMPLETED": "has ended: COMPLETED",
 	} {
 		job := slurmcli.Job{ID: "7", User: "alice", Name: "x", State: state, Nodes: "gpu-0"}
 		if state == "TIMEOUT" {
