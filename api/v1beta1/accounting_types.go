@@ -131,9 +131,9 @@ type StorageConfig struct {
 	// +required
 	PasswordKeyRef *SecretKeyReference `json:"passwordKeyRef,omitempty"`
 
-	// tls encrypts the connection, and verifies that the server's certificate is for host and from the given CA. Addition.
-	// Without it, the connection is not encrypted. The client library in slurmdbd's image must be MariaDB Connector/C 3.3 or
-	// later: with others, slurmdbd does not connect.
+	// tls encrypts the connection, and verifies that the server's certificate is for host and from the given CA.
+	// Addition. Without it, the connection is not encrypted. The client library in slurmdbd's image must be MariaDB
+	// Connector/C 3.3 or later: with others, slurmdbd does not connect.
 	// +optional
 	TLS *StorageTLS `json:"tls,omitempty"`
 }
@@ -149,8 +149,8 @@ type StorageTLS struct {
 	// +optional
 	CAConfigMapRef *ConfigMapKeyReference `json:"caConfigMapRef,omitempty"`
 
-	// clientCertificateRef names a Secret of type kubernetes.io/tls, with the certificate (tls.crt) and the key (tls.key)
-	// that slurmdbd presents to the server.
+	// clientCertificateRef names a Secret of type kubernetes.io/tls, with the certificate (tls.crt) and the key
+	// (tls.key) that slurmdbd presents to the server.
 	// +optional
 	ClientCertificateRef *ObjectReference `json:"clientCertificateRef,omitempty"`
 }

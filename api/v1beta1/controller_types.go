@@ -201,9 +201,9 @@ type ControllerSpec struct {
 	// +optional
 	JobConfinement JobConfinement `json:"jobConfinement,omitempty"`
 
-	// tokenPolicy limits the Tokens that are signed with the cluster's JWT key. Addition. If unset, a Token may be for any
-	// user and lifetime. A Token that the policy forbids has no Secret; a token that was issued before stays valid until it
-	// expires. The operator's own tokens are not affected.
+	// tokenPolicy limits the Tokens that are signed with the cluster's JWT key. Addition. If unset, a Token may be for
+	// any user and lifetime. A Token that the policy forbids has no Secret; a token that was issued before stays valid
+	// until it expires. The operator's own tokens are not affected.
 	// +optional
 	TokenPolicy *TokenPolicy `json:"tokenPolicy,omitempty"`
 }
@@ -223,8 +223,9 @@ type TokenPolicy struct {
 	// +kubebuilder:validation:MaxItems=1024
 	AllowedUsers []PolicyUser `json:"allowedUsers,omitempty"`
 
-	// deniedUsers are Slurm users that no Token may be for, even if they are in allowedUsers; upper and lower case are not
-	// distinguished. A number, which Slurm reads as a UID, is then accepted as a user only if allowedUsers contains it.
+	// deniedUsers are Slurm users that no Token may be for, even if they are in allowedUsers; upper and lower case are
+	// not distinguished. A number, which Slurm reads as a UID, is then accepted as a user only if allowedUsers contains
+	// it.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1024

@@ -107,7 +107,8 @@ func (d database) fails(t *testing.T, name, host, ca string, client certificate,
 	}
 }
 
-// use restarts slurmdbd with a CA and a client certificate, each of which may be empty, and returns where its log begins.
+// use restarts slurmdbd with a CA and a client certificate, each of which may be empty, and returns where its log
+// begins.
 func (d database) use(t *testing.T, host, ca string, client certificate) (log int) {
 	t.Helper()
 	document, err := slurmconf.BuildDatabase(slurmconf.Database{

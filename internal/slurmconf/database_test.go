@@ -30,13 +30,21 @@ func TestBuildDatabaseWithTLS(t *testing.T) {
 		want   string // the value, or a part of the error
 		fails  bool
 	}{
-		"without TLS":                {func(*Database) {}, "", false},
-		"without TLS, by the user":   {func(d *Database) { d.ExtraConf = "StorageParameters=SSL_CA=/ca" }, "SSL_CA=/ca", false},
-		"with a CA":                  {func(d *Database) { d.TLS = true }, ca, false},
-		"with a client certificate":  {func(d *Database) { d.TLS, d.ClientCertificate = true, true }, ca + "," + certificate + "," + key, false},
-		"with another setting added": {func(d *Database) { d.TLS, d.ExtraConf = true, "StorageParameters=SSL_CIPHER=ECDHE" }, ca + ",SSL_CIPHER=ECDHE", false},
+		"without TLS": {func(*Database) {}, "", false},
+		"without TLS, by the user": {
+			func(d *Database) { d.ExtraConf = "StorageParameters=SSL_CA=/ca" }, "SSL_CA=/ca", false,
+		},
+		"with a CA": {func(d *Database) { d.TLS = true }, ca, false},
+		"with a client certificate": {
+			func(d *Database) { d.TLS, d.ClientCertificate = true, true }, ca + "," + certificate + "," + key, false,
+		},
+		"with another setting added": {
+			func(d *Database) { d.TLS, d.ExtraConf = true, "StorageParameters=SSL_CIPHER=ECDHE" },
+			ca + ",SSL_CIPHER=ECDHE", false,
+		},
 		"with another CA in extraConf": {
-			func(d *Database) { d.TLS, d.ExtraConf = true, "StorageParameters=SSL_CA=/other" }, "SSL_CA belongs to the operator", true,
+			func(d *Database) { d.TLS, d.ExtraConf = true, "StorageParameters=SSL_CA=/other" },
+			"SSL_CA belongs to the operator", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

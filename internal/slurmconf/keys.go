@@ -43,7 +43,8 @@ var lists = []string{
 	"JobCompParams", "JobSubmitPlugins", "LaunchParameters", "MCSParameters", "NodeFeaturesPlugins",
 	"PreemptParameters",
 	"PriorityFlags", "PrivateData", "PrologFlags", "ReconfigFlags", "SchedulerParameters", "SlurmctldParameters",
-	"SlurmdParameters", "StorageParameters", "SwitchParameters", "TaskPlugin", "TaskPluginParam", "TLSParameters", "TopologyParam",
+	"SlurmdParameters", "StorageParameters", "SwitchParameters", "TaskPlugin", "TaskPluginParam", "TLSParameters",
+	"TopologyParam",
 }
 
 const (

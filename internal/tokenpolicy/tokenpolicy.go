@@ -1,7 +1,7 @@
 // Package tokenpolicy decides whether the policy of a cluster allows a Token.
 //
-// A Token names a key and no Controller, so the policy of every Controller with that key applies: its token is valid for
-// all of them. The token controller enforces the policies; the webhook only warns about the result.
+// A Token names a key and no Controller, so the policy of every Controller with that key applies: its token is valid
+// for all of them. The token controller enforces the policies; the webhook only warns about the result.
 package tokenpolicy
 
 import (

@@ -112,8 +112,12 @@ func TestPolicyGovernsTokensWithTheKeyOfItsCluster(t *testing.T) {
 		token      slinkyv1beta1.TokenSpec
 		want       bool
 	}{
-		"the generated key":                     {token: slinkyv1beta1.TokenSpec{JWTKeyRef: key("slurm-auth-jwths256", "jwt_hs256.key")}, want: true},
-		"the generated key under a former name": {token: slinkyv1beta1.TokenSpec{JWTHS256KeyRef: key("slurm-auth-jwt", "jwt.key")}, want: true},
+		"the generated key": {
+			token: slinkyv1beta1.TokenSpec{JWTKeyRef: key("slurm-auth-jwths256", "jwt_hs256.key")}, want: true,
+		},
+		"the generated key under a former name": {
+			token: slinkyv1beta1.TokenSpec{JWTHS256KeyRef: key("slurm-auth-jwt", "jwt.key")}, want: true,
+		},
 		"the key of the spec": {
 			controller: slinkyv1beta1.ControllerSpec{JWTKeyRef: key("mine", "k")},
 			token:      slinkyv1beta1.TokenSpec{JWTKeyRef: key("mine", "k")}, want: true,
@@ -123,7 +127,8 @@ func TestPolicyGovernsTokensWithTheKeyOfItsCluster(t *testing.T) {
 			token:      slinkyv1beta1.TokenSpec{JWTKeyRef: key("mine", "other")},
 		},
 		"the key of the Accounting": {
-			accounting: accounting, token: slinkyv1beta1.TokenSpec{JWTKeyRef: key("books-auth-jwt", "jwt_hs256.key")}, want: true,
+			accounting: accounting, want: true,
+			token: slinkyv1beta1.TokenSpec{JWTKeyRef: key("books-auth-jwt", "jwt_hs256.key")},
 		},
 		"the key of another cluster": {token: slinkyv1beta1.TokenSpec{JWTKeyRef: key("other-auth-jwt", "jwt_hs256.key")}},
 		"no key":                     {},

@@ -163,8 +163,8 @@ func TestBlockedReconcile(t *testing.T) {
 		"CA of the database is missing": {func(s *scope) {
 			withTLS(s)
 			s.tls[caFile] = nil
-		}, slinkyv1beta1.ReasonReferenceNotFound, "ConfigMap database-ca, which spec.storageConfig.tls.caConfigMapRef names, " +
-			"does not exist or has no value under ca.crt; create it"},
+		}, slinkyv1beta1.ReasonReferenceNotFound, "ConfigMap database-ca, which " +
+			"spec.storageConfig.tls.caConfigMapRef names, does not exist or has no value under ca.crt; create it"},
 		"key of the client certificate is missing": {func(s *scope) {
 			withTLS(s)
 			s.tls[keyFile] = nil

@@ -30,9 +30,13 @@ func TestAgentWithoutTheKeyIsUpAndHasAppliedNothing(t *testing.T) {
 		asked            []byte
 		answers, applied bool
 	}{
-		"an agent with the key":                  {pod: current, key: key, asked: key, answers: true, applied: true},
-		"an agent with another key":              {pod: current, key: key, asked: key, failure: report.ErrNotAuthenticated, answers: true},
-		"an agent that does not answer":          {pod: current, key: key, asked: key, failure: errors.New("connection refused")},
+		"an agent with the key": {pod: current, key: key, asked: key, answers: true, applied: true},
+		"an agent with another key": {
+			pod: current, key: key, asked: key, failure: report.ErrNotAuthenticated, answers: true,
+		},
+		"an agent that does not answer": {
+			pod: current, key: key, asked: key, failure: errors.New("connection refused"),
+		},
 		"an agent while the cluster has no key":  {pod: current, answers: true},
 		"an agent of an earlier version":         {pod: earlier, key: key, answers: true, applied: true},
 		"an earlier agent that does not answer":  {pod: earlier, key: key, failure: errors.New("connection refused")},

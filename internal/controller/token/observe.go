@@ -63,8 +63,8 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 }
 
 // governing returns the Controllers whose policy applies to a Token, including those that are being deleted: slurmctld
-// still accepts its tokens. A Controller has the key of the Token if the names are the same, and also if the values are:
-// the name of a copy is no way around a policy.
+// still accepts its tokens. A Controller has the key of the Token if the names are the same, and also if the values
+// are: the name of a copy is no way around a policy.
 func (r *Reconciler) governing(ctx context.Context, token *slinkyv1beta1.Token,
 	key []byte) ([]*slinkyv1beta1.Controller, error) {
 	var controllers slinkyv1beta1.ControllerList

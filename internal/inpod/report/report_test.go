@@ -70,7 +70,8 @@ func TestReportIsRefusedWithoutTheKey(t *testing.T) {
 		t.Errorf("without a token: %s: %s", response.Status, body)
 	}
 	otherKey := bytes.Repeat([]byte{2}, 32)
-	if got, err := report.Fetch[state](t.Context(), address, "/state", otherKey); !errors.Is(err, report.ErrNotAuthenticated) {
+	got, err := report.Fetch[state](t.Context(), address, "/state", otherKey)
+	if !errors.Is(err, report.ErrNotAuthenticated) {
 		t.Errorf("with another key: fetched %+v: %v", got, err)
 	}
 	held = otherKey // the kubelet has replaced the file
@@ -112,7 +113,8 @@ func TestForgedAnswersAreRefused(t *testing.T) {
 		"of another helper":            listen(t, relay(real)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := report.Fetch[state](t.Context(), address, "/state", key); !errors.Is(err, report.ErrNotAuthenticated) {
+			got, err := report.Fetch[state](t.Context(), address, "/state", key)
+			if !errors.Is(err, report.ErrNotAuthenticated) {
 				t.Errorf("fetched %+v: %v", got, err)
 			}
 		})

@@ -146,10 +146,8 @@ func TestTokenForRootIsRefusedByPolicy(t *testing.T) {
 	keySecret := func(name string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"jwt_hs256.key": key}}
 	}
-	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.ControllerSpec{
-		JWTKeyRef:   &slinkyv1beta1.SecretKeyReference{Name: "key", Key: "jwt_hs256.key"},
-		TokenPolicy: &slinkyv1beta1.TokenPolicy{DeniedUsers: []slinkyv1beta1.PolicyUser{"root", "slurm"}},
-	}}
+	controller := controllerWithKey()
+	controller.Spec.TokenPolicy = &slinkyv1beta1.TokenPolicy{DeniedUsers: []slinkyv1beta1.PolicyUser{"root", "slurm"}}
 	copied := newToken("root-by-a-copy-of-the-key")
 	copied.Spec.Username, copied.Spec.JWTKeyRef.Name = "root", "copy"
 	uid := newToken("root-by-uid")
@@ -173,9 +171,7 @@ func TestTokenForRootIsRefusedByPolicy(t *testing.T) {
 func TestTokensFollowTheirPolicy(t *testing.T) {
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
-	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}, Spec: slinkyv1beta1.ControllerSpec{
-		JWTKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "key", Key: "jwt_hs256.key"},
-	}}
+	controller := controllerWithKey()
 	token := newToken("bob")
 	world.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"},
 		Data: map[string][]byte{"jwt_hs256.key": key}}, controller, token)
@@ -194,6 +190,16 @@ func TestTokensFollowTheirPolicy(t *testing.T) {
 
 	world.patch(t, controller, `{"spec":{"tokenPolicy":{"maxLifetime":"1h"}}}`)
 	world.eventually(t, "bob-jwt-bob", secret, func() error { return signedBy(secret, key) })
+}
+
+// controllerWithKey returns a Controller with the key of newToken.
+func controllerWithKey() *slinkyv1beta1.Controller {
+	return &slinkyv1beta1.Controller{
+		ObjectMeta: metav1.ObjectMeta{Name: "slurm"},
+		Spec: slinkyv1beta1.ControllerSpec{
+			JWTKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "key", Key: "jwt_hs256.key"},
+		},
+	}
 }
 
 func newToken(name string) *slinkyv1beta1.Token {

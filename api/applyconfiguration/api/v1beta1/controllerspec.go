@@ -79,9 +79,9 @@ type ControllerSpecApplyConfiguration struct {
 	// ProctrackType in extraConf or a cgroup.conf, and an existing cluster stays as it is. A change replaces all slurmd
 	// pods, each when its Slurm node is drained.
 	JobConfinement *apiv1beta1.JobConfinement `json:"jobConfinement,omitempty"`
-	// tokenPolicy limits the Tokens that are signed with the cluster's JWT key. Addition. If unset, a Token may be for any
-	// user and lifetime. A Token that the policy forbids has no Secret; a token that was issued before stays valid until it
-	// expires. The operator's own tokens are not affected.
+	// tokenPolicy limits the Tokens that are signed with the cluster's JWT key. Addition. If unset, a Token may be for
+	// any user and lifetime. A Token that the policy forbids has no Secret; a token that was issued before stays valid
+	// until it expires. The operator's own tokens are not affected.
 	TokenPolicy *TokenPolicyApplyConfiguration `json:"tokenPolicy,omitempty"`
 }
 

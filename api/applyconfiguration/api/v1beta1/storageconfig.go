@@ -17,9 +17,9 @@ type StorageConfigApplyConfiguration struct {
 	Username *string `json:"username,omitempty"`
 	// passwordKeyRef selects the database user's password.
 	PasswordKeyRef *SecretKeyReferenceApplyConfiguration `json:"passwordKeyRef,omitempty"`
-	// tls encrypts the connection, and verifies that the server's certificate is for host and from the given CA. Addition.
-	// Without it, the connection is not encrypted. The client library in slurmdbd's image must be MariaDB Connector/C 3.3 or
-	// later: with others, slurmdbd does not connect.
+	// tls encrypts the connection, and verifies that the server's certificate is for host and from the given CA.
+	// Addition. Without it, the connection is not encrypted. The client library in slurmdbd's image must be MariaDB
+	// Connector/C 3.3 or later: with others, slurmdbd does not connect.
 	TLS *StorageTLSApplyConfiguration `json:"tls,omitempty"`
 }
 

@@ -11,8 +11,8 @@ type StorageTLSApplyConfiguration struct {
 	CASecretRef *SecretKeyReferenceApplyConfiguration `json:"caSecretRef,omitempty"`
 	// caConfigMapRef selects the certificates of the CA, in PEM, in a ConfigMap.
 	CAConfigMapRef *ConfigMapKeyReferenceApplyConfiguration `json:"caConfigMapRef,omitempty"`
-	// clientCertificateRef names a Secret of type kubernetes.io/tls, with the certificate (tls.crt) and the key (tls.key)
-	// that slurmdbd presents to the server.
+	// clientCertificateRef names a Secret of type kubernetes.io/tls, with the certificate (tls.crt) and the key
+	// (tls.key) that slurmdbd presents to the server.
 	ClientCertificateRef *ObjectReferenceApplyConfiguration `json:"clientCertificateRef,omitempty"`
 }
 

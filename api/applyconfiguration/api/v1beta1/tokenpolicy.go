@@ -16,8 +16,9 @@ type TokenPolicyApplyConfiguration struct {
 	MaxLifetime *v1.Duration `json:"maxLifetime,omitempty"`
 	// allowedUsers are the only Slurm users that a Token may be for. If empty, all are allowed, except deniedUsers.
 	AllowedUsers []apiv1beta1.PolicyUser `json:"allowedUsers,omitempty"`
-	// deniedUsers are Slurm users that no Token may be for, even if they are in allowedUsers; upper and lower case are not
-	// distinguished. A number, which Slurm reads as a UID, is then accepted as a user only if allowedUsers contains it.
+	// deniedUsers are Slurm users that no Token may be for, even if they are in allowedUsers; upper and lower case are
+	// not distinguished. A number, which Slurm reads as a UID, is then accepted as a user only if allowedUsers contains
+	// it.
 	DeniedUsers []apiv1beta1.PolicyUser `json:"deniedUsers,omitempty"`
 }
 
