@@ -11,7 +11,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
-	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/shared"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
@@ -83,12 +83,12 @@ func (r *Reconciler) applyChildren(ctx context.Context, scope *scope) error {
 	set := scope.set
 	if scope.controller != nil {
 		// The Service is for all NodeSets of a Controller, and owned by it.
-		if err := r.Children.Apply(ctx, scope.controller, worker.HostsService(scope.controller),
+		if err := r.Children.Apply(ctx, scope.controller, shared.HostsService(scope.controller),
 			&corev1.Service{}); err != nil {
 			return err
 		}
 	}
-	return r.Children.ApplyBudget(ctx, set, set.Name, worker.DisruptionBudget(set))
+	return r.Children.ApplyBudget(ctx, set, set.Name, shared.DisruptionBudget(set))
 }
 
 // createHostKeys creates the sshd host keys of the NodeSet once. They have no ownerReference: users' known_hosts files

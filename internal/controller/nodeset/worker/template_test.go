@@ -102,15 +102,6 @@ func TestPods(t *testing.T) {
 	}
 }
 
-func TestSharedObjects(t *testing.T) {
-	golden.YAML(t, "shared.yaml", worker.HostsService(setOf(nil).Controller), worker.DisruptionBudget(nodeSet("gpu", "")))
-	unprotected := nodeSet("gpu", "")
-	unprotected.Spec.WorkloadDisruptionProtection = new(false)
-	if budget := worker.DisruptionBudget(unprotected); budget != nil {
-		t.Errorf("a disabled PodDisruptionBudget is built: %v", budget)
-	}
-}
-
 func TestInvalidTemplateNamesTheField(t *testing.T) {
 	tests := map[string]func(*slinkyv1beta1.NodeSetSpec){
 		"spec.slurmd:":        func(s *slinkyv1beta1.NodeSetSpec) { s.Slurmd.Raw = []byte(`{"env":1}`) },

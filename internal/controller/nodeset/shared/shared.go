@@ -1,4 +1,5 @@
-package worker
+// Package shared builds the objects that slurmd pods share: the Service for their DNS names, and their disruption budget.
+package shared
 
 import (
 	"math"
