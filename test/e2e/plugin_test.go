@@ -146,15 +146,18 @@ func (c pluginCluster) explainsJob(t *testing.T) {
 	busy := c.startJob(t, "--nodes=4", "--exclusive", "--time=30")
 	waits := c.queueJob(t, "--nodes=4", "--exclusive")
 	dependent := c.queueJob(t, "--dependency=afterok:"+waits)
-	c.namespace.Eventually(t, time.Minute, "Slurm's reasons", func(ctx context.Context) error {
-		out, err := c.run(ctx, "", "why", waits)
-		if err == nil && !strings.Contains(out, "are in use") {
-			err = fmt.Errorf("it shows %s", out)
-		}
-		return err
-	})
+	for job, reason := range map[string]string{
+		waits: "are in use", "job/" + dependent: "it depends on other jobs (afterok:" + waits,
+	} {
+		c.namespace.Eventually(t, time.Minute, "Slurm's reason for "+job, func(ctx context.Context) error {
+			out, err := c.run(ctx, "", "why", job)
+			if err == nil && !strings.Contains(out, reason) {
+				err = fmt.Errorf("it shows %s", out)
+			}
+			return err
+		})
+	}
 	c.shows(t, []string{"why", waits}, "Nodes of the partition")
-	c.shows(t, []string{"why", "job/" + dependent}, "it depends on other jobs (afterok:"+waits)
 	c.shows(t, []string{"--", "scancel", dependent, waits, busy})
 	c.fails(t, "slurmctld has no job 999999", "why", "999999")
 	c.waitUntilAllIdle(t)
