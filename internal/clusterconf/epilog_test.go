@@ -13,7 +13,7 @@ func TestSharedMemoryIsCleanedOnlyIfAllJobsCanBeSeen(t *testing.T) {
 		cleans bool
 	}{
 		"with an extern step":                        {"SlurmdSpoolDir=/var/spool/slurmd\nPrologFlags=Contain\n", true},
-		"after epilogs of the user":                  {"Epilog=mine.sh\nSlurmdSpoolDir=/s\nPrologFlags=Alloc,Contain\n", true},
+		"after epilogs of the user":                  {"Epilog=mine.sh\nSlurmdSpoolDir=/s\nPrologFlags=Contain\n", true},
 		"not without an extern step":                 {"SlurmdSpoolDir=/var/spool/slurmd\nPrologFlags=Alloc\n", false},
 		"not with a directory that depends on nodes": {"SlurmdSpoolDir=/spool/%n\nPrologFlags=Contain\n", false},
 		"not with an unknown directory":              {"PrologFlags=Contain\n", false},

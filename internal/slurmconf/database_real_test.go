@@ -91,7 +91,8 @@ func (d database) fails(t *testing.T, name, host, ca string, client certificate,
 	log := d.use(t, host, ca, client)
 	var failure string
 	d.WaitFor(t, "the error of "+name, func(context.Context) error {
-		_, after, found := strings.Cut(d.Slurmdbd.Logs()[log:], "mysql_real_connect failed: ")
+		_, after, _ := strings.Cut(d.Slurmdbd.Logs()[log:], "mysql_real_connect failed: ")
+		var found bool
 		failure, _, found = strings.Cut(after, "\n")
 		if !found {
 			return errors.New("there is none yet")

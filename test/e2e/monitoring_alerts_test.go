@@ -79,7 +79,7 @@ func (m *monitored) refusedConfiguration() alertFault {
 	return alertFault{
 		"a refused configuration", []string{"SlurmConfigurationNotApplied", "SlurmConfigurationHeldBack"},
 		func(t *testing.T) { t.Helper(); m.setExtraConf(t, good+"\nSchedulerTpye=sched/backfill") },
-		func(t *testing.T) { m.setExtraConf(t, good); m.configurationIs(t, "True|Applied") },
+		func(t *testing.T) { t.Helper(); m.setExtraConf(t, good); m.configurationIs(t, "True|Applied") },
 	}
 }
 
@@ -92,8 +92,9 @@ func (m *monitored) brokenUpdate() alertFault {
 	}
 	return alertFault{
 		"an update that does not start", []string{"SlurmUpdateStopped"},
-		func(t *testing.T) { image(t, "slurm-operator/nothing:1") },
+		func(t *testing.T) { t.Helper(); image(t, "slurm-operator/nothing:1") },
 		func(t *testing.T) {
+			t.Helper()
 			image(t, smokeSettings{Version: m.version}.Image("slurmd", m.version))
 			m.waitUntilAllIdle(t)
 		},
@@ -104,8 +105,8 @@ func (m *monitored) scaleInAroundAJob() alertFault {
 	var job string
 	return alertFault{
 		"a scale-in that waits for a job", []string{"SlurmPodsWaitForJobs"},
-		func(t *testing.T) { job = m.startJob(t, "--nodelist=gpu-1"); m.scale(t, 0) },
-		func(t *testing.T) { m.finishJob(t, job); m.scale(t, defaultNodes); m.waitUntilAllIdle(t) },
+		func(t *testing.T) { t.Helper(); job = m.startJob(t, "--nodelist=gpu-1"); m.scale(t, 0) },
+		func(t *testing.T) { t.Helper(); m.finishJob(t, job); m.scale(t, defaultNodes); m.waitUntilAllIdle(t) },
 	}
 }
 
@@ -113,13 +114,19 @@ func (m *monitored) hangingSlurmctld() alertFault {
 	return alertFault{
 		"a slurmctld that hangs", []string{"SlurmPodsWaitForSlurm", "SlurmUnreachable"},
 		func(t *testing.T) {
+			t.Helper()
 			m.signalSlurmctld(t, "STOP")
 			m.namespace.Eventually(t, 2*time.Minute, "the NodeSet to notice", func(ctx context.Context) error {
 				return conditionIs(ctx, m.namespace, "nodeset/gpu", "SlurmReachable", "False")
 			})
 			m.scale(t, 0)
 		},
-		func(t *testing.T) { m.scale(t, defaultNodes); m.signalSlurmctld(t, "CONT"); m.waitUntilAllIdle(t) },
+		func(t *testing.T) {
+			t.Helper()
+			m.scale(t, defaultNodes)
+			m.signalSlurmctld(t, "CONT")
+			m.waitUntilAllIdle(t)
+		},
 	}
 }
 
@@ -127,10 +134,12 @@ func (m *monitored) lostDatabase() alertFault {
 	return alertFault{
 		"a lost database", []string{"SlurmDatabaseUnreachable", "SlurmAccountingUnavailable"},
 		func(t *testing.T) {
+			t.Helper()
 			m.scaleDatabase(t, "0")
 			m.namespace.DeletePod(t, "slurm-accounting-0") // a running slurmdbd reconnects, and reports nothing
 		},
 		func(t *testing.T) {
+			t.Helper()
 			m.scaleDatabase(t, "1")
 			becomesReady(t, m.namespace, 4*time.Minute, "accounting/slurm")
 		},
@@ -156,8 +165,9 @@ func (m *monitored) incompleteObjects() alertFault {
 			"SlurmctldUnavailable", "SlurmLoginUnavailable", "SlurmNodeSetUnavailable", "SlurmObjectNotReady",
 			"SlurmObjectDegraded", "SlurmTokenExpires",
 		},
-		func(t *testing.T) { m.namespace.Apply(t, []byte(objects)) },
+		func(t *testing.T) { t.Helper(); m.namespace.Apply(t, []byte(objects)) },
 		func(t *testing.T) {
+			t.Helper()
 			m.namespace.MustRun(t, "delete", "--timeout=10m", "token/late", "nodeset/late", "loginset/late",
 				"controller.slinky.slurm.net/late")
 		},
@@ -167,8 +177,8 @@ func (m *monitored) incompleteObjects() alertFault {
 func (m *monitored) stoppedOperator() alertFault {
 	return alertFault{
 		"an operator that does not run", []string{"SlurmOperatorDown"},
-		func(t *testing.T) { m.scaleOperator(t, 0) },
-		func(t *testing.T) { m.scaleOperator(t, 1) },
+		func(t *testing.T) { t.Helper(); m.scaleOperator(t, 0) },
+		func(t *testing.T) { t.Helper(); m.scaleOperator(t, 1) },
 	}
 }
 
@@ -177,9 +187,11 @@ func (m *monitored) deletedState() alertFault {
 	return alertFault{
 		"saved state that is being deleted", []string{"SlurmStateAtRisk"},
 		func(t *testing.T) {
+			t.Helper()
 			m.namespace.MustRun(t, "delete", "persistentvolumeclaim/slurm-controller-state", "--wait=false")
 		},
 		func(t *testing.T) {
+			t.Helper()
 			m.namespace.MustRun(t, "delete", "--timeout=5m", "nodeset/gpu", "loginset/login", "restapi/slurm")
 			m.namespace.MustRun(t, "delete", "--timeout=5m", "controller.slinky.slurm.net/slurm")
 		},

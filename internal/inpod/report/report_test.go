@@ -87,7 +87,7 @@ func TestReportIsRefusedWithoutTheKey(t *testing.T) {
 
 func TestForgedAnswersAreRefused(t *testing.T) {
 	// A server without the key that takes the address of a helper can relay requests, and repeat or change answers.
-	real := serve(t, func() ([]byte, error) { return key, nil })
+	genuine := serve(t, func() ([]byte, error) { return key, nil })
 	otherKey := bytes.Repeat([]byte{2}, 32)
 	stranger := serve(t, func() ([]byte, error) { return otherKey, nil })
 	relay := func(to string) http.Handler {
@@ -110,7 +110,7 @@ func TestForgedAnswersAreRefused(t *testing.T) {
 	for name, address := range map[string]string{
 		"unsigned":                     listen(t, forged),
 		"of a helper with another key": stranger,
-		"of another helper":            listen(t, relay(real)),
+		"of another helper":            listen(t, relay(genuine)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := report.Fetch[state](t.Context(), address, "/state", key)

@@ -96,7 +96,8 @@ func listFiles(directory string) ([]file, error) {
 	return files, nil
 }
 
-// listJobs returns the jobs that have a step on a node, except one. slurmd's sockets are named after node, job and step.
+// listJobs returns the jobs that have a step on a node, except one. slurmd's sockets are named after node, job and
+// step.
 func listJobs(spool, node, except string) ([]string, error) {
 	sockets, err := os.ReadDir(spool)
 	if err != nil {

@@ -11,7 +11,9 @@ func TestPlanOfAChangedNodeSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"NodeSet gpu, as changed: 8 desired", "create gpu-[0-7]: it is missing", "Slurm was not asked"} {
+	for _, want := range []string{
+		"NodeSet gpu, as changed: 8 desired", "create gpu-[0-7]: it is missing", "Slurm was not asked",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}

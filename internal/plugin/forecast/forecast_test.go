@@ -2,6 +2,7 @@ package forecast_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func cluster(t *testing.T) (*forecast.Input, *slinkyv1beta1.NodeSet) {
 			pod.Labels = map[string]string{}
 		}
 		pod.Labels[appsv1.ControllerRevisionHashLabelKey] = "r1"
-		pod.Labels[slinkyv1beta1.LabelPodIndex], pod.Labels[slinkyv1beta1.LabelPodHostname] = fmt.Sprint(i), name
+		pod.Labels[slinkyv1beta1.LabelPodIndex], pod.Labels[slinkyv1beta1.LabelPodHostname] = strconv.Itoa(i), name
 		pod.Spec.NodeName, pod.Spec.Hostname = fmt.Sprintf("node-%d", i), name
 		pod.OwnerReferences = []metav1.OwnerReference{{UID: set.UID, Controller: new(true)}}
 		started := metav1.NewTime(now.Add(-time.Hour))

@@ -1,4 +1,5 @@
-// Package observation converts the objects of a NodeSet for package plan: its spec, its pods and their Kubernetes nodes.
+// Package observation converts the objects of a NodeSet for package plan: its spec, its pods and their Kubernetes
+// nodes.
 //
 // The controller and the plugin for kubectl use it, so that both make the same plan of the same objects.
 package observation

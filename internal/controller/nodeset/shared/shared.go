@@ -1,4 +1,5 @@
-// Package shared builds the objects that slurmd pods share: the Service for their DNS names, and their disruption budget.
+// Package shared builds the objects that slurmd pods share: the Service for their DNS names, and their
+// PodDisruptionBudget.
 package shared
 
 import (
