@@ -4,6 +4,8 @@ package e2e_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -165,7 +167,14 @@ func (m *monitored) incompleteObjects() alertFault {
 			"SlurmctldUnavailable", "SlurmLoginUnavailable", "SlurmNodeSetUnavailable", "SlurmObjectNotReady",
 			"SlurmObjectDegraded", "SlurmTokenExpires",
 		},
-		func(t *testing.T) { t.Helper(); m.namespace.Apply(t, []byte(objects)) },
+		func(t *testing.T) {
+			t.Helper()
+			file := filepath.Join(t.TempDir(), "objects.yaml")
+			if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			m.namespace.MustRun(t, "apply", "--server-side", "-f", file) // the webhook warns about what is missing
+		},
 		func(t *testing.T) {
 			t.Helper()
 			m.namespace.MustRun(t, "delete", "--timeout=10m", "token/late", "nodeset/late", "loginset/late",

@@ -88,7 +88,9 @@ func TestStatusNamesMissingRights(t *testing.T) {
 
 func TestClusterIsChosen(t *testing.T) {
 	server := loaded(t, "cluster.yaml", "pods.yaml")
-	server.Add(kube.Controllers, &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "test"}})
+	server.Add(kube.Controllers, &slinkyv1beta1.Controller{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "test"},
+	})
 	if _, err := run(t, server, "jobs"); err == nil ||
 		!strings.Contains(err.Error(), "several Slurm clusters: slurm, test; choose one with --controller") {
 		t.Errorf("%v", err)

@@ -78,7 +78,9 @@ func TestEveryCauseIsNamed(t *testing.T) {
 			[]string{"no reason given", "registered with fewer CPUs"}},
 		"a reservation": {func(s *scene) { s.record.Flags, s.record.Reservation = slurm.FlagMaintenance, "update" },
 			[]string{"a reservation includes it: update", "scontrol show reservation update"}},
-		"a lost record": {func(s *scene) { s.record = nil }, []string{"gpu-0 is not registered", "Slurm has lost its record"}},
+		"a lost record": {
+			func(s *scene) { s.record = nil }, []string{"gpu-0 is not registered", "Slurm has lost its record"},
+		},
 		"a slurmd that never registered": {func(s *scene) {
 			s.record, s.pod.Status.Conditions = nil, s.pod.Status.Conditions[:1]
 		}, []string{"has not registered with Slurm", "kubectl logs gpu-0 --container=slurmd"}},
@@ -91,7 +93,9 @@ func TestEveryCauseIsNamed(t *testing.T) {
 		}, []string{"open to jobs, with restrictions", "node-1 is cordoned (new firmware)"}},
 		"a condition of the Kubernetes node": {func(s *scene) {
 			s.set.Spec.DrainOnNodeConditions = []slinkyv1beta1.NodeConditionRule{{Type: "GPUFault"}}
-			s.node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUFault", Status: corev1.ConditionTrue, Message: "XID 79"}}
+			s.node.Status.Conditions = []corev1.NodeCondition{
+				{Type: "GPUFault", Status: corev1.ConditionTrue, Message: "XID 79"},
+			}
 		}, []string{"has the condition GPUFault=True, for which the NodeSet asks for a drain: XID 79"}},
 		"a terminating pod": {func(s *scene) { s.pod.DeletionTimestamp = &metav1.Time{Time: now} },
 			[]string{"its pod is terminating"}},
