@@ -201,7 +201,8 @@ func (m *monitored) deletedState() alertFault {
 		},
 		func(t *testing.T) {
 			t.Helper()
-			m.namespace.MustRun(t, "delete", "--timeout=5m", "nodeset/gpu", "loginset/login", "restapi/slurm")
+			m.namespace.MustRun(t, "delete", "--timeout=5m", "nodeset/gpu") // which needs slurmrestd
+			m.namespace.MustRun(t, "delete", "--timeout=5m", "loginset/login", "restapi/slurm")
 			m.namespace.MustRun(t, "delete", "--timeout=5m", "controller.slinky.slurm.net/slurm")
 		},
 	}
