@@ -1,5 +1,7 @@
 package rules
 
+import "maps"
+
 // ofNodeSet are the labels of a NodeSet.
 var ofNodeSet = []string{"nodeset_namespace", "nodeset"}
 
@@ -110,8 +112,6 @@ func drain(cause string) string {
 }
 
 func merge(some, others map[string]string) map[string]string {
-	for series, values := range others {
-		some[series] = values
-	}
+	maps.Copy(some, others)
 	return some
 }
