@@ -71,8 +71,15 @@ func (m *monitored) nodesDown() alertFault {
 	}
 	return alertFault{
 		"nodes that are down", []string{"SlurmNodesDown", "SlurmManyNodesDown"},
-		func(t *testing.T) { t.Helper(); set(t, "down") },
-		func(t *testing.T) { t.Helper(); set(t, "resume"); m.waitUntilAllIdle(t) },
+		func(t *testing.T) {
+			t.Helper()
+			set(t, "down")
+		},
+		func(t *testing.T) {
+			t.Helper()
+			set(t, "resume")
+			m.waitUntilAllIdle(t)
+		},
 	}
 }
 
@@ -80,8 +87,15 @@ func (m *monitored) refusedConfiguration() alertFault {
 	const good = "SlurmdTimeout=30\nPartitionName=all Nodes=ALL Default=YES State=UP"
 	return alertFault{
 		"a refused configuration", []string{"SlurmConfigurationNotApplied", "SlurmConfigurationHeldBack"},
-		func(t *testing.T) { t.Helper(); m.setExtraConf(t, good+"\nSchedulerTpye=sched/backfill") },
-		func(t *testing.T) { t.Helper(); m.setExtraConf(t, good); m.configurationIs(t, "True|Applied") },
+		func(t *testing.T) {
+			t.Helper()
+			m.setExtraConf(t, good+"\nSchedulerTpye=sched/backfill")
+		},
+		func(t *testing.T) {
+			t.Helper()
+			m.setExtraConf(t, good)
+			m.configurationIs(t, "True|Applied")
+		},
 	}
 }
 
@@ -94,7 +108,10 @@ func (m *monitored) brokenUpdate() alertFault {
 	}
 	return alertFault{
 		"an update that does not start", []string{"SlurmUpdateStopped"},
-		func(t *testing.T) { t.Helper(); image(t, "slurm-operator/nothing:1") },
+		func(t *testing.T) {
+			t.Helper()
+			image(t, "slurm-operator/nothing:1")
+		},
 		func(t *testing.T) {
 			t.Helper()
 			image(t, smokeSettings{Version: m.version}.Image("slurmd", m.version))
@@ -107,14 +124,23 @@ func (m *monitored) scaleInAroundAJob() alertFault {
 	var job string
 	return alertFault{
 		"a scale-in that waits for a job", []string{"SlurmPodsWaitForJobs"},
-		func(t *testing.T) { t.Helper(); job = m.startJob(t, "--nodelist=gpu-1"); m.scale(t, 0) },
-		func(t *testing.T) { t.Helper(); m.finishJob(t, job); m.scale(t, defaultNodes); m.waitUntilAllIdle(t) },
+		func(t *testing.T) {
+			t.Helper()
+			job = m.startJob(t, "--nodelist=gpu-1")
+			m.scale(t, 0)
+		},
+		func(t *testing.T) {
+			t.Helper()
+			m.finishJob(t, job)
+			m.scale(t, defaultNodes)
+			m.waitUntilAllIdle(t)
+		},
 	}
 }
 
 func (m *monitored) hangingSlurmctld() alertFault {
 	return alertFault{
-		"a slurmctld that hangs", []string{"SlurmPodsWaitForSlurm", "SlurmUnreachable"},
+		"a slurmctld that hangs", []string{"SlurmPodsWaitForSlurm"},
 		func(t *testing.T) {
 			t.Helper()
 			m.signalSlurmctld(t, "STOP")
@@ -148,7 +174,8 @@ func (m *monitored) lostDatabase() alertFault {
 	}
 }
 
-// incompleteObjects are objects that cannot become ready, each for another reason, and a Token that is not renewed.
+// incompleteObjects are objects that cannot become ready, each for another reason, and a Token that is not renewed. The
+// Controller has no RestApi either, so that it is not reachable for more than five minutes.
 func (m *monitored) incompleteObjects() alertFault {
 	const objects = `
 {apiVersion: slinky.slurm.net/v1beta1, kind: Controller, metadata: {name: late}, spec: {accountingRef: {name: late}}}
@@ -165,7 +192,7 @@ func (m *monitored) incompleteObjects() alertFault {
 		"objects that do not become ready",
 		[]string{
 			"SlurmctldUnavailable", "SlurmLoginUnavailable", "SlurmNodeSetUnavailable", "SlurmObjectNotReady",
-			"SlurmObjectDegraded", "SlurmTokenExpires",
+			"SlurmObjectDegraded", "SlurmTokenExpires", "SlurmUnreachable",
 		},
 		func(t *testing.T) {
 			t.Helper()
@@ -186,8 +213,14 @@ func (m *monitored) incompleteObjects() alertFault {
 func (m *monitored) stoppedOperator() alertFault {
 	return alertFault{
 		"an operator that does not run", []string{"SlurmOperatorDown"},
-		func(t *testing.T) { t.Helper(); m.scaleOperator(t, 0) },
-		func(t *testing.T) { t.Helper(); m.scaleOperator(t, 1) },
+		func(t *testing.T) {
+			t.Helper()
+			m.scaleOperator(t, 0)
+		},
+		func(t *testing.T) {
+			t.Helper()
+			m.scaleOperator(t, 1)
+		},
 	}
 }
 
