@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMetricsAuthUsersDeniesAllTokens shows why the operator does not set MetricsAuthUsers: slurmctld needs the plugin
-// http_auth/jwt for it, which Debian's packages lack, and denies every request without it.
+// TestMetricsAuthUsersDeniesAllTokens shows why the operator does not set MetricsAuthUsers: slurmctld denies every
+// token. The images have http_auth/local as the only plugin that authenticates HTTP requests.
 func TestMetricsAuthUsersDeniesAllTokens(t *testing.T) {
 	cluster := startVersion(t, "26.05", Options{Nodes: 1, ExtraConf: "MetricsAuthUsers=alice,slurm"})
 	for _, user := range []string{"alice", "slurm"} {
@@ -29,7 +29,7 @@ func TestMetricsAuthUsersDeniesAllTokens(t *testing.T) {
 				t.Error(err)
 			}
 			if response.StatusCode != http.StatusUnauthorized {
-				t.Errorf("%s with %s: %s; the plugin is there, so scrapes can be authorized by a Token", user, header,
+				t.Errorf("%s with %s: %s; if tokens are accepted now, scrapes can be authorized by a Token", user, header,
 					response.Status)
 			}
 		}
