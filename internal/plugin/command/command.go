@@ -69,6 +69,8 @@ func newRoot(session *session, version string) *cobra.Command {
 		doctorCommand(session),
 		configCommand(session),
 		planCommand(session),
+		logsCommand(session),
+		eventsCommand(session),
 	)
 	session.addCompletions(root)
 	root.SuggestionsMinimumDistance = 2

@@ -157,3 +157,12 @@ func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
 }
+
+// Names returns the names of custom resources with their kinds, such as NodeSet/gpu.
+func Names(objects kube.Objects) []string {
+	var names []string
+	for _, object := range (&Snapshot{Objects: objects}).reported() {
+		names = append(names, object.kind+"/"+object.name)
+	}
+	return names
+}
