@@ -71,6 +71,7 @@ func newRoot(session *session, version string) *cobra.Command {
 		planCommand(session),
 		logsCommand(session),
 		eventsCommand(session),
+		upgradeCommand(session),
 	)
 	session.addCompletions(root)
 	root.SuggestionsMinimumDistance = 2
