@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/slurm-operator/slurm-operator/internal/migrate"
 )
@@ -58,11 +57,7 @@ func migrateValues(chart migrate.Chart, input io.Reader, output, notes io.Writer
 	if err != nil {
 		return fmt.Errorf("reading the values: %w", err)
 	}
-	var given map[string]any
-	if err := yaml.UnmarshalStrict(content, &given); err != nil {
-		return fmt.Errorf("reading the values: %w", err)
-	}
-	translated, changes, err := migrate.Values(chart, given)
+	translated, changes, err := migrate.YAML(chart, content)
 	if err != nil {
 		return err
 	}
@@ -71,10 +66,6 @@ func migrateValues(chart migrate.Chart, input io.Reader, output, notes io.Writer
 			return err
 		}
 	}
-	written, err := yaml.Marshal(translated)
-	if err != nil {
-		return fmt.Errorf("writing the values: %w", err)
-	}
-	_, err = output.Write(written)
+	_, err = output.Write(translated)
 	return err
 }

@@ -11,6 +11,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 )
 
 // A Chart is one of the charts whose values can be translated.
@@ -42,6 +44,23 @@ func Values(chart Chart, given map[string]any) (map[string]any, []Note, error) {
 		rule.apply(translated)
 	}
 	return translated.values, translated.notes, nil
+}
+
+// YAML translates values as YAML.
+func YAML(chart Chart, given []byte) (translated []byte, notes []Note, err error) {
+	var input values
+	if err := yaml.UnmarshalStrict(given, &input); err != nil {
+		return nil, nil, fmt.Errorf("reading the values: %w", err)
+	}
+	output, notes, err := Values(chart, input)
+	if err != nil {
+		return nil, nil, err
+	}
+	translated, err = yaml.Marshal(output)
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the values: %w", err)
+	}
+	return translated, notes, nil
 }
 
 // entriesOf are the values of the slurm chart whose entries have a meaning even if they are empty.
