@@ -72,6 +72,7 @@ func newRoot(session *session, version string) *cobra.Command {
 		logsCommand(session),
 		eventsCommand(session),
 		upgradeCommand(session),
+		reportCommand(session),
 		migrateCommand(),
 	)
 	session.addCompletions(root)
