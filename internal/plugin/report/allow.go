@@ -165,7 +165,7 @@ var allowed = map[string]fields{
 	"PodDisruptionBudget":   status.with(fields{"spec": all{}}),
 	"ResourceQuota":         status.with(fields{"spec": all{}}),
 	"PersistentVolumeClaim": status.with(fields{"spec": all{}}),
-	"Node": fields{
+	"Node": {
 		"metadata": names("name", "labels", "creationTimestamp"), "spec": names("unschedulable", "taints"),
 		"status": names("conditions", "capacity", "allocatable", "nodeInfo"),
 	},
