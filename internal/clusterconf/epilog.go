@@ -17,7 +17,7 @@ func AddClean(document slurmconf.Document, files Files) slurmconf.Document {
 	spool, _ := document.Get("SlurmdSpoolDir")
 	if slurmconf.HasExternStep(document) && spool != "" && !strings.ContainsAny(spool, `%'`) {
 		files[CleanFile] = cleanScript(spool)
-		document.Append(slurmconf.Pair{Key: "Epilog", Value: CleanFile})
+		document.AddParameter("Epilog", CleanFile)
 	}
 	return document
 }

@@ -90,6 +90,12 @@ func (d *Document) Append(pairs ...Pair) {
 	d.add(Entry{Pairs: pairs})
 }
 
+// AddParameter adds a repeatable parameter after those with the same key, and before all records.
+func (d *Document) AddParameter(key, value string) {
+	d.Append(Pair{key, value})
+	*d = inSections(*d)
+}
+
 func (d *Document) add(entries ...Entry) {
 	d.entries = append(slices.Clip(d.entries), entries...)
 }

@@ -123,7 +123,7 @@ func TestReportsOfStrangersAreNotTrusted(t *testing.T) {
 	})
 	world.eventually(t, "slurm", controller, func() error {
 		found := meta.FindStatusCondition(controller.Status.Conditions, slinkyv1beta1.ConditionConfigurationApplied)
-		if found == nil || found.Status != metav1.ConditionFalse ||
+		if found == nil || found.Status != metav1.ConditionFalse || found.ObservedGeneration != controller.Generation ||
 			!strings.Contains(found.Message, report.ErrNotAuthenticated.Error()) {
 			return fmt.Errorf("condition %+v", found)
 		}
