@@ -92,6 +92,13 @@ const (
 	Resume  TargetState = "RESUME"
 	Down    TargetState = "DOWN"
 	Fail    TargetState = "FAIL"
+	// PowerUp makes Slurm expect the slurmd of a node that is powered down.
+	PowerUp TargetState = "POWER_UP"
+	// PowerDown takes a node out of scheduling and powers it down when its last job has ended. It clears a drain.
+	PowerDown TargetState = "POWER_DOWN"
+	// ForcePowerDown is PowerDown that does not wait for jobs: they are requeued, or fail. For a node that is still
+	// powering up, the job that waits for it returns to the queue.
+	ForcePowerDown TargetState = "POWER_DOWN_FORCE"
 )
 
 // An Observer receives every request, for metrics.

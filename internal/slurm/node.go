@@ -116,6 +116,25 @@ func (n *Node) Reserved() bool {
 	return n.Reservation != "" || n.Flags.HasAny(FlagReserved|FlagMaintenance)
 }
 
+// PoweredOff reports whether slurmctld has powered the node down, or is about to, and nothing is allocated on it. No
+// job can start on it before it was powered up again and a slurmd has registered after that: a slurmd that was running
+// before does not serve it. A job can be allocated to it at any time once it is powered down.
+func (n *Node) PoweredOff() bool {
+	return n.Flags.HasAny(FlagPoweredDown|FlagPoweringDown) && !n.Flags.Has(FlagPoweringUp) && !n.Busy()
+}
+
+// PoweringUp reports whether slurmctld waits for the node's slurmd to register after a power-up.
+func (n *Node) PoweringUp() bool { return n.Flags.Has(FlagPoweringUp) }
+
+// TimedOut reports whether slurmctld has given up waiting for the node's slurmd after a power-up. An administrator who
+// sets such a node down gives another reason.
+func (n *Node) TimedOut() bool {
+	return n.State == StateDown && n.Flags.Has(FlagPoweredDown) && n.Reason == resumeTimeoutReason
+}
+
+// resumeTimeoutReason is slurmctld's own reason, in all supported releases.
+const resumeTimeoutReason = "ResumeTimeout reached"
+
 // Responding reports whether slurmctld has recently heard from the node's slurmd.
 func (n *Node) Responding() bool {
 	return !n.Flags.HasAny(FlagNotResponding|FlagPoweredDown|FlagPoweringDown) && n.State != StateDown &&

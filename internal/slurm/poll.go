@@ -22,7 +22,7 @@ func (m *Mirror) poll(ctx context.Context, full bool) Poll {
 		*next = *old
 	}
 	m.clock.observe(diag, time.Now())
-	next.ControllerSince = m.clock.since
+	next.ControllerSince, next.ClockOffset = m.clock.since, m.clock.offset
 	restarted := !diag.CountersSince.Equal(m.countersSince) || diag.Now.Before(m.controllerNow) || next.Generation == 0
 	if restarted {
 		// Another slurmctld may have another clock, or the clock was set back: the cursors are no longer valid.

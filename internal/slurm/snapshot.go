@@ -23,6 +23,8 @@ type Snapshot struct {
 	NodesAsOf, JobsAsOf time.Time
 	// ControllerSince is Diag.CountersSince on our clock.
 	ControllerSince time.Time
+	// ClockOffset is added to the times in records, which are slurmctld's, to get ours.
+	ClockOffset time.Duration
 }
 
 // nodesAsOf returns NodesAsOf, or zero without a snapshot.
@@ -106,7 +108,7 @@ func (s *Snapshot) TakenAfter(moment time.Time) bool {
 // A Vacancy is what a snapshot proves about whether a Slurm node may be disrupted.
 type Vacancy uint8
 
-// The vacancies. Only Drained and, with care, Absent allow disruption.
+// The vacancies. Only Drained, Off and, with care, Absent allow disruption.
 const (
 	// Uncertain: there is no snapshot, or it is too old to prove anything.
 	Uncertain Vacancy = iota
@@ -119,12 +121,18 @@ const (
 	// Absent: slurmctld has no such node, and no job holds it. A slurmctld that crashed may have lost a node whose
 	// slurmd still runs jobs: see Snapshot.ControllerSince.
 	Absent
+	// Off: the node is powered down, or powering down, and no job holds it. A job may be allocated to it, but starts only
+	// when another slurmd has registered: see Node.PoweredOff.
+	Off
 )
 
 // String returns the vacancy in one word.
 func (v Vacancy) String() string {
-	return [...]string{"uncertain", "open", "occupied", "drained", "absent"}[v]
+	return [...]string{"uncertain", "open", "occupied", "drained", "absent", "off"}[v]
 }
+
+// LocalTime converts a time in a record, which is slurmctld's, to our clock.
+func (s *Snapshot) LocalTime(recorded time.Time) time.Time { return localTime(recorded, s.ClockOffset) }
 
 // Vacancy reports whether a Slurm node may be disrupted, as proved by data that was read after a moment. It checks the
 // jobs and the node's record, because neither suffices: a record does not show suspended jobs, and jobs do not show
@@ -143,6 +151,8 @@ func (s *Snapshot) Vacancy(name string, after time.Time) Vacancy {
 		return Absent
 	case node.Drained():
 		return Drained
+	case node.PoweredOff():
+		return Off
 	case node.Busy():
 		return Occupied
 	default:

@@ -44,6 +44,12 @@ func verb(update slurm.NodeUpdate) string {
 		return "drained"
 	case slurm.Undrain:
 		return "undrained"
+	case slurm.PowerUp:
+		return "powered up"
+	case slurm.PowerDown:
+		return "powered down"
+	case slurm.ForcePowerDown:
+		return "gave up the power-up of"
 	case slurm.Resume, slurm.Down, slurm.Fail:
 		return "set state " + string(update.State) + " of"
 	default:

@@ -33,7 +33,11 @@ func (c *Client) UpdateNodes(ctx context.Context, names []string, update slurm.N
 		Topology *string             `json:"topology_str,omitempty"`
 	}{Name: []string{
 		expression}, Reason: update.Reason, Comment: update.Comment, Features: update.Features, Topology: update.Topology}
-	if update.State != "" {
+	switch update.State {
+	case "":
+	case slurm.ForcePowerDown: // it has a name of its own only since v0.0.45
+		body.State = []slurm.TargetState{slurm.PowerDown, "POWERED_DOWN"}
+	default:
 		body.State = []slurm.TargetState{update.State}
 	}
 	call := call{

@@ -54,7 +54,9 @@ func (s *Server) updateNodes(w http.ResponseWriter, r *http.Request, user, expre
 	}
 	failure := "Failure to update node " + expression
 	for _, state := range update.State {
-		if !slices.Contains([]string{"DRAIN", "UNDRAIN", "RESUME", "DOWN", "FAIL"}, state) {
+		if !slices.Contains([]string{
+			"DRAIN", "UNDRAIN", "RESUME", "DOWN", "FAIL", "POWER_UP", "POWER_DOWN", "POWERED_DOWN",
+		}, state) {
 			s.refuse(w, http.StatusInternalServerError, unknownFlag.about("Unknown flag"),
 				s.badTransition().about(failure))
 			return
@@ -121,6 +123,11 @@ func (s *Server) update(n *node, update nodeUpdate, user string) bool {
 		case "DOWN":
 			n.down = true
 			s.failJobs(n.name)
+		case "POWER_UP", "POWER_DOWN":
+			if !n.cloud {
+				return false
+			}
+			s.setPower(n, state, slices.Contains(update.State, "POWERED_DOWN"))
 		}
 	}
 	if update.Comment != nil {
@@ -274,8 +281,11 @@ func (s *Server) changeReservation(w http.ResponseWriter, r *http.Request, api, 
 
 // states returns a job's state as Slurm prints it.
 func (j *job) states() []string {
-	if !j.completing.IsZero() {
+	switch {
+	case !j.completing.IsZero():
 		return []string{j.base, "COMPLETING"}
+	case j.configuring():
+		return []string{j.base, "CONFIGURING", "POWER_UP_NODE"}
 	}
 	return []string{j.base}
 }

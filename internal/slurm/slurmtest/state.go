@@ -30,6 +30,9 @@ type node struct {
 	topology   string
 	registered int64
 	lastBusy   int64
+	cloud      bool // has a record in slurm.conf, with State=CLOUD
+	power      power
+	powerSince time.Time // since when power is what it is
 }
 
 // job is slurmctld's record of a job.
@@ -45,8 +48,9 @@ type job struct {
 	runs       time.Duration
 	limit      time.Duration
 	start, end time.Time
-	array      int64 // the number of its array; 0 for none
-	tasks      []int // the array tasks that it represents: all that have not started, or the one it is
+	begin      time.Time // when it may start at the earliest
+	array      int64     // the number of its array; 0 for none
+	tasks      []int     // the array tasks that it represents: all that have not started, or the one it is
 }
 
 // names returns the job's number, with the task index for each array task that it represents.
@@ -61,6 +65,9 @@ func (j *job) names() []string {
 	}
 	return names
 }
+
+// configuring reports whether a job waits for nodes to be powered up.
+func (j *job) configuring() bool { return j.base == "RUNNING" && j.end.IsZero() }
 
 // holds reports whether the job has resources on its nodes.
 func (j *job) holds() bool {
@@ -85,6 +92,9 @@ func (s *Server) AddNodes(names ...string) {
 		if known := s.nodes[name]; known != nil {
 			known.registered, known.down = now, false
 			known.setFlag("NOT_RESPONDING", false)
+			if known.power != powerUp && known.power != powerLeaving {
+				known.power, known.lastBusy = powerUp, now
+			}
 			continue
 		}
 		s.nodes[name] = &node{name: name, flags: []string{"DYNAMIC_NORM"}, registered: now, lastBusy: now}
@@ -200,14 +210,14 @@ func (n *node) states(use usage) []string {
 	if use.completing {
 		states = append(states, "COMPLETING")
 	}
-	return append(states, n.flags...)
+	return slices.Concat(states, n.powerFlags(), n.flags)
 }
 
 // advance ends the jobs whose time is over and starts pending ones.
 func (s *Server) advance() {
 	now := s.clock()
 	for _, job := range s.jobs {
-		if job.base == "RUNNING" && !job.end.After(now) {
+		if job.base == "RUNNING" && !job.configuring() && !job.end.After(now) {
 			s.finish(job, "COMPLETED", job.end)
 		}
 		if !job.completing.IsZero() && !job.completing.After(now) {
@@ -217,6 +227,7 @@ func (s *Server) advance() {
 			s.touchJobs()
 		}
 	}
+	s.advancePower()
 	s.schedule()
 }
 
@@ -246,7 +257,7 @@ func (s *Server) schedule() {
 
 // start starts a job, or the next task of an array, if it is pending and can start. It reports whether it did.
 func (s *Server) start(waiting *job) bool {
-	if waiting.base != "PENDING" {
+	if waiting.base != "PENDING" || waiting.begin.After(s.clock()) {
 		return false
 	}
 	free, count := s.freeFor(waiting), max(waiting.count, len(waiting.required), 1)
@@ -255,6 +266,9 @@ func (s *Server) start(waiting *job) bool {
 	}
 	now, job := s.clock(), s.split(waiting)
 	job.nodes, job.base, job.start, job.end = free[:count], "RUNNING", now, now.Add(job.runs)
+	if !s.areUp(job.nodes) {
+		job.end = time.Time{} // it waits for them
+	}
 	s.touchNodes()
 	s.touchJobs()
 	return true
@@ -280,7 +294,7 @@ func (s *Server) freeFor(job *job) []string {
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		node, use := s.nodes[name], uses[name]
 		wanted := len(job.required) == 0 || slices.Contains(job.required, name)
-		open := !node.down && !node.has("DRAIN") && !node.has("NOT_RESPONDING")
+		open := !node.down && !node.has("DRAIN") && node.schedulable()
 		if wanted && open && !use.completing && use.cpus < nodeCPUs {
 			free = append(free, name)
 		}
