@@ -12,7 +12,10 @@ func (p *planner) create() {
 		return
 	}
 	missing := p.missingOrdinals
-	if p.Set.DaemonSet {
+	switch {
+	case p.Set.Elastic != nil:
+		missing = p.missingSlots
+	case p.Set.DaemonSet:
 		missing = p.missingOnKubernetesNodes
 	}
 	additions := missing()

@@ -29,6 +29,9 @@ func (p *planner) drainOf(pod *Pod) (Action, bool) {
 	if record == nil || pod.Terminating || record.HeldByOthers() {
 		return Action{}, false
 	}
+	if p.poweredOff(pod) { // no job starts there, and its pod is deleted
+		return Action{}, false
+	}
 	cause, detail := p.cause(pod)
 	if cause == NoCause && !record.Draining() {
 		// 24.11 keeps the reason when a user lifts the operator's drain, and shows it again when Slurm itself drains
@@ -86,6 +89,9 @@ var drainReasons = map[Cause]string{
 	Updating:  "update",
 	Deletion:  "NodeSet is being deleted",
 	PodCordon: "pod is cordoned",
+	// Those of Slurm nodes of elastic NodeSets, until a backoff is over.
+	NoCapacity: "no capacity in Kubernetes",
+	NotStarted: "its pod did not start in time",
 }
 
 // DrainCause returns the cause of a drain of the operator from the reason that Slurm shows; false if the operator did

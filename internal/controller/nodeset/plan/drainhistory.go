@@ -6,7 +6,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// A DrainHistory records since when Slurm nodes are known to have been closed to jobs: drained, or without a record. A
+// A DrainHistory records since when Slurm nodes are known to have been closed to jobs: drained, powered down, or without
+// a record. A
 // list of jobs proves that a closed node is empty only if it was read after the node was closed: until then a job could
 // still start. After a restart of the operator the history starts empty.
 type DrainHistory struct {
@@ -18,6 +19,7 @@ type DrainHistory struct {
 // two snapshots is noticed.
 type closing struct {
 	acknowledged, absent bool // acknowledged by slurmctld, and in no snapshot yet
+	off                  bool // powered down, and not drained
 	reason               string
 	at                   time.Time
 }
@@ -50,14 +52,14 @@ func (h *DrainHistory) Observe(snapshot *slurm.Snapshot, nodes []string) {
 			continue // the snapshot is older
 		}
 		node, known := snapshot.Node(name)
-		if known && !node.Closed() {
+		if known && !node.Closed() && !node.PoweredOff() {
 			delete(h.since, name)
 			delete(h.closings, name)
 			continue
 		}
 		current := closing{absent: !known}
 		if known {
-			current.reason, current.at = node.Reason, node.ReasonAt
+			current.reason, current.at, current.off = node.Reason, node.ReasonAt, !node.Closed()
 		}
 		before := h.closings[name]
 		switch {

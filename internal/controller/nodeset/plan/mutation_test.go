@@ -73,6 +73,44 @@ var mutations = map[string]mutation{
 	},
 	"the history keeps lifted drains": {"drainhistory.go", "delete(h.since, name)", "_ = name"},
 
+	// elastic NodeSets
+	"a powered-down Slurm node that a job was allocated to counts as off": {
+		slurmNode, "!n.Flags.Has(FlagPoweringUp) && !n.Busy()", "!n.Flags.Has(FlagPoweringUp)",
+	},
+	"a powered-down Slurm node needs no history": {
+		"release.go", "vacancy == slurm.Absent || vacancy == slurm.Off) &&", "vacancy == slurm.Absent) &&",
+	},
+	"Slurm nodes that are up are given up": {
+		"elastic.go", "if record == nil || !record.PoweringUp() {", "if record == nil || !on(record) {",
+	},
+	"a drained Slurm node is powered down": {
+		"power.go", "!record.Closed() && !record.PoweringUp() && !p.slotBusy(record) &&",
+		"!record.PoweringUp() && !p.slotBusy(record) &&",
+	},
+	"a Slurm node with jobs is powered down": {
+		"power.go", "!record.Closed() && !record.PoweringUp() && !p.slotBusy(record) &&",
+		"!record.Closed() && !record.PoweringUp() &&",
+	},
+	"power requests need no fresh snapshot": {"power.go", "if !p.JustRead {", "if false {"},
+	"the minimum is powered down": {
+		"power.go", "min(up-p.Set.Elastic.Min, idle-p.Set.Elastic.Warm)", "idle - p.Set.Elastic.Warm",
+	},
+	"pods of two jobs are created at once": {"elastic.go", "case before != nil:", "case false:"},
+	"pods are created before all Slurm nodes of a job power up": {
+		"elastic.go", "case group.incomplete || terminating:", "case terminating:",
+	},
+	"Slurm nodes are tried again without a backoff": {
+		"power.go", "case record.Draining() && p.backingOff(record):", "case false:",
+	},
+	"foreign states of Slurm nodes without a pod are overwritten": {"power.go", "if record.HeldByOthers() {", "if false {"},
+	"Slurm nodes stay open for which there is no room": {
+		"power.go", "full = full || cause == NoCapacity", "full = false",
+	},
+	"pods are created that do not match their records": {"elastic.go", "|| group.outdated() {", "{"},
+	"a Slurm node that an administrator has set down is resumed": {
+		slurmNode, "n.Flags.Has(FlagPoweredDown) && n.Reason == resumeTimeoutReason", "n.Flags.Has(FlagPoweredDown)",
+	},
+
 	// the rest of the plan
 	"a new revision needs no canary": {
 		"update.go", "if pod.ReadySince.IsZero() || p.proven || p.trying == 0 {", "if true {",
@@ -135,9 +173,9 @@ var mutations = map[string]mutation{
 	"records that the operator has drained are kept": {
 		"prune.go", "return drainedFor(ScaleIn, record) || drainedFor(Deletion, record)", "return false",
 	},
-	"reserved records are pruned": {"prune.go", "|| record.Reserved() {", "{"},
+	"reserved records are pruned": {"prune.go", "|| record.Reserved() ||", "||"},
 	"idle pods may be evicted": {
-		"protect.go", "return !record.Drained(), true", "return record.Busy(), true",
+		"protect.go", "return !record.Drained() && !record.PoweredOff(), true", "return record.Busy(), true",
 	},
 	"suspended jobs may be evicted": {
 		"protect.go", "case s.load(pod).Jobs() > 0:", "case false:",

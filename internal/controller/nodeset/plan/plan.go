@@ -10,6 +10,9 @@
 //
 // Then it marks pods that wait for their scale-in (mark.go), deletes Slurm records without a pod (prune.go) and creates
 // missing pods (create.go). Every action says why.
+//
+// In an elastic NodeSet, Slurm decides which pods there are: elastic.go creates those of the nodes that Slurm powers up,
+// the deletion rule also releases those that it has powered down, and power.go asks Slurm to power nodes up and down.
 package plan
 
 import (
@@ -29,6 +32,12 @@ const (
 	Drain Kind = "drain"
 	// ClearReason replaces a reason of the operator that outlived its drain.
 	ClearReason Kind = "clear-reason"
+	// PowerUp, PowerDown and ForcePowerDown power Slurm nodes up and down; ForcePowerDown gives up a power-up. Resume
+	// opens a node whose power-up Slurm has given up.
+	PowerUp        Kind = "power-up"
+	PowerDown      Kind = "power-down"
+	ForcePowerDown Kind = "force-power-down"
+	Resume         Kind = "resume"
 	// UnmarkPod removes the operator's cordon mark from a pod; MarkPod sets it.
 	UnmarkPod Kind = "unmark"
 	MarkPod   Kind = "mark"
@@ -69,6 +78,15 @@ const (
 	Lost               Cause = "RecordLost"
 	NoCause            Cause = "CauseGone"
 	NoPod              Cause = "NoPod"
+	// Those of elastic NodeSets.
+	ForJob        Cause = "Job"
+	ForMinimum    Cause = "Minimum"
+	ForWarm       Cause = "Warm"
+	Idle          Cause = "Idle"
+	PoweredDown   Cause = "PoweredDown"
+	NoCapacity    Cause = "NoCapacity"
+	NotStarted    Cause = "NotStarted"
+	BackoffIsOver Cause = "BackoffOver"
 )
 
 // A Wait is a pod that should be deleted and is held.
@@ -91,6 +109,8 @@ type Plan struct {
 	Stopped string
 	// Withheld says why missing pods are not created; empty if they are, or none is missing.
 	Withheld string
+	// Elastic summarizes an elastic NodeSet; it is zero for others.
+	Elastic Summary
 	// NeedsRefresh says that something waits only for a newer snapshot of Slurm.
 	NeedsRefresh bool
 	// Wake is when to plan again without an event; zero for never.
@@ -119,11 +139,12 @@ func (p *Plan) Deleted() map[string]bool {
 
 // Next makes a plan.
 func Next(snapshot *Snapshot) Plan {
-	plan := &planner{Snapshot: snapshot, leaving: map[string]Cause{}}
+	plan := &planner{Snapshot: snapshot, leaving: map[string]Cause{}, givenUp: map[int64]bool{}}
 	plan.count()
 	plan.scaleIn()
 	plan.update()
 	plan.drain()
+	plan.power()
 	plan.remove()
 	plan.mark()
 	plan.prune()
@@ -140,6 +161,10 @@ type planner struct {
 	// proven reports whether the new revision works on some pod; trying counts the pods that have it, or are about to.
 	proven bool
 	trying int
+	// groups are the Slurm nodes that are powering up, of an elastic NodeSet.
+	groups []group
+	// givenUp are the jobs whose groups are given up.
+	givenUp map[int64]bool
 }
 
 // count counts pods.

@@ -5,8 +5,8 @@ import "github.com/slurm-operator/slurm-operator/internal/slurm"
 // Protected reports whether the eviction of a pod must be refused, and whether that is known at all.
 //
 // It fails closed: every pod is protected from its creation on, because Slurm may schedule a job on it at any time,
-// before the pod could be patched. Protection ends when Slurm shows the node closed to jobs and empty, or when the
-// deletion rule releases a pod that Slurm does not know. It is restored before the operator lifts a drain.
+// before the pod could be patched. Protection ends when Slurm shows the node closed to jobs and empty, or powered down,
+// or when the deletion rule releases a pod that Slurm does not know. It is restored before the operator lifts a drain.
 func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
 	switch {
 	case s.Set.Waived || pod.Exited:
@@ -17,7 +17,7 @@ func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
 		return true, true
 	}
 	if record := s.record(pod); record != nil {
-		return !record.Drained(), true
+		return !record.Drained() && !record.PoweredOff(), true
 	}
 	if s.vacancy(pod) != slurm.Absent {
 		return true, true

@@ -8,6 +8,9 @@ import (
 
 // prune deletes the records of the NodeSet's Slurm nodes without a pod, as the policy asks for.
 func (p *planner) prune() {
+	if p.Set.Elastic != nil { // its records are in slurm.conf
+		return
+	}
 	if p.Set.Prune == PruneNever || !p.Answers || p.Slurm == nil || len(p.Pods) < p.Desired {
 		return // a missing pod is re-created and reuses its record
 	}
@@ -35,7 +38,7 @@ func (p *planner) prune() {
 // prunable reports whether the policy covers a record: it is of this NodeSet, no user has closed it, and no reservation
 // includes it, because Slurm would refuse.
 func (p *planner) prunable(record *slurm.Node) bool {
-	if !strings.Contains(record.Comment, p.Set.UID) || record.Reserved() {
+	if !strings.Contains(record.Comment, p.Set.UID) || record.Reserved() || record.Flags.Has(slurm.FlagCloud) {
 		return false
 	}
 	if owner, err := slurm.ParseOwner(record.Comment); err != nil || owner.NodeSetUID != p.Set.UID {

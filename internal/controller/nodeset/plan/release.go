@@ -66,7 +66,7 @@ func (s *Snapshot) Release(pod *Pod) Hold {
 			return hold
 		}
 	}
-	return Hold{} // the snapshot shows the Slurm node drained and empty
+	return Hold{} // the snapshot shows the Slurm node drained or powered down, and empty
 }
 
 // release is the decision that a pod may be deleted.
@@ -114,7 +114,7 @@ func (s *Snapshot) vacancy(pod *Pod) slurm.Vacancy {
 		after = since
 	}
 	vacancy := s.Slurm.Vacancy(pod.SlurmNode, after)
-	if (vacancy == slurm.Drained || vacancy == slurm.Absent) && !recorded {
+	if (vacancy == slurm.Drained || vacancy == slurm.Absent || vacancy == slurm.Off) && !recorded {
 		return slurm.Uncertain
 	}
 	return vacancy

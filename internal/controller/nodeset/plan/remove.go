@@ -1,7 +1,7 @@
 package plan
 
-// remove deletes the chosen pods that the deletion rule releases, those that have exited, and those whose record Slurm
-// has lost.
+// remove deletes the chosen pods that the deletion rule releases, those that have exited, those whose record Slurm has
+// lost, and those whose Slurm node is powered down.
 func (p *planner) remove() {
 	for i := range p.Pods {
 		pod := &p.Pods[i]
@@ -9,6 +9,8 @@ func (p *planner) remove() {
 		switch {
 		case pod.Terminating:
 			continue
+		case p.poweredOff(pod) && cause != ScaleIn && cause != Deletion:
+			cause = PoweredDown // its name must be free for the next power-up
 		case leaving:
 		case pod.Exited:
 			cause = Exited
@@ -68,9 +70,10 @@ func (p *planner) scaledIn(pod *Pod, cause Cause) bool {
 }
 
 var removalReasons = map[Cause]string{
-	ScaleIn:  "the NodeSet needs fewer pods",
-	Updating: "its revision is out of date",
-	Deletion: "its NodeSet is being deleted",
-	Exited:   "it has exited",
-	Lost:     "Slurm has lost the record of its node, and slurmd does not register again by itself",
+	ScaleIn:     "the NodeSet needs fewer pods",
+	Updating:    "its revision is out of date",
+	Deletion:    "its NodeSet is being deleted",
+	Exited:      "it has exited",
+	PoweredDown: "its Slurm node is powered down",
+	Lost:        "Slurm has lost the record of its node, and slurmd does not register again by itself",
 }

@@ -12,6 +12,8 @@ func (s *Snapshot) desired() int {
 	switch {
 	case s.Set.Deleting:
 		return 0
+	case s.Set.Elastic != nil:
+		return s.wantedSlots()
 	case !s.Set.DaemonSet:
 		return s.Set.Replicas
 	}
@@ -50,6 +52,12 @@ func (p *planner) scaleIn() {
 	case p.Set.DaemonSet:
 		for _, pod := range present {
 			if !p.stays(pod) {
+				p.leave(ScaleIn, pod)
+			}
+		}
+	case p.Set.Elastic != nil:
+		for _, pod := range present {
+			if pod.Ordinal >= p.Set.Elastic.Max {
 				p.leave(ScaleIn, pod)
 			}
 		}

@@ -47,6 +47,8 @@ type Set struct {
 	Waived bool
 	// Prune says which records of Slurm nodes without a pod are deleted.
 	Prune PrunePolicy
+	// Elastic says that Slurm decides which pods there are, and not Replicas; nil if it does not.
+	Elastic *Elastic
 }
 
 // A PrunePolicy says which records of Slurm nodes without a pod are deleted.

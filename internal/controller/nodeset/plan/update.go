@@ -45,6 +45,7 @@ func (p *planner) candidates(known bool) (candidates []*Pod, budget int) {
 			p.trying++ // its replacement has the new revision
 			budget--
 		case leaving:
+		case p.poweredOff(pod): // it is deleted, and not replaced
 		case pod.Revision == p.Set.Revision:
 			p.proven = p.proven || p.up(pod) // even if it is drained
 			p.trying++
@@ -102,7 +103,7 @@ func (p *planner) brokenRevision() string {
 	var example *Pod
 	for i := range p.Pods {
 		pod := &p.Pods[i]
-		if pod.Terminating || pod.Revision != p.Set.Revision {
+		if pod.Terminating || pod.Revision != p.Set.Revision || p.poweredOff(pod) {
 			continue
 		}
 		works = works || p.up(pod)

@@ -1,0 +1,253 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// An Elastic says how many pods an elastic NodeSet may have, and when. Slurm decides which: it has a record for each of
+// its nodes, and powers those up that a job needs. All decisions are based on Slurm's states, and recorded there.
+type Elastic struct {
+	// Min is how many Slurm nodes always stay up, Warm how many idle ones, and Max how many there are.
+	Min, Warm, Max int
+	// Idle is how long a Slurm node is idle before it is powered down.
+	Idle time.Duration
+	// Start is how long the pods for a job may take until all their Slurm nodes have registered.
+	Start time.Duration
+	// Backoff is how long Slurm nodes stay closed that could not be started.
+	Backoff time.Duration
+	// Slots are the Slurm nodes that have a record in slurm.conf, or should have one, ordered by ordinal.
+	Slots []Slot
+}
+
+// A Slot is a Slurm node of an elastic NodeSet, with or without a pod.
+type Slot struct {
+	Ordinal   int
+	SlurmNode string
+	// Outdated says that its record in slurm.conf is not as the spec wants it. It is changed, or removed, while the Slurm
+	// node is drained.
+	Outdated bool
+	// Pending says that slurmctld does not run with the latest configuration yet, so that its record may be about to
+	// change: the Slurm node is neither opened nor closed meanwhile.
+	Pending bool
+}
+
+// A Summary is what an elastic NodeSet is doing.
+type Summary struct {
+	// Up, Starting and Busy count Slurm nodes: those that are up, are powering up, and have jobs.
+	Up, Starting, Busy int
+	// Unplaced counts the Slurm nodes that are closed because Kubernetes has no room for their pods, Failed those whose
+	// pods did not start; until Retry at the earliest.
+	Unplaced, Failed int
+	Retry            time.Time
+	// Missing counts the Slurm nodes that have no record yet.
+	Missing int
+	// Open counts the records of Slurm nodes that are not closed to jobs.
+	Open int
+	// Held says why pods of Slurm nodes that are powering up are not created yet; empty if they are.
+	Held string
+}
+
+// A group are Slurm nodes that are powering up for one job: their pods are created and given up together.
+type group struct {
+	job   int64 // 0 for a Slurm node that is powered up without a job
+	slots []Slot
+	// incomplete says that Slurm has yet to power up other Slurm nodes for the job.
+	incomplete bool
+}
+
+// outdated reports whether the record of one of its Slurm nodes is about to change: a new pod would not match it.
+func (g *group) outdated() bool {
+	return slices.ContainsFunc(g.slots, func(slot Slot) bool { return slot.Outdated })
+}
+
+// describe returns what a group is for.
+func (g *group) describe() string {
+	if g.job == 0 {
+		return "no job"
+	}
+	return fmt.Sprintf("job %d", g.job)
+}
+
+// slotRecord returns the record of a slot; nil if there is none.
+func (s *Snapshot) slotRecord(slot Slot) *slurm.Node {
+	if s.Slurm == nil {
+		return nil
+	}
+	node, _ := s.Slurm.Node(slot.SlurmNode)
+	return node
+}
+
+// on reports whether a Slurm node is up, or is powering up. One that Slurm is about to power up is not.
+func on(record *slurm.Node) bool {
+	return record != nil && !record.Flags.HasAny(slurm.FlagPoweredDown|slurm.FlagPoweringDown)
+}
+
+// slotBusy reports whether a Slurm node has jobs, or will have one.
+func (s *Snapshot) slotBusy(record *slurm.Node) bool {
+	return record.Busy() || s.Slurm.Loads[record.Name].Jobs() > 0
+}
+
+// poweredOff reports whether the Slurm node of a pod of an elastic NodeSet is powered down, or was given up by Slurm.
+func (s *Snapshot) poweredOff(pod *Pod) bool {
+	record := s.record(pod)
+	return s.Set.Elastic != nil && record != nil && (record.PoweredOff() || record.TimedOut())
+}
+
+// wantedSlots returns how many pods an elastic NodeSet should have. Without Slurm it is unknown, and those that there are
+// stay.
+func (s *Snapshot) wantedSlots() int {
+	if s.Slurm == nil {
+		return len(s.Pods)
+	}
+	wanted := 0
+	for _, slot := range s.Set.Elastic.Slots {
+		if on(s.slotRecord(slot)) {
+			wanted++
+		}
+	}
+	return wanted
+}
+
+// podBySlot returns the pods by ordinal.
+func (p *planner) podBySlot() map[int]*Pod {
+	pods := make(map[int]*Pod, len(p.Pods))
+	for i := range p.Pods {
+		pods[p.Pods[i].Ordinal] = &p.Pods[i]
+	}
+	return pods
+}
+
+// findGroups returns the Slurm nodes that are powering up, grouped by job, in the order in which their pods are created:
+// the oldest job first, and those without a job last.
+func (p *planner) findGroups() []group {
+	byJob := map[int64]*group{}
+	var groups []group
+	for _, slot := range p.Set.Elastic.Slots {
+		record := p.slotRecord(slot)
+		if record == nil || !record.PoweringUp() {
+			continue
+		}
+		job := p.Slurm.Loads[record.Name].Job
+		if job == 0 {
+			groups = append(groups, group{slots: []Slot{slot}})
+			continue
+		}
+		if byJob[job] == nil {
+			byJob[job] = &group{job: job}
+		}
+		byJob[job].slots = append(byJob[job].slots, slot)
+	}
+	for _, slot := range p.Set.Elastic.Slots {
+		record := p.slotRecord(slot)
+		if record == nil || on(record) {
+			continue
+		}
+		if waiting := byJob[p.Slurm.Loads[record.Name].Job]; waiting != nil {
+			waiting.incomplete = true
+		}
+	}
+	for _, found := range byJob {
+		groups = append(groups, *found)
+	}
+	slices.SortStableFunc(groups, func(a, b group) int {
+		return cmp.Or(first(a.job != 0, b.job != 0), cmp.Compare(a.job, b.job))
+	})
+	return groups
+}
+
+// missingSlots returns the pods to create: those of the Slurm nodes that are powering up, all of a job at once, and those
+// of Slurm nodes with jobs that have lost their pod.
+//
+// While the pods of a job with several nodes are not scheduled, no pods of later jobs are created: two jobs whose pods
+// hold half of the Kubernetes nodes each would wait for each other.
+func (p *planner) missingSlots() []Action {
+	if !p.Answers || p.Slurm == nil {
+		return nil
+	}
+	pods := p.podBySlot()
+	given := map[string]bool{}
+	for _, action := range p.Of(ForcePowerDown) {
+		given[action.SlurmNode] = true
+	}
+	var additions []Action
+	var before *group
+	for i := range p.groups {
+		group := &p.groups[i]
+		if given[group.slots[0].SlurmNode] || group.outdated() {
+			continue
+		}
+		missing, terminating, unplaced := p.census(group, pods)
+		switch {
+		case len(missing) == 0:
+		case before != nil:
+			p.Elastic.Held = fmt.Sprintf("the pods for %s wait until those for %s are scheduled", group.describe(),
+				before.describe())
+		case group.incomplete || terminating:
+			p.NeedsRefresh = p.NeedsRefresh || group.incomplete && !p.JustRead
+			p.wakeAt(p.Now.Add(settleInterval))
+		default:
+			additions = append(additions, missing...)
+			unplaced = true
+		}
+		if len(group.slots) > 1 && unplaced && before == nil {
+			before = group
+		}
+	}
+	return append(additions, p.lostSlots(pods)...)
+}
+
+// settleInterval is when to look again for Slurm nodes that are about to be powered up.
+const settleInterval = 2 * time.Second
+
+// census returns the pods that a group lacks, whether one of its names is still taken by a pod that is being deleted, and
+// whether one of its pods is not scheduled yet.
+func (p *planner) census(group *group, pods map[int]*Pod) (missing []Action, terminating, unplaced bool) {
+	cause, why := ForJob, fmt.Sprintf("Slurm powers its node up for job %d", group.job)
+	if group.job == 0 {
+		cause, why = ForWarm, "Slurm powers its node up"
+	}
+	for _, slot := range group.slots {
+		switch pod := pods[slot.Ordinal]; {
+		case pod == nil:
+			missing = append(missing, creation(slot, cause, why))
+			unplaced = true
+		case pod.Terminating:
+			terminating = true
+		default:
+			unplaced = unplaced || pod.Unscheduled
+		}
+	}
+	return missing, terminating, unplaced
+}
+
+func creation(slot Slot, cause Cause, why string) Action {
+	return Action{
+		Kind: Create, Pod: &Pod{Ordinal: slot.Ordinal, SlurmNode: slot.SlurmNode}, SlurmNode: slot.SlurmNode, Cause: cause,
+		Why: why,
+	}
+}
+
+// lostSlots returns the pods of Slurm nodes that are up in Slurm's view and have lost their pod. With a job, or marked as
+// down, they are created again, so that Slurm learns soon that the job is lost. Idle ones are powered down: see power.
+func (p *planner) lostSlots(pods map[int]*Pod) []Action {
+	var additions []Action
+	for _, slot := range p.Set.Elastic.Slots {
+		record := p.slotRecord(slot)
+		if pods[slot.Ordinal] != nil || !on(record) || record.PoweringUp() || slot.Outdated {
+			continue
+		}
+		if p.givenUp[p.Slurm.Loads[record.Name].Job] { // it will be idle
+			continue
+		}
+		down := record.State == slurm.StateDown && !record.Flags.HasAny(slurm.FlagDrain|slurm.FlagFail)
+		if p.slotBusy(record) || down {
+			additions = append(additions, creation(slot, Missing, "Slurm expects its node to be up"))
+		}
+	}
+	return additions
+}

@@ -1,0 +1,312 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
+
+// power asks Slurm to power the nodes of an elastic NodeSet up and down. Each request is based on a snapshot that was
+// read for it, and never concerns a node that a user has closed.
+func (p *planner) power() {
+	if p.Set.Elastic == nil {
+		return
+	}
+	p.Elastic = p.summarize()
+	if !p.Answers || p.Slurm == nil {
+		return
+	}
+	pods := p.podBySlot()
+	p.groups = p.findGroups()
+	p.giveUp(pods)
+	p.closeFailed(pods)
+	for _, slot := range p.Set.Elastic.Slots {
+		if pods[slot.Ordinal] == nil {
+			p.settle(slot)
+		}
+	}
+	if !p.Set.Deleting {
+		p.powerDownIdle(pods)
+		p.powerUp()
+	}
+}
+
+// request adds an action about a Slurm node, if the snapshot was read for this plan.
+func (p *planner) request(kind Kind, slot Slot, cause Cause, why string) {
+	if !p.JustRead {
+		p.NeedsRefresh = true
+		return
+	}
+	p.do(Action{Kind: kind, Pod: &Pod{Ordinal: slot.Ordinal, SlurmNode: slot.SlurmNode}, SlurmNode: slot.SlurmNode,
+		Cause: cause, Why: why})
+}
+
+// summarize counts Slurm nodes.
+func (p *planner) summarize() Summary {
+	var summary Summary
+	if p.Slurm == nil {
+		return summary
+	}
+	for _, slot := range p.Set.Elastic.Slots {
+		record := p.slotRecord(slot)
+		if record == nil {
+			summary.Missing++
+			continue
+		}
+		if !record.Closed() {
+			summary.Open++
+		}
+		switch {
+		case record.PoweringUp():
+			summary.Starting++
+		case on(record):
+			summary.Up++
+		}
+		if on(record) && p.slotBusy(record) {
+			summary.Busy++
+		}
+		closed := true
+		switch {
+		case drainedFor(NoCapacity, record):
+			summary.Unplaced++
+		case drainedFor(NotStarted, record), record.TimedOut():
+			summary.Failed++
+		default:
+			closed = false
+		}
+		if retry := p.retryAt(record); closed && (summary.Retry.IsZero() || retry.Before(summary.Retry)) {
+			summary.Retry = retry
+		}
+	}
+	return summary
+}
+
+// retryAt returns when a Slurm node that could not be started is opened again.
+func (p *planner) retryAt(record *slurm.Node) time.Time {
+	return p.Slurm.LocalTime(record.ReasonAt).Add(p.Set.Elastic.Backoff)
+}
+
+// giveUp gives up the groups whose Slurm nodes did not all register in time, as a whole: their job returns to the queue.
+// Only Slurm nodes that are still powering up are forced; others of the job become idle. If Kubernetes has no room, the
+// Slurm nodes that are powered down are closed too, so that Slurm uses no more than could be placed.
+func (p *planner) giveUp(pods map[int]*Pod) {
+	full := false
+	for i := range p.groups {
+		group := &p.groups[i]
+		cause, why := p.failure(group, pods)
+		if cause == "" {
+			continue
+		}
+		for _, slot := range group.slots {
+			p.request(ForcePowerDown, slot, cause, why)
+		}
+		p.givenUp[group.job] = group.job != 0
+		full = full || cause == NoCapacity
+	}
+	if !full {
+		return
+	}
+	for _, slot := range p.Set.Elastic.Slots {
+		if record := p.slotRecord(slot); record != nil && record.PoweredOff() && !record.Closed() {
+			p.request(Drain, slot, NoCapacity, drainReason(NoCapacity, ""))
+		}
+	}
+}
+
+// failure returns why a group is given up; an empty cause if it is not. Its pods have time from when the first of them
+// was created.
+func (p *planner) failure(group *group, pods map[int]*Pod) (cause Cause, why string) {
+	var began time.Time
+	unplaced, existing := 0, 0
+	for _, slot := range group.slots {
+		pod := pods[slot.Ordinal]
+		if pod == nil || pod.Terminating {
+			continue
+		}
+		existing++
+		if pod.Unscheduled {
+			unplaced++
+		}
+		if began.IsZero() || pod.Created.Before(began) {
+			began = pod.Created
+		}
+	}
+	switch {
+	case existing == 0 && p.Set.Deleting:
+		return Deletion, "the NodeSet is being deleted"
+	case existing == 0 && group.outdated():
+		return Updating, "its record is about to change"
+	case existing == 0:
+		return "", ""
+	}
+	end := began.Add(p.Set.Elastic.Start)
+	if p.Now.Before(end) {
+		p.wakeAt(end)
+		return "", ""
+	}
+	if unplaced > 0 {
+		return NoCapacity, fmt.Sprintf("%d of %d pods for %s could not be scheduled within %s", unplaced,
+			len(group.slots), group.describe(), p.Set.Elastic.Start)
+	}
+	return NotStarted, fmt.Sprintf("the Slurm nodes for %s did not all register within %s", group.describe(),
+		p.Set.Elastic.Start)
+}
+
+// closeFailed closes the Slurm nodes that were given up, while their pods still say why.
+func (p *planner) closeFailed(pods map[int]*Pod) {
+	for _, slot := range p.Set.Elastic.Slots {
+		record, pod := p.slotRecord(slot), pods[slot.Ordinal]
+		if pod == nil || record == nil || !record.PoweredOff() || record.Closed() || p.Set.Deleting ||
+			p.Now.Before(pod.Created.Add(p.Set.Elastic.Start)) {
+			continue
+		}
+		switch {
+		case pod.Unscheduled:
+			p.request(Drain, slot, NoCapacity, drainReason(NoCapacity, ""))
+		case !pod.Registered:
+			p.request(Drain, slot, NotStarted, drainReason(NotStarted, ""))
+		}
+	}
+}
+
+// settle opens and closes a Slurm node without a pod, and powers it down if it should not be up.
+func (p *planner) settle(slot Slot) {
+	record := p.slotRecord(slot)
+	if record == nil || slot.Pending || record.PoweringUp() || p.slotBusy(record) {
+		return
+	}
+	if record.TimedOut() {
+		p.settleTimedOut(slot, record)
+		return
+	}
+	if record.HeldByOthers() {
+		return
+	}
+	cause := p.slotCause(slot)
+	switch {
+	case cause != NoCause:
+		if why := drainReason(cause, ""); !record.Draining() || record.Reason != why {
+			p.request(Drain, slot, cause, why)
+		}
+	case record.Draining() && p.backingOff(record):
+		p.wakeAt(p.retryAt(record))
+	case on(record): // it also lifts a drain of the operator
+		p.request(PowerDown, slot, NoPod, "it has no pod")
+	case record.Draining():
+		p.request(Undrain, slot, p.lifted(record), "it may take jobs again")
+	case slurm.IsOurReason(record.Reason):
+		p.request(ClearReason, slot, NoCause, "its drain was lifted")
+	}
+}
+
+// lifted returns why a drain is lifted.
+func (p *planner) lifted(record *slurm.Node) Cause {
+	if drainedFor(NoCapacity, record) || drainedFor(NotStarted, record) {
+		return BackoffIsOver
+	}
+	return NoCause
+}
+
+// backingOff reports whether a Slurm node stays closed because it could not be started a while ago.
+func (p *planner) backingOff(record *slurm.Node) bool {
+	return (drainedFor(NoCapacity, record) || drainedFor(NotStarted, record)) && p.Now.Before(p.retryAt(record))
+}
+
+// settleTimedOut opens a Slurm node whose power-up slurmctld has given up.
+func (p *planner) settleTimedOut(slot Slot, record *slurm.Node) {
+	if retry := p.retryAt(record); p.Now.Before(retry) {
+		p.wakeAt(retry)
+		return
+	}
+	p.request(Resume, slot, BackoffIsOver, "slurmctld gave up its power-up; it may be tried again")
+}
+
+// slotCause returns why a Slurm node without a pod must take no jobs.
+func (p *planner) slotCause(slot Slot) Cause {
+	switch {
+	case p.Set.Deleting:
+		return Deletion
+	case slot.Ordinal >= p.Set.Elastic.Max:
+		return ScaleIn
+	case slot.Outdated:
+		return Updating
+	default:
+		return NoCause
+	}
+}
+
+// upAndIdle returns how many Slurm nodes are up or about to be, and how many of them have no jobs.
+func (p *planner) upAndIdle() (up, idle int) {
+	for _, slot := range p.Set.Elastic.Slots {
+		record := p.slotRecord(slot)
+		if record == nil || record.Closed() || record.Flags.Has(slurm.FlagPowerDown) ||
+			!on(record) && !record.Flags.Has(slurm.FlagPowerUp) && !p.slotBusy(record) {
+			continue
+		}
+		if up++; !p.slotBusy(record) {
+			idle++
+		}
+	}
+	return up, idle
+}
+
+// powerDownIdle powers Slurm nodes down that have been idle for long enough, those with the highest ordinals first. As
+// many as the minimum stay up, and as many idle ones as should be warm.
+func (p *planner) powerDownIdle(pods map[int]*Pod) {
+	up, idle := p.upAndIdle()
+	excess := min(up-p.Set.Elastic.Min, idle-p.Set.Elastic.Warm)
+	for _, slot := range slices.Backward(p.Set.Elastic.Slots) {
+		pod, record := pods[slot.Ordinal], p.slotRecord(slot)
+		if excess <= 0 {
+			return
+		}
+		if pod == nil || !p.mayPowerDown(pod, record) {
+			continue
+		}
+		since := p.Slurm.LocalTime(record.LastBusy)
+		if pod.ReadySince.After(since) {
+			since = pod.ReadySince
+		}
+		if end := since.Add(p.Set.Elastic.Idle); p.Now.Before(end) {
+			p.wakeAt(end)
+			continue
+		}
+		p.request(PowerDown, slot, Idle, fmt.Sprintf("it has been idle for %s", p.Set.Elastic.Idle))
+		excess--
+	}
+}
+
+// mayPowerDown reports whether a pod's Slurm node is up, open, and without jobs. One that Slurm has planned for a job
+// stays up.
+func (p *planner) mayPowerDown(pod *Pod, record *slurm.Node) bool {
+	_, leaving := p.leaving[pod.Name]
+	return !leaving && !pod.Terminating && !pod.Cordoned && !pod.ReadySince.IsZero() && on(record) && record.Responding() &&
+		!record.Closed() && !record.PoweringUp() && !p.slotBusy(record) &&
+		!record.Flags.HasAny(slurm.FlagPowerDown|slurm.FlagPlanned|slurm.FlagMaintenance)
+}
+
+// powerUp powers Slurm nodes up until the minimum is up and enough idle ones are, those with the lowest ordinals first.
+func (p *planner) powerUp() {
+	up, idle := p.upAndIdle()
+	minimum := p.Set.Elastic.Min - up
+	missing := max(minimum, p.Set.Elastic.Warm-idle)
+	for _, slot := range p.Set.Elastic.Slots {
+		record := p.slotRecord(slot)
+		if missing <= 0 || slot.Ordinal >= p.Set.Elastic.Max {
+			return
+		}
+		if record == nil || slot.Outdated || !record.PoweredOff() || record.Closed() ||
+			record.Flags.HasAny(slurm.FlagPoweringDown|slurm.FlagPowerUp) {
+			continue
+		}
+		cause, why := ForWarm, "more idle Slurm nodes should be up"
+		if minimum > 0 {
+			cause, why = ForMinimum, "more Slurm nodes should be up"
+		}
+		p.request(PowerUp, slot, cause, why)
+		minimum--
+		missing--
+	}
+}
