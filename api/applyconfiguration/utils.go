@@ -70,6 +70,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1beta1.NodeLabelRulesApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("NodeSet"):
 		return &apiv1beta1.NodeSetApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("NodeSetElastic"):
+		return &apiv1beta1.NodeSetElasticApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("NodeSetPartition"):
 		return &apiv1beta1.NodeSetPartitionApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("NodeSetRollingUpdate"):

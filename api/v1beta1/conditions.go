@@ -34,6 +34,9 @@ const (
 	// ConditionTopologyApplied, on NodeSet, is True when the Slurm nodes have the topology that the annotations and
 	// labels of their Kubernetes nodes specify.
 	ConditionTopologyApplied = "TopologyApplied"
+	// ConditionCapacityUnavailable, on an elastic NodeSet, is True while Slurm nodes are closed to jobs because their
+	// pods could not be scheduled, or did not start. The message says how many, and when they are tried again.
+	ConditionCapacityUnavailable = "CapacityUnavailable"
 )
 
 // Reasons of any condition.
@@ -170,6 +173,10 @@ const (
 	// ReasonTopologyRefused means that the position that a Kubernetes node specifies does not exist in Slurm's
 	// topologies.
 	ReasonTopologyRefused = "TopologyRefused"
+	// ReasonUnschedulable means that Kubernetes has no room for the pods of Slurm nodes that jobs need.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonStartTimeout means that pods of Slurm nodes that jobs need did not start within spec.elastic.startTimeout.
+	ReasonStartTimeout = "StartTimeout"
 )
 
 // Reasons of conditions of a Token.

@@ -12,15 +12,15 @@ type NodeSetStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the NodeSet: Ready, Available, Progressing, Degraded, SlurmReachable, ScaledIn, UpdateInProgress
-	// and TopologyApplied.
+	// conditions of the NodeSet: Ready, Available, Progressing, Degraded, SlurmReachable, ScaledIn, UpdateInProgress,
+	// TopologyApplied and, with elastic, CapacityUnavailable.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// desired is the number of pods that should exist: spec.replicas, or in DaemonSet mode the number of matching
-	// Kubernetes nodes.
+	// desired is the number of pods that should exist: spec.replicas, in DaemonSet mode the number of matching
+	// Kubernetes nodes, and with elastic the number of Slurm nodes that are up or powering up.
 	// +optional
 	Desired int32 `json:"desired"`
 

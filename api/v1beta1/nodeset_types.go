@@ -76,13 +76,17 @@ const (
 // NodeSetSpec is the desired state of a NodeSet.
 // +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates)",fieldPath=".volumeClaimTemplates",message="spec.volumeClaimTemplates is immutable, because the claims that exist would not follow; put the old value back, or create another NodeSet"
 // +kubebuilder:validation:XValidation:rule="!has(self.template) || !has(self.template.spec) || !has(self.template.spec.hostname) || self.template.spec.hostname.matches('^[a-z0-9][-a-z0-9]{0,51}$')",fieldPath=".template.spec.hostname",message="spec.template.spec.hostname is the prefix of every pod's host name, which the ordinal completes to a DNS label; use at most 52 of a-z, 0-9 and '-', beginning with a letter or digit, or remove the field"
+// +kubebuilder:validation:XValidation:rule="!has(self.elastic) || !has(self.replicas) || self.replicas == 1",fieldPath=".replicas",message="spec.replicas has no effect on an elastic NodeSet, whose pods follow the jobs; remove it (kubectl scale sets it too), and set spec.elastic.maxReplicas"
+// +kubebuilder:validation:XValidation:rule="has(self.elastic) == has(oldSelf.elastic)",fieldPath=".elastic",message="spec.elastic can be changed, but not added or removed, because the slurmds of elastic NodeSets are started differently; create another NodeSet, and scale this one in"
+// +kubebuilder:validation:XValidation:rule="!has(self.elastic) || self.scalingMode != 'DaemonSet'",fieldPath=".elastic",message="spec.elastic cannot be combined with scalingMode DaemonSet, whose pods follow the Kubernetes nodes; remove one of them"
 type NodeSetSpec struct {
 	// controllerRef names the Controller of the Slurm cluster that the pods join; immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name",fieldPath=".name",message="spec.controllerRef is immutable, because nodes cannot move between Slurm clusters; put the old value back, or create another NodeSet"
 	ControllerRef ObjectReference `json:"controllerRef,omitempty,omitzero"`
 
-	// replicas is the number of pods. It is ignored when scalingMode is DaemonSet.
+	// replicas is the number of pods. It is ignored when scalingMode is DaemonSet, and cannot be set (other than to its
+	// default) together with elastic.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
@@ -231,6 +235,11 @@ type NodeSetSpec struct {
 	// that outlive their job. Addition. Defaults to 128Mi and 1 % of the limit, at most half of it.
 	// +optional
 	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
+
+	// elastic makes the number of pods follow the jobs, instead of replicas. The limits of slurmd's container, or of the
+	// pod, must set CPU and memory: they describe Slurm nodes that have no pod yet. Addition.
+	// +optional
+	Elastic *NodeSetElastic `json:"elastic,omitempty"`
 }
 
 // CgroupAccess is how slurmd gets writable cgroups.

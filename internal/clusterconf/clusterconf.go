@@ -112,6 +112,8 @@ func MaxNodeCount(controller *slinkyv1beta1.Controller, sets []slinkyv1beta1.Nod
 	for i := range sets {
 		if set := &sets[i]; set.Spec.ScalingMode == slinkyv1beta1.ScalingModeDaemonSet {
 			desired += int(set.Status.Desired)
+		} else if set.Spec.Elastic != nil {
+			desired += int(set.Spec.Elastic.MaxReplicas)
 		} else if set.Spec.Replicas != nil {
 			desired += int(*set.Spec.Replicas)
 		}

@@ -97,6 +97,16 @@ func NewFiles(devices, confines bool) Files {
 	return files
 }
 
+// AddDevices describes the devices of elastic nodes to slurmctld, unless the user's gres.conf does.
+func (f Files) AddDevices(records []slurmconf.Record) {
+	if _, ours := f[slurmconf.PodGresFile]; ours {
+		f[slurmconf.PodGresFile] = slurmconf.RecordDevices(records, DeviceDirectory)
+	}
+}
+
+// DeviceDirectory is where the devices of a pod are linked, for gres.conf.
+const DeviceDirectory = "/run/slurm/devices"
+
 // Add adds a file of the user. It rejects files that the operator writes and duplicate names.
 func (f Files) Add(file File) error {
 	content, taken := f[file.Name]

@@ -15,6 +15,9 @@ import (
 // LabelController on a slurmd pod is the name of its Controller.
 const LabelController = slinkyv1beta1.GroupName + "/controller"
 
+// LabelElastic is on the slurmd pods of elastic NodeSets, whose Slurm nodes have records in slurm.conf.
+const LabelElastic = "nodeset." + slinkyv1beta1.GroupName + "/elastic"
+
 // WorkerHosts returns the name of the headless Service that gives each slurmd pod of a Controller a DNS name. All
 // NodeSets share it, so that every Slurm node of the cluster resolves by its short name in one search domain.
 func WorkerHosts(controller string) string { return controller + "-workers" }

@@ -62,8 +62,30 @@ func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
 	devices := requested(given, nodeSet.Spec.Gres)
 	node, err := overlay(extra, parameters(ownFeatures(nodeSet), given, memory, devices), devices)
 	node.limit, node.memory = given.Memory().Value(), memory
+	if err == nil && nodeSet.Spec.Elastic != nil {
+		err = node.checkRecord()
+	}
 	return node, err
 }
+
+// checkRecord returns what a Slurm node without a pod lacks for its record. Without a record that has the same CPUs and
+// memory as the pods, Slurm would refuse their slurmds, or not schedule jobs to them.
+func (n Node) checkRecord() error {
+	const missing = "an elastic NodeSet needs a limit for %s, because Slurm schedules jobs to its nodes before they have " +
+		"a pod; set spec.slurmd.resources.limits.%s"
+	arranged := slices.ContainsFunc(n.pairs,
+		func(pair slurmconf.Pair) bool { return slices.Contains(layout, canonical(pair.Key)) })
+	switch {
+	case n.CPUs() < 1 && !arranged:
+		return invalid.New("spec.slurmd.resources.limits.cpu", missing, "CPUs", "cpu")
+	case n.number("realmemory") < 1:
+		return invalid.New("spec.slurmd.resources.limits.memory", missing, "memory", "memory")
+	}
+	return nil
+}
+
+// Parameters returns the parameters of a node, for a record in slurm.conf.
+func (n Node) Parameters() []slurmconf.Pair { return slices.Clone(n.pairs) }
 
 // ownFeatures returns the features by which slurm.conf may select the nodes of a NodeSet. Which of them it uses depends
 // on the other NodeSets and on the configuration in force, which can change while a pod runs.

@@ -28,6 +28,8 @@ type NodeSet struct {
 	OversubscribeNode bool                            `json:"oversubscribeNode,omitempty"`
 	CgroupAccess      slinkyv1beta1.CgroupAccess      `json:"cgroupAccess,omitempty"`
 	ReservedMemory    *resource.Quantity              `json:"reservedMemory,omitempty"`
+	// Elastic is whether the NodeSet is elastic: its slurmds have records in slurm.conf. Its sizes do not matter.
+	Elastic bool `json:"elastic,omitempty"`
 }
 
 // OfNodeSet returns the shape of a NodeSet's pods.
@@ -35,7 +37,7 @@ func OfNodeSet(spec *slinkyv1beta1.NodeSetSpec) NodeSet {
 	return NodeSet{
 		Slurmd: spec.Slurmd, Logfile: spec.Logfile, SSH: spec.SSH, Template: spec.Template,
 		ExtraConf: spec.ExtraConf, Gres: spec.Gres, OversubscribeNode: spec.OversubscribeNode,
-		CgroupAccess: spec.CgroupAccess, ReservedMemory: spec.ReservedMemory,
+		CgroupAccess: spec.CgroupAccess, ReservedMemory: spec.ReservedMemory, Elastic: spec.Elastic != nil,
 	}
 }
 

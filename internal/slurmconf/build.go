@@ -59,6 +59,10 @@ type Cluster struct {
 	NodeSets []NodeSet
 	// GresTypes are GRES types besides those of the NodeSets.
 	GresTypes []string
+	// PowerSaving lets Slurm power nodes up and down; nil without elastic NodeSets.
+	PowerSaving *PowerSaving
+	// Records are the records of elastic nodes.
+	Records []Record
 	// Contain adds an extern step to each job that adopts external processes, such as sshd sessions.
 	Contain bool
 	// Confined confines jobs with cgroups.
@@ -97,6 +101,9 @@ func Build(cluster Cluster) (Document, error) {
 		m.tokens["slurmctldparameters"] = append(m.tokens["slurmctldparameters"], keyMarker+"="+cluster.JWTKeyDigest)
 	}
 	m.own = cluster.owned()
+	if cluster.PowerSaving != nil {
+		m.savePower(*cluster.PowerSaving)
+	}
 	for _, script := range cluster.scripts() {
 		if len(script.names) > 0 {
 			m.owned[script.key] = owner{
@@ -116,6 +123,13 @@ func Build(cluster Cluster) (Document, error) {
 	defined := namesOf(written, nodeSet)
 	for _, set := range sets {
 		defined[set.slurmName()] = true
+	}
+	for _, record := range cluster.Records {
+		pairs, err := record.pairs()
+		if err != nil {
+			return Document{}, fmt.Errorf("the records of NodeSet %s: %w", record.NodeSet, err)
+		}
+		m.own.Append(pairs...)
 	}
 	for _, set := range sets {
 		set.appendTo(&m.own, defined, cluster.partitionDefaults(set, written))
@@ -171,9 +185,15 @@ func (c Cluster) lists(m *merger) {
 	for _, key := range []string{"SlurmctldParameters", "AuthInfo"} {
 		m.own.Set(key, strings.Join(m.tokens[strings.ToLower(key)], ","))
 	}
+	if tokens := m.tokens["schedulerparameters"]; len(tokens) > 0 {
+		m.own.Set("SchedulerParameters", strings.Join(tokens, ","))
+	}
 	types := slices.Clone(c.GresTypes)
 	for _, set := range c.NodeSets {
 		types = append(types, set.GresTypes...)
+	}
+	for _, record := range c.Records {
+		types = append(types, record.gresTypes()...)
 	}
 	if len(types) > 0 {
 		types = slices.Compact(slices.Sorted(slices.Values(types)))

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 )
 
 // ChangesFile is the name of the file with the Changes as JSON, next to the files of a candidate. Slurm does not read
@@ -29,12 +31,22 @@ type Change struct {
 	Partition *string `json:"partition,omitempty"`
 	// GresTypes are the generic resources that only NodeSets with changes have.
 	GresTypes []string `json:"gresTypes,omitempty"`
+	// Records are the changes of its nodes' records; nil if they do not change.
+	Records *RecordChange `json:"records,omitempty"`
+}
+
+// A RecordChange is a change of records.
+type RecordChange struct {
+	// Wanted are the hostlist expressions of the wanted records.
+	Wanted []string `json:"wanted"`
+	// InForce are the lines of the records in force.
+	InForce string `json:"inForce,omitempty"`
 }
 
 const gresTypes = "GresTypes"
 
 // ChangesOf compares what NodeSets request in a document with a document in force.
-func ChangesOf(document, inForce Document, sets []NodeSet) Changes {
+func ChangesOf(document, inForce Document, sets []NodeSet, records []Record) Changes {
 	changes := Changes{GresTypes: typesOf(inForce)}
 	wanted, present := partitionsOf(document), partitionsOf(inForce)
 	for _, set := range sets {
@@ -50,7 +62,8 @@ func ChangesOf(document, inForce Document, sets []NodeSet) Changes {
 		if set.Partition != nil && wanted[name] != present[name] {
 			change.Partition = new(present[name])
 		}
-		if change.Partition != nil || len(change.GresTypes) > 0 {
+		change.Records = recordChange(document, inForce, records, set.Name)
+		if change.Partition != nil || len(change.GresTypes) > 0 || change.Records != nil {
 			changes.NodeSets = append(changes.NodeSets, change)
 		}
 	}
@@ -71,8 +84,9 @@ func (c Changes) LeaveOut(document Document, names []string) Document {
 	if len(names) == 0 {
 		return document
 	}
-	lines := map[string]string{}
+	lines, records := map[string]string{}, map[string]bool{}
 	var without, with []string
+	var restored Document
 	for _, change := range c.NodeSets {
 		if !slices.Contains(names, change.NodeSet) {
 			with = append(with, change.GresTypes...)
@@ -82,9 +96,19 @@ func (c Changes) LeaveOut(document Document, names []string) Document {
 		if change.Partition != nil {
 			lines[cmp.Or(change.SlurmName, change.NodeSet)] = *change.Partition
 		}
+		if change.Records != nil {
+			for _, expression := range change.Records.Wanted {
+				records[expression] = true
+			}
+			inForce, _ := Parse(change.Records.InForce) // it was rendered
+			restored.entries = append(restored.entries, inForce.entries...)
+		}
 	}
 	var kept Document
 	for _, entry := range document.entries {
+		if entry.Is(nodeName) && records[entry.Value()] {
+			continue
+		}
 		line, replaced := lines[entry.Value()]
 		if !entry.Is(partitionName) || !replaced {
 			kept.entries = append(kept.entries, entry)
@@ -93,13 +117,50 @@ func (c Changes) LeaveOut(document Document, names []string) Document {
 		inForce, _ := Parse(line) // it was rendered
 		kept.entries = append(kept.entries, inForce.entries...)
 	}
+	kept.entries = append(kept.entries, restored.entries...)
 	types := slices.DeleteFunc(typesOf(document), func(name string) bool { return slices.Contains(without, name) })
 	for _, name := range slices.Concat(with, c.GresTypes) {
 		if !slices.Contains(types, name) {
 			types = append(types, name)
 		}
 	}
-	return kept.withTypes(types)
+	return inSections(kept.withTypes(types))
+}
+
+// recordChange returns what changes about the records of a NodeSet; nil if nothing does.
+func recordChange(document, inForce Document, records []Record, set string) *RecordChange {
+	change := &RecordChange{}
+	var wanted, present Document
+	names := map[string]bool{}
+	for _, record := range records {
+		if record.NodeSet != set {
+			continue
+		}
+		pairs, err := record.pairs()
+		if err != nil || !document.has(Entry{Pairs: pairs}) {
+			continue
+		}
+		wanted.Append(pairs...)
+		change.Wanted = append(change.Wanted, pairs[0].Value)
+		for _, node := range record.Nodes {
+			names[node] = true
+		}
+	}
+	for entry := range inForce.All() {
+		if entry.Is(nodeName) && overlaps(entry.Value(), names) {
+			present.entries = append(present.entries, Entry{Pairs: entry.Pairs})
+		}
+	}
+	if change.InForce = present.Render(); change.InForce == wanted.Render() {
+		return nil
+	}
+	return change
+}
+
+// overlaps reports whether an expression names one of some nodes.
+func overlaps(expression string, nodes map[string]bool) bool {
+	names, err := hostlist.Expand(expression, maxNodeLimit)
+	return err == nil && slices.ContainsFunc(names, func(name string) bool { return nodes[name] })
 }
 
 // withTypes returns the document with other GRES types, or without that line if there are none.

@@ -84,7 +84,7 @@ func TestChangedNodeSetsAreLeftOut(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			document := build(test.extra, test.sets...)
-			changes := ChangesOf(document, build("", test.before...), test.sets)
+			changes := ChangesOf(document, build("", test.before...), test.sets, nil)
 			if diff := cmp.Diff(append([]string{}, test.changed...), changes.Names()); diff != "" {
 				t.Errorf("changed (-want +got):\n%s", diff)
 			}

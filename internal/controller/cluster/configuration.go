@@ -27,6 +27,8 @@ type candidate struct {
 	keepsProlog bool
 	// changes are the changes by NodeSets that are not in force yet, any of which slurmctld may refuse.
 	changes slurmconf.Changes
+	// awaitsRecords is true if records of elastic nodes cannot be as wanted before nodes are drained.
+	awaitsRecords bool
 	// names are the names of NodeSets in it, by those of the custom resources.
 	names map[string]string
 	// leftOut are the NodeSets whose changes are left out, with the reasons.
@@ -46,7 +48,14 @@ func build(scope *scope) (candidate, *status.Verdict) {
 	cluster.MaxNodeCount = maxNodeCount(scope)
 	cluster.NodeSets, cluster.GresTypes = contributed.sets, contributed.gresTypes
 	cluster.Contain, cluster.Confined = scope.contains(contributed), scope.confines()
-	files := clusterconf.NewFiles(contributed.devices, scope.enablesCgroups())
+	var awaitsRecords bool
+	cluster.Records, awaitsRecords = settleRecords(scope, contributed.leftOut)
+	if len(cluster.Records) > 0 {
+		cluster.PowerSaving = clusterconf.PowerSaving(scope.nodeSets, scope.inForce())
+	}
+	devices := contributed.devices || slurmconf.RecordDevices(cluster.Records, clusterconf.DeviceDirectory) != ""
+	files := clusterconf.NewFiles(devices, scope.enablesCgroups())
+	files.AddDevices(cluster.Records)
 	for _, group := range clusterconf.Groups(scope.controller) {
 		for _, file := range scope.files[group.Use] {
 			if err := files.Add(file); err != nil {
@@ -72,7 +81,8 @@ func build(scope *scope) (candidate, *status.Verdict) {
 	sealed, problem := seal(document, files)
 	sealed.leaving, sealed.held, sealed.leftOut = leaving, held, contributed.leftOut
 	sealed.keepsProlog, sealed.names = keepsProlog, contributed.names
-	sealed.changes = slurmconf.ChangesOf(sealed.document, scope.inForce(), contributed.sets)
+	sealed.awaitsRecords = awaitsRecords
+	sealed.changes = slurmconf.ChangesOf(sealed.document, scope.inForce(), contributed.sets, cluster.Records)
 	return sealed, problem
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,7 +44,7 @@ func contributions(scope *scope) contributed {
 		contribution, node, unreadable := clusterconf.NodeSet(set)
 		contribution.SlurmName = names[set.Name]
 		all.devices = all.devices || node.HasDevices()
-		err := checkContribution(contribution, names, written, inForce)
+		err := cmp.Or(checkContribution(contribution, names, written, inForce), checkPowerSaving(set, written))
 		if err != nil {
 			all.leftOut = append(all.leftOut, leftOut{NodeSet: set.Name, Detail: err.Error()})
 			contribution = inForceOf(contribution, written, inForce)
@@ -122,6 +123,7 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 	}
 	reduced, problem := seal(c.changes.LeaveOut(c.document, names), maps.Clone(c.files))
 	reduced.leaving, reduced.held, reduced.keepsProlog, reduced.names = c.leaving, c.held, c.keepsProlog, c.names
+	reduced.awaitsRecords = c.awaitsRecords
 	reduced.refusedHash, reduced.refused, reduced.leftOut = c.hash, refused, slices.Concat(c.leftOut, refused)
 	return reduced, problem
 }
@@ -130,7 +132,7 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 func (p *promoted) candidate(wanted candidate) candidate {
 	return candidate{
 		document: p.document(), files: p.files, hash: p.hash, leaving: p.leaving, held: wanted.held,
-		keepsProlog: wanted.keepsProlog, names: wanted.names,
+		keepsProlog: wanted.keepsProlog, awaitsRecords: wanted.awaitsRecords, names: wanted.names,
 		refusedHash: p.refusedHash, refused: p.refused, leftOut: slices.Concat(wanted.leftOut, p.refused),
 	}
 }

@@ -62,6 +62,11 @@ type scope struct {
 	pods        []corev1.Pod
 	agents      map[string]agent.Report // by pod name
 	nodes       *slurm.Snapshot         // nil if Slurm does not answer
+	// drained is an earlier snapshot than nodes; nil unless a record of an elastic node may be changed.
+	drained *slurm.Snapshot
+	// dynamic are the Slurm nodes of pods whose slurmds exit if they find a record; only in clusters with elastic
+	// NodeSets.
+	dynamic map[string]bool
 	// queue holds the jobs as queried in this reconcile; nil if nothing waits for jobs, or Slurm does not answer.
 	queue *slurm.Queue
 
@@ -105,7 +110,7 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	}
 	steps := []func(context.Context, *scope) error{
 		r.observeReferences, r.observeFiles, r.observePods, r.observeConfiguration, r.observeSlurmds, r.observeState,
-		r.observeNodes, r.observeJobs,
+		r.observeNodes, r.observeRecords, r.observeJobs,
 	}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
 	scope.image = imageOf(controller.Spec.Slurmctld, r.Images.For(naming.Slurmctld))

@@ -260,7 +260,8 @@ func (p plan) requeueAfter(scope *scope) time.Duration {
 		if done, _ := applied(scope, p.candidate.hash); !done {
 			return applyInterval
 		}
-		if len(p.candidate.held) > 0 || len(p.candidate.leaving) > 0 || p.candidate.keepsProlog || scope.isSwitching() ||
+		if len(p.candidate.held) > 0 || len(p.candidate.leaving) > 0 || p.candidate.keepsProlog ||
+			p.candidate.awaitsRecords || scope.isSwitching() ||
 			scope.keepsForeignCgroups() {
 			return waitInterval
 		}

@@ -49,13 +49,13 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) out
 	if unprotected == nil {
 		do(r.undrain)
 	}
-	do(r.clearReasons, r.drain, r.mark, r.remove, r.prune)
+	do(r.clearReasons, r.drain, r.powerNodes, r.mark, r.remove, r.prune)
 	if unprepared == nil {
 		do(r.create)
 	}
 	do(r.updatePodConditions, r.describeNodes, r.placeNodes, r.writePins, r.reconcilePVCs, r.reserve)
 	result.again = result.again || !hasTime(ctx)
-	if result.failure = errors.Join(failures...); result.failure == nil {
+	if result.failure = errors.Join(failures...); result.failure == nil && !hasOpenRecords(scope, next) {
 		result.failure = r.finish(ctx, scope)
 	}
 	return result

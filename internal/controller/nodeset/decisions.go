@@ -99,12 +99,16 @@ func (d *decisions) forget(set types.UID) {
 }
 
 // order is the order of the events of one reconcile.
-var order = map[plan.Kind]int{plan.Undrain: 0, plan.Drain: 1, plan.Delete: 2, plan.Prune: 3, plan.Create: 4}
+var order = map[plan.Kind]int{
+	plan.Undrain: 0, plan.Drain: 1, plan.ForcePowerDown: 2, plan.PowerDown: 3, plan.Resume: 4, plan.PowerUp: 5,
+	plan.Delete: 6, plan.Prune: 7, plan.Create: 8,
+}
 
 // eventReasons are the reasons of events. Actions without one have no effect of their own that users see.
 var eventReasons = map[plan.Kind]string{
 	plan.Undrain: "UndrainedNodes", plan.Drain: "DrainedNodes", plan.Delete: "DeletedPods", plan.Prune: "DeletedNodes",
-	plan.Create: "CreatedPods",
+	plan.Create: "CreatedPods", plan.PowerUp: "PoweredUpNodes", plan.PowerDown: "PoweredDownNodes",
+	plan.ForcePowerDown: "GaveUpNodes", plan.Resume: "ResumedNodes",
 }
 
 // done counts an action, and records it for an event.
@@ -158,6 +162,18 @@ func (a announcement) note(next *plan.Plan) string {
 			trace.Hosts(a.nodes))
 	case plan.Create:
 		text = fmt.Sprintf("created %s: %s", plural(len(a.pods), "pod"), trace.Hosts(a.pods))
+	case plan.PowerUp:
+		text = fmt.Sprintf("powered up %s %s: %s", plural(len(a.nodes), "Slurm node"), purposes[a.cause],
+			trace.Hosts(a.nodes))
+	case plan.PowerDown:
+		text = fmt.Sprintf("powered down %s %s: %s", plural(len(a.nodes), "Slurm node"), purposes[a.cause],
+			trace.Hosts(a.nodes))
+	case plan.ForcePowerDown:
+		text = fmt.Sprintf("gave up starting %s %s: %s; their jobs return to the queue",
+			plural(len(a.nodes), "Slurm node"), purposes[a.cause], trace.Hosts(a.nodes))
+	case plan.Resume:
+		text = fmt.Sprintf("resumed %s that did not start in time: %s", plural(len(a.nodes), "Slurm node"),
+			trace.Hosts(a.nodes))
 	case plan.ClearReason, plan.MarkPod, plan.UnmarkPod:
 	}
 	return text
@@ -167,6 +183,9 @@ func (a announcement) note(next *plan.Plan) string {
 var purposes = map[plan.Cause]string{
 	plan.ScaleIn: "for scale-in", plan.Updating: "for an update", plan.Deletion: "because the NodeSet is being deleted",
 	plan.PodCordon: "because the pod is cordoned", plan.FromKubernetesNode: "because of the Kubernetes node",
+	plan.Idle: "that were idle", plan.NoPod: "without a pod", plan.PoweredDown: "whose Slurm nodes are powered down",
+	plan.ForMinimum: "for minReplicas", plan.ForWarm: "for warmReplicas",
+	plan.NoCapacity: "for lack of capacity in Kubernetes", plan.NotStarted: "whose pods did not start in time",
 	plan.Exited: "that exited", plan.Lost: "whose Slurm node record was lost",
 }
 

@@ -46,7 +46,7 @@ func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, next *plan.P
 		actions := byReason[reason]
 		nodes := nodesOf(actions)
 		answered, err := scope.session.UpdateNodes(trace.Because(ctx, actions[0].Cause, reason), nodes, update(reason))
-		if err == nil || kind == plan.Undrain {
+		if err == nil || opens(kind) {
 			r.drainHistories.acknowledged(scope, nodes, answered)
 		}
 		if err != nil {

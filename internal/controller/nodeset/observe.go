@@ -92,6 +92,9 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err
 	}
 	scope.snapshot.Set = observation.Set(set, scope.revision.hash, wanted(scope), scope.now)
+	if err := r.observeElastic(ctx, scope); err != nil {
+		return nil, err
+	}
 	scope.snapshot.Set.Withheld = withheld(scope)
 	if scope.snapshot.Set.Deleting && scope.controller == nil && !scope.snapshot.Set.Waived {
 		gone, err := r.clusterGone(ctx, scope)
@@ -224,7 +227,10 @@ func withheld(scope *scope) string {
 
 // wanted returns how many pods the NodeSet should have.
 func wanted(scope *scope) int {
-	if !observation.IsDaemonSet(scope.set) {
+	switch {
+	case scope.set.Spec.Elastic != nil:
+		return len(scope.pods)
+	case !observation.IsDaemonSet(scope.set):
 		return observation.Replicas(scope.set)
 	}
 	count := 0

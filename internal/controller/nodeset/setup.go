@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
@@ -175,6 +176,7 @@ func (r *Reconciler) setsOfPods(ctx context.Context, references index.Index,
 func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
 	go r.Pool.Subscribe().Follow(ctx, func(events []slurm.Event) {
 		sets := map[reconcile.Request]bool{}
+		r.addElasticSets(ctx, sets, events)
 		for _, event := range events {
 			cluster := types.NamespacedName{Namespace: event.Cluster.Namespace, Name: event.Cluster.Name}
 			if event.Node != "" {
@@ -196,4 +198,21 @@ func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
 		}
 	})
 	return nil
+}
+
+// addElasticSets adds the elastic NodeSets of the Slurm nodes in events. These need not have pods.
+func (r *Reconciler) addElasticSets(ctx context.Context, sets map[reconcile.Request]bool, events []slurm.Event) {
+	all := &slinkyv1beta1.NodeSetList{}
+	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return // unreachable: the cache answers
+	}
+	for i := range all.Items {
+		set := &all.Items[i]
+		cluster := slurm.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}
+		if set.Spec.Elastic != nil && slices.ContainsFunc(events, func(event slurm.Event) bool {
+			return event.Cluster == cluster && event.Node != "" && desired.HasSlurmNode(set, event.Node)
+		}) {
+			sets[reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)}] = true
+		}
+	}
 }

@@ -21,7 +21,7 @@ func (s *scope) registered() []desired.Node {
 	for i := range s.pods {
 		pod := &s.pods[i]
 		record, known := s.snapshot.Slurm.Node(s.snapshot.Pods[i].SlurmNode)
-		if known && pod.DeletionTimestamp == nil {
+		if known && pod.DeletionTimestamp == nil && !record.PoweringUp() {
 			nodes = append(nodes, desired.Node{Pod: pod, SlurmNode: record, KubernetesNode: s.nodes[pod.Spec.NodeName]})
 		}
 	}
@@ -67,8 +67,8 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan
 // registering reports whether a ready pod has yet to appear in Slurm.
 func (s *scope) registering() bool {
 	return slices.ContainsFunc(s.snapshot.Pods, func(pod plan.Pod) bool {
-		_, known := s.snapshot.Slurm.Node(pod.SlurmNode)
-		return !known && !pod.ReadySince.IsZero()
+		record, known := s.snapshot.Slurm.Node(pod.SlurmNode)
+		return (!known || record.PoweringUp()) && !pod.ReadySince.IsZero()
 	})
 }
 

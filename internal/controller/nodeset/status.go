@@ -31,6 +31,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 	scaledIn(next, conditions)
 	updating(scope, next, result, conditions)
 	topologyApplied(result.placement, conditions)
+	capacityUnavailable(scope, next, conditions)
 	is := applyv1beta1.NodeSetStatus().WithObservedGeneration(set.Generation).
 		WithSelector(labels.SelectorFromSet(naming.Selector(naming.Slurmd, set.Name)).String()).
 		WithNodeSetHash(scope.revision.hash).
@@ -115,9 +116,16 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 	case !scope.snapshot.Answers:
 		return status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm,
 			"Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile")
+	case next.Elastic.Missing > 0:
+		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+			"%d of at most %s not in the configuration of slurmctld yet; see the conditions of Controller %s",
+			next.Elastic.Missing, plural(int(scope.set.Spec.Elastic.MaxReplicas), "Slurm node"),
+			scope.set.Spec.ControllerRef.Name)
 	case counts.down > 0:
 		return status.Degraded(slinkyv1beta1.ReasonNodesDown,
 			"%d Slurm nodes are down although their pods run; see sinfo -R for the reasons", counts.down)
+	case scope.set.Spec.Elastic != nil:
+		return status.Ready("%s", elasticMessage(scope, next))
 	case counts.desired == 0:
 		return status.Ready("the NodeSet is scaled to zero")
 	default:
@@ -143,6 +151,11 @@ func obstacle(scope *scope, failure error) (status.Verdict, bool) {
 // leaving is about pods that wait for their deletion.
 func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
 	if scope.set.DeletionTimestamp != nil {
+		if len(next.Waits) == 0 && len(scope.pods) == 0 && hasOpenRecords(scope, next) {
+			return status.Progressing(slinkyv1beta1.ReasonDeleting,
+				"%s still open to jobs, or Slurm does not answer; to delete the NodeSet nevertheless, annotate it with %s=true",
+				plural(next.Elastic.Open, "Slurm node"), slinkyv1beta1.AnnotationDeleteWithoutDrain), true
+		}
 		if len(next.Waits) == 0 {
 			return status.Progressing(slinkyv1beta1.ReasonDeleting, "%d pods are being deleted", len(scope.pods)), true
 		}
@@ -216,6 +229,46 @@ func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, boo
 			counts.unknown), true
 	default:
 		return status.Verdict{}, false
+	}
+}
+
+// elasticMessage describes which Slurm nodes of an elastic NodeSet are up, and why.
+func elasticMessage(scope *scope, next *plan.Plan) string {
+	is, spec := next.Elastic, scope.set.Spec.Elastic
+	text := fmt.Sprintf("%d of at most %s up: %d with jobs, %d idle, %d starting", is.Up+is.Starting,
+		plural(int(spec.MaxReplicas), "Slurm node"), is.Busy, max(is.Up+is.Starting-is.Busy, 0), is.Starting)
+	if spec.MinReplicas > 0 || spec.WarmReplicas > 0 {
+		text += fmt.Sprintf("; at least %d stay up, and %d idle ones", spec.MinReplicas, spec.WarmReplicas)
+	}
+	if is.Held != "" {
+		text += "; " + is.Held
+	}
+	return text
+}
+
+// capacityUnavailable sets whether Slurm nodes of an elastic NodeSet are closed because they could not be started.
+func capacityUnavailable(scope *scope, next *plan.Plan, conditions *status.Conditions) {
+	if scope.set.Spec.Elastic == nil {
+		return
+	}
+	set := func(is metav1.ConditionStatus, reason, format string, arguments ...any) {
+		conditions.Set(slinkyv1beta1.ConditionCapacityUnavailable, is, reason, format, arguments...)
+	}
+	is := next.Elastic
+	retry := is.Retry.UTC().Format("15:04:05 MST")
+	switch {
+	case scope.snapshot.Slurm == nil:
+		set(metav1.ConditionUnknown, slinkyv1beta1.ReasonWaitingForSlurm, "Slurm was not queried yet")
+	case is.Unplaced > 0:
+		set(metav1.ConditionTrue, slinkyv1beta1.ReasonUnschedulable,
+			"Kubernetes has no room for more pods: %s closed to jobs until %s at the earliest; add Kubernetes nodes, or see "+
+				"why pods are not scheduled (kubectl get events)", plural(is.Unplaced, "Slurm node"), retry)
+	case is.Failed > 0:
+		set(metav1.ConditionTrue, slinkyv1beta1.ReasonStartTimeout,
+			"pods did not start in time: %s closed to jobs until %s at the earliest; see the events of the pods",
+			plural(is.Failed, "Slurm node"), retry)
+	default:
+		set(metav1.ConditionFalse, slinkyv1beta1.ReasonAsExpected, "no Slurm node is closed for lack of capacity")
 	}
 }
 

@@ -186,7 +186,7 @@ func TestRealSlurmctldNamesNodeSetsToLeaveOut(t *testing.T) {
 	contents := func(t *testing.T, host, extra string) map[string]string {
 		t.Helper()
 		document := build(t, sets, extra)
-		changes, err := json.Marshal(slurmconf.ChangesOf(document, build(t, inForce, ""), sets).ForValidation(document))
+		changes, err := json.Marshal(slurmconf.ChangesOf(document, build(t, inForce, ""), sets, nil).ForValidation(document))
 		if err != nil {
 			t.Fatal(err)
 		}

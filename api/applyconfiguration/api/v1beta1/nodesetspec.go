@@ -15,7 +15,8 @@ import (
 type NodeSetSpecApplyConfiguration struct {
 	// controllerRef names the Controller of the Slurm cluster that the pods join; immutable.
 	ControllerRef *ObjectReferenceApplyConfiguration `json:"controllerRef,omitempty"`
-	// replicas is the number of pods. It is ignored when scalingMode is DaemonSet.
+	// replicas is the number of pods. It is ignored when scalingMode is DaemonSet, and cannot be set (other than to its
+	// default) together with elastic.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// scalingMode determines the number of pods: replicas (StatefulSet), or one pod on each Kubernetes node that
 	// matches the pod template (DaemonSet).
@@ -79,6 +80,9 @@ type NodeSetSpecApplyConfiguration struct {
 	// reservedMemory is the part of the pod's memory limit that jobs cannot get: for slurmd, sshd, and files in memory
 	// that outlive their job. Addition. Defaults to 128Mi and 1 % of the limit, at most half of it.
 	ReservedMemory *resource.Quantity `json:"reservedMemory,omitempty"`
+	// elastic makes the number of pods follow the jobs, instead of replicas. The limits of slurmd's container, or of the
+	// pod, must set CPU and memory: they describe Slurm nodes that have no pod yet. Addition.
+	Elastic *NodeSetElasticApplyConfiguration `json:"elastic,omitempty"`
 }
 
 // NodeSetSpecApplyConfiguration constructs a declarative configuration of the NodeSetSpec type for use with
@@ -307,5 +311,13 @@ func (b *NodeSetSpecApplyConfiguration) WithCgroupAccess(value apiv1beta1.Cgroup
 // If called multiple times, the ReservedMemory field is set to the value of the last call.
 func (b *NodeSetSpecApplyConfiguration) WithReservedMemory(value resource.Quantity) *NodeSetSpecApplyConfiguration {
 	b.ReservedMemory = &value
+	return b
+}
+
+// WithElastic sets the Elastic field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Elastic field is set to the value of the last call.
+func (b *NodeSetSpecApplyConfiguration) WithElastic(value *NodeSetElasticApplyConfiguration) *NodeSetSpecApplyConfiguration {
+	b.Elastic = value
 	return b
 }

@@ -13,11 +13,11 @@ import (
 type NodeSetStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions of the NodeSet: Ready, Available, Progressing, Degraded, SlurmReachable, ScaledIn, UpdateInProgress
-	// and TopologyApplied.
+	// conditions of the NodeSet: Ready, Available, Progressing, Degraded, SlurmReachable, ScaledIn, UpdateInProgress,
+	// TopologyApplied and, with elastic, CapacityUnavailable.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// desired is the number of pods that should exist: spec.replicas, or in DaemonSet mode the number of matching
-	// Kubernetes nodes.
+	// desired is the number of pods that should exist: spec.replicas, in DaemonSet mode the number of matching
+	// Kubernetes nodes, and with elastic the number of Slurm nodes that are up or powering up.
 	Desired *int32 `json:"desired,omitempty"`
 	// replicas is the number of existing pods.
 	Replicas *int32 `json:"replicas,omitempty"`

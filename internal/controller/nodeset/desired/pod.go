@@ -91,7 +91,7 @@ func PodConditions(pod *corev1.Pod, record *slurm.Node, now time.Time) []byte {
 			"lastTransitionTime": metav1.NewTime(now),
 		})
 	}
-	if registered, changed := registration(pod, record != nil); changed {
+	if registered, changed := registration(pod, isRegistered(record)); changed {
 		changes = append(changes, map[string]any{
 			"type": slinkyv1beta1.PodConditionRegistered, "status": registered,
 			"lastTransitionTime": metav1.NewTime(now),
@@ -131,6 +131,11 @@ func camelCase(state string) string {
 		}
 	}
 	return name.String()
+}
+
+// isRegistered reports whether a slurmd has registered for a record. Those of elastic NodeSets have one before.
+func isRegistered(record *slurm.Node) bool {
+	return record != nil && !record.Flags.HasAny(slurm.FlagPoweringUp|slurm.FlagPoweringDown|slurm.FlagPoweredDown)
 }
 
 // registration returns the status of the condition that says whether Slurm has the pod's node, and whether it must be

@@ -31,9 +31,9 @@ func TestShapeMatchesPodTemplate(t *testing.T) {
 		"pruneSlurmNodeRecords":        `"Always"`, "oversubscribeNode": `true`, "registrationTimeout": `"7m"`,
 		"drainOnNodeConditions": `[{"type":"GPUBroken","status":"True"}]`, "nodeLabels": `{}`,
 		"gres": `[{"resource":"example.com/card","name":"card"}]`, "cgroupAccess": `"Privileged"`,
-		"reservedMemory": `"64Mi"`, "taintKubeNodes": `true`,
+		"reservedMemory": `"64Mi"`, "taintKubeNodes": `true`, "elastic": `{"maxReplicas":3}`,
 	}
-	withCards := `{"resources":{"limits":{"memory":"1Gi","example.com/card":"2"}}}`
+	withCards := `{"resources":{"limits":{"cpu":"2","memory":"1Gi","example.com/card":"2"}}}`
 	for name := range jsonFields(reflect.TypeFor[slinkyv1beta1.NodeSetSpec]()) {
 		if exempt[name] != "" {
 			continue

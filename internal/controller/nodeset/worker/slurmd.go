@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
@@ -18,7 +19,7 @@ import (
 const (
 	runDirectory    = "/run/slurm"
 	logDirectory    = "/var/log/slurm"
-	deviceDirectory = runDirectory + "/devices"
+	deviceDirectory = clusterconf.DeviceDirectory
 	cpuFile         = runDirectory + "/cpus.xml"
 )
 

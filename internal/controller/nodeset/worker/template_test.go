@@ -62,6 +62,8 @@ func TestPods(t *testing.T) {
 		Enabled: true, ExtraSshdConfig: "MaxAuthTries 3\nMatch User guest\n    X11Forwarding no\n",
 		SSSDConfRef: &slinkyv1beta1.SecretKeyReference{Name: "directory", Key: "sssd.conf"},
 	}
+	elastic := nodeSet("gpu", `{"resources":{"limits":{"cpu":"8","memory":"16Gi","nvidia.com/gpu":"4"}}}`)
+	elastic.Spec.Elastic = &slinkyv1beta1.NodeSetElastic{MaxReplicas: 16}
 	confined := map[slinkyv1beta1.CgroupAccess]*slinkyv1beta1.NodeSet{}
 	for _, access := range []slinkyv1beta1.CgroupAccess{
 		"", slinkyv1beta1.CgroupAccessRuntimeClass, slinkyv1beta1.CgroupAccessPrivileged,
@@ -80,6 +82,7 @@ func TestPods(t *testing.T) {
 		"everything":            {everything(), worker.Numbered(everything(), 7, "node-1")},
 		"ssh":                   {ssh, worker.Numbered(ssh, 0, "")},
 		"gpu":                   {gpu, worker.Numbered(gpu, 11, "")},
+		"elastic":               {elastic, worker.Numbered(elastic, 11, "")},
 		"daemonset": {
 			daemons,
 			worker.OnNode(daemons, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1.ec2.internal"}}),

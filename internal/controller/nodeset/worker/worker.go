@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/invalid"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
@@ -43,6 +44,11 @@ const annotationGres = "nodeset." + slinkyv1beta1.GroupName + "/gres-conf"
 
 // Template returns the pod template of a NodeSet. Errors are shown to the user and name the field of the spec.
 func Template(set Set) (corev1.PodTemplateSpec, error) {
+	if set.NodeSet.Spec.Elastic != nil && set.Controller.Spec.External {
+		return corev1.PodTemplateSpec{}, invalid.New("spec.elastic",
+			"slurmctld runs outside Kubernetes, and the operator cannot add the records of elastic nodes to its slurm.conf; "+
+				"create a NodeSet with replicas instead")
+	}
 	node, err := nodeconf.Of(set.NodeSet)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
@@ -103,6 +109,9 @@ func operatorTemplate(set Set, node nodeconf.Node) corev1.PodTemplateSpec {
 	labels := naming.Labels(naming.Slurmd, nodeSet.Name)
 	labels[naming.LabelController] = nodeSet.Spec.ControllerRef.Name
 	labels[slinkyv1beta1.LabelScalingMode] = string(scalingMode(nodeSet))
+	if nodeSet.Spec.Elastic != nil {
+		labels[naming.LabelElastic] = "true"
+	}
 	annotations := map[string]string{"kubectl.kubernetes.io/default-container": nodeconf.Container}
 	if node.HasDevices() {
 		annotations[annotationGres] = node.GresConf(deviceDirectory)
@@ -155,7 +164,12 @@ func scalingMode(nodeSet *slinkyv1beta1.NodeSet) slinkyv1beta1.ScalingMode {
 
 // slurmdArgs returns the arguments of slurmd: it starts as a dynamic node (-Z) that fetches its configuration, and as
 // just booted (-b), so that slurmctld notices at once that the jobs of an earlier pod with the same name are lost.
+//
+// The slurmd of an elastic NodeSet has a record in slurm.conf, which describes it. With -Z it would not start.
 func slurmdArgs(set Set, node nodeconf.Node) []string {
+	if set.NodeSet.Spec.Elastic != nil {
+		return []string{"-D", "-b", "--conf-server", strings.Join(naming.ControllerEndpoints(set.Controller), ",")}
+	}
 	return []string{
 		"-D", "-b", "-Z",
 		"--conf-server", strings.Join(naming.ControllerEndpoints(set.Controller), ","),

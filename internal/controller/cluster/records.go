@@ -1,0 +1,173 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// The Slurm nodes of elastic NodeSets have records in slurm.conf. slurmctld requeues or ends the jobs of a node whose
+// record changes or is removed, so a record changes only while its node is drained and has no jobs: the NodeSet
+// controller drains it for that. A slurmd without a record (-Z) exits if it finds one, with its jobs, so a record is
+// added only when no such slurmd is left.
+
+// isElastic reports whether the cluster has an elastic NodeSet, or records of one.
+func (s *scope) isElastic() bool {
+	return slices.ContainsFunc(s.nodeSets, func(set slinkyv1beta1.NodeSet) bool { return set.Spec.Elastic != nil }) ||
+		len(s.recordsInForce()) > 0
+}
+
+// recordsInForce returns the records of elastic nodes that slurmctld runs with, by the name of the node.
+func (s *scope) recordsInForce() map[string][]slurmconf.Pair {
+	written, _ := slurmconf.Parse(s.controller.Spec.ExtraConf) // errors are reported when it is merged
+	return slurmconf.RecordsInForce(s.inForce(), written)
+}
+
+// observeRecords finds the slurmds without a record, and refreshes the snapshot of Slurm if a record may be changed
+// according to the last one.
+func (r *Reconciler) observeRecords(ctx context.Context, scope *scope) error {
+	if scope.controller.Spec.External || !scope.isElastic() {
+		return nil
+	}
+	pods := &corev1.PodList{}
+	err := r.Client.List(ctx, pods, client.InNamespace(scope.controller.Namespace),
+		client.MatchingLabels(naming.DaemonSelector(naming.Slurmd)), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	scope.dynamic = map[string]bool{}
+	for i := range pods.Items {
+		if labels := pods.Items[i].Labels; labels[naming.LabelElastic] == "" {
+			scope.dynamic[labels[slinkyv1beta1.LabelPodHostname]] = true
+		}
+	}
+	wanted := elasticRecords(scope, contributions(scope).leftOut)
+	cautious := slurmconf.SettleRecords(wanted, scope.recordsInForce(), never, scope.mayAddRecord)
+	eager := slurmconf.SettleRecords(wanted, scope.recordsInForce(), isDrained(scope.nodes), scope.mayAddRecord)
+	if slices.EqualFunc(cautious, eager, sameRecord) {
+		return nil
+	}
+	session, connected := r.Pool.Get(slurm.Key{Namespace: scope.controller.Namespace, Name: scope.controller.Name})
+	if !connected {
+		return nil
+	}
+	refresh, cancel := context.WithTimeout(ctx, jobsTimeout)
+	defer cancel()
+	if snapshot, err := session.Mirror.Refresh(refresh); err == nil { // otherwise no record is changed
+		scope.drained = scope.nodes
+		scope.nodes = snapshot
+	}
+	return nil
+}
+
+func never(string) bool { return false }
+
+func sameRecord(a, b slurmconf.Record) bool {
+	return a.NodeSet == b.NodeSet && slices.Equal(a.Nodes, b.Nodes) && slices.Equal(a.Parameters, b.Parameters)
+}
+
+// isDrained returns whether a snapshot shows that a node is drained and has no jobs, or that there is no such node.
+func isDrained(snapshot *slurm.Snapshot) func(node string) bool {
+	return func(name string) bool {
+		if snapshot == nil {
+			return false
+		}
+		switch snapshot.Vacancy(name, time.Time{}) {
+		case slurm.Absent:
+			return true
+		case slurm.Drained:
+			node, _ := snapshot.Node(name)
+			return node.Draining()
+		case slurm.Uncertain, slurm.Open, slurm.Occupied, slurm.Off:
+		}
+		return false
+	}
+}
+
+// mayChangeRecord reports whether the record of a node may be changed or removed: two snapshots in a row show it
+// drained, so that the jobs of the second were read after the drain.
+func (s *scope) mayChangeRecord(node string) bool {
+	return isDrained(s.drained)(node) && isDrained(s.nodes)(node)
+}
+
+// mayAddRecord reports whether a node may get a record: slurmctld has no node that has registered without one, and no
+// pod runs such a slurmd. Before the first configuration there is neither.
+func (s *scope) mayAddRecord(node string) bool {
+	if s.dynamic[node] || s.nodes == nil && s.promoted != nil {
+		return false
+	}
+	if s.nodes == nil {
+		return true
+	}
+	record, known := s.nodes.Node(node)
+	return !known || !record.Flags.Has(slurm.FlagDynamicNorm)
+}
+
+// elasticRecords returns the records that the NodeSets ask for. Those of a NodeSet that is left out, or that cannot be
+// read, are as they are in force.
+func elasticRecords(scope *scope, leftOut []leftOut) []slurmconf.Record {
+	inForce := scope.recordsInForce()
+	var wanted []slurmconf.Record
+	for i := range scope.nodeSets {
+		set := &scope.nodeSets[i]
+		if set.Spec.Elastic == nil {
+			continue
+		}
+		node, err := nodeconf.Of(set)
+		record := clusterconf.Record(set, node)
+		if err == nil && !isLeftOut(leftOut, set.Name) {
+			wanted = append(wanted, record)
+			continue
+		}
+		for _, name := range record.Nodes {
+			if parameters, exists := inForce[name]; exists {
+				wanted = append(wanted, slurmconf.Record{NodeSet: set.Name, Nodes: []string{name}, Parameters: parameters})
+			}
+		}
+	}
+	return wanted
+}
+
+func isLeftOut(leftOut []leftOut, set string) bool {
+	for _, each := range leftOut {
+		if each.NodeSet == set {
+			return true
+		}
+	}
+	return false
+}
+
+// settleRecords returns the records for the next configuration, and whether others wait until nodes are drained.
+func settleRecords(scope *scope, leftOut []leftOut) (records []slurmconf.Record, waiting bool) {
+	if scope.controller.Spec.External || !scope.isElastic() {
+		return nil, false
+	}
+	wanted, inForce := elasticRecords(scope, leftOut), scope.recordsInForce()
+	records = slurmconf.SettleRecords(wanted, inForce, scope.mayChangeRecord, scope.mayAddRecord)
+	always := func(string) bool { return true }
+	return records, !slices.EqualFunc(records, slurmconf.SettleRecords(wanted, inForce, always, always), sameRecord)
+}
+
+// checkPowerSaving returns why a NodeSet cannot be elastic in this cluster; nil if it can.
+func checkPowerSaving(set *slinkyv1beta1.NodeSet, written slurmconf.Document) error {
+	if set.Spec.Elastic == nil {
+		return nil
+	}
+	if keys := slurmconf.PowerKeys(written); len(keys) > 0 {
+		return fmt.Errorf("spec.elastic: the Controller's spec.extraConf sets %s, and the operator must set it for elastic "+
+			"NodeSets; remove it there, or remove spec.elastic", strings.Join(keys, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package nodeset
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// observeElastic finds the records of an elastic NodeSet in the configuration of slurmctld.
+func (r *Reconciler) observeElastic(ctx context.Context, scope *scope) error {
+	if scope.set.Spec.Elastic == nil {
+		return nil
+	}
+	conf, written, running := "", "", ""
+	if scope.controller != nil {
+		configuration, err := reference.Object(ctx, r.Client, scope.set.Namespace,
+			naming.Configuration(scope.controller.Name), &corev1.ConfigMap{})
+		if err != nil {
+			return err
+		}
+		if configuration != nil {
+			conf = configuration.Data[slurmconf.FileName]
+		}
+		written, running = scope.controller.Spec.ExtraConf, scope.controller.Status.AppliedConfigHash
+	}
+	scope.snapshot.Set.Elastic = desired.Elastic(scope.set, conf, written, running)
+	return nil
+}
+
+// powerNodes asks Slurm to power nodes up and down. A request that opens a Slurm node may have succeeded whatever the
+// answer is.
+func (r *Reconciler) powerNodes(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
+	var failures []error
+	for _, request := range []struct {
+		kind  plan.Kind
+		state slurm.TargetState
+	}{
+		{plan.ForcePowerDown, slurm.ForcePowerDown}, {plan.PowerDown, slurm.PowerDown},
+		{plan.Resume, slurm.Resume}, {plan.PowerUp, slurm.PowerUp},
+	} {
+		failures = append(failures, r.updateNodes(ctx, scope, next, request.kind, func(string) slurm.NodeUpdate {
+			return slurm.NodeUpdate{State: request.state}
+		}))
+	}
+	return errors.Join(failures...)
+}
+
+// opens reports whether an action makes Slurm nodes take jobs.
+func opens(kind plan.Kind) bool {
+	return kind == plan.Undrain || kind == plan.Resume || kind == plan.PowerUp
+}
+
+// hasOpenRecords reports whether Slurm could still schedule jobs to the nodes of a deleted elastic NodeSet: their records
+// stay in slurm.conf until they are closed.
+func hasOpenRecords(scope *scope, next *plan.Plan) bool {
+	return scope.set.Spec.Elastic != nil && !scope.snapshot.Set.Waived &&
+		(next.Elastic.Open > 0 || scope.snapshot.Slurm == nil || !scope.snapshot.Answers)
+}
