@@ -25,8 +25,8 @@ func Record(set *slinkyv1beta1.NodeSet, node nodeconf.Node) slurmconf.Record {
 const waitingGroups = 3
 
 // PowerSaving returns the settings of power saving for a cluster with records of elastic nodes. The operator gives up
-// pods after startTimeout. slurmctld waits longer: it gives up only if the operator does not answer, or if many jobs wait
-// for each other. Without an elastic NodeSet, the settings in force stay until the last record is removed.
+// pods after startTimeout. slurmctld waits longer: it gives up only if the operator does not answer, or if many jobs
+// wait for each other. Without an elastic NodeSet, the settings in force stay until the last record is removed.
 func PowerSaving(sets []slinkyv1beta1.NodeSet, inForce slurmconf.Document) *slurmconf.PowerSaving {
 	var longest time.Duration
 	for i := range sets {

@@ -71,8 +71,8 @@ func Of(nodeSet *slinkyv1beta1.NodeSet) (Node, error) {
 // checkRecord returns what a Slurm node without a pod lacks for its record. Without a record that has the same CPUs and
 // memory as the pods, Slurm would refuse their slurmds, or not schedule jobs to them.
 func (n Node) checkRecord() error {
-	const missing = "an elastic NodeSet needs a limit for %s, because Slurm schedules jobs to its nodes before they have " +
-		"a pod; set spec.slurmd.resources.limits.%s"
+	const missing = "an elastic NodeSet needs a limit for %s, because Slurm schedules jobs to its nodes before they " +
+		"have a pod; set spec.slurmd.resources.limits.%s"
 	arranged := slices.ContainsFunc(n.pairs,
 		func(pair slurmconf.Pair) bool { return slices.Contains(layout, canonical(pair.Key)) })
 	switch {

@@ -37,8 +37,8 @@ func (r Record) pairs() ([]Pair, error) {
 }
 
 // PowerSaving are the settings by which Slurm powers nodes up and down. The programs do nothing: the operator reads the
-// states of nodes. Slurm itself never powers an idle node down, because SuspendTime is never over; it must be finite, or
-// slurmctld disables power saving.
+// states of nodes. Slurm itself never powers an idle node down, because SuspendTime is never over; it must be finite,
+// or slurmctld disables power saving.
 type PowerSaving struct {
 	// ResumeTimeout is how long slurmctld waits for a slurmd after a power-up.
 	ResumeTimeout time.Duration
@@ -50,7 +50,9 @@ const suspendTimeout = 30 * time.Second
 // powerTokens are tokens in lists, by key. Without requeue_on_resume_failure, a job whose nodes do not come up would
 // fail; without the others, scripts would start before all nodes of a job are up.
 var powerTokens = map[string][]string{
-	"SlurmctldParameters": {"idle_on_node_suspend", "power_save_interval=1", "power_save_min_interval=0", "cloud_reg_addrs"},
+	"SlurmctldParameters": {
+		"idle_on_node_suspend", "power_save_interval=1", "power_save_min_interval=0", "cloud_reg_addrs",
+	},
 	"SchedulerParameters": {"requeue_on_resume_failure", "sbatch_wait_nodes", "salloc_wait_nodes"},
 }
 

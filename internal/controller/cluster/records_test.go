@@ -71,14 +71,16 @@ func TestRecordsChangeOnlyWhileDrained(t *testing.T) {
 	scope := newScope(withElastic(2, "4"))
 	promoteBuilt(t, scope)
 	withElastic(1, "8")(scope)
-	const changed, kept = "NodeName=gpu-0 State=CLOUD Features=gpu CPUs=8", "NodeName=gpu-0 State=CLOUD Features=gpu CPUs=4"
+	const changed = "NodeName=gpu-0 State=CLOUD Features=gpu CPUs=8"
+	const kept = "NodeName=gpu-0 State=CLOUD Features=gpu CPUs=4"
+	open := recordsWith(off, "gpu-0", "gpu-1")
 	drained := recordsWith(off|slurm.FlagDrain, "gpu-0", "gpu-1")
 	for name, test := range map[string]struct {
 		before, after *slurm.Snapshot
 		want          string
 	}{
 		"Slurm does not answer":                      {nil, nil, kept},
-		"they are powered down, and open":            {recordsWith(off, "gpu-0", "gpu-1"), recordsWith(off, "gpu-0", "gpu-1"), kept},
+		"they are powered down, and open":            {open, open, kept},
 		"they were drained after the jobs were read": {nil, drained, kept},
 		"they have been drained":                     {drained, drained, changed},
 		"a job is left": {drained, &slurm.Snapshot{

@@ -58,8 +58,8 @@ func opens(kind plan.Kind) bool {
 	return kind == plan.Undrain || kind == plan.Resume || kind == plan.PowerUp
 }
 
-// hasOpenRecords reports whether Slurm could still schedule jobs to the nodes of a deleted elastic NodeSet: their records
-// stay in slurm.conf until they are closed.
+// hasOpenRecords reports whether Slurm could still schedule jobs to the nodes of a deleted elastic NodeSet: their
+// records stay in slurm.conf until they are closed.
 func hasOpenRecords(scope *scope, next *plan.Plan) bool {
 	return scope.set.Spec.Elastic != nil && !scope.snapshot.Set.Waived &&
 		(next.Elastic.Open > 0 || scope.snapshot.Slurm == nil || !scope.snapshot.Answers)

@@ -28,6 +28,8 @@ type kubelet struct {
 
 	mu      sync.Mutex
 	good    string            // the only revision whose pods become ready; empty for all
+	places  int               // how many pods fit on Kubernetes nodes; 0 for any number
+	placed  int               // how many pods are on Kubernetes nodes
 	running map[string]string // Slurm nodes, by the UID of their pod
 }
 
@@ -67,6 +69,13 @@ func (k *kubelet) breakOtherRevisions(good string) {
 	k.good = good
 }
 
+// limit lets only some pods be scheduled at a time.
+func (k *kubelet) limit(places int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.places = places
+}
+
 // moveTo binds new pods without a node affinity to another Kubernetes node from now on.
 func (k *kubelet) moveTo(nodeName string) {
 	k.mu.Lock()
@@ -81,6 +90,12 @@ func (k *kubelet) sync(ctx context.Context) error {
 	if err := k.world.List(ctx, pods,
 		client.MatchingLabels{"app.kubernetes.io/name": string(naming.Slurmd)}); err != nil {
 		return err
+	}
+	k.placed = 0
+	for i := range pods.Items {
+		if pods.Items[i].Spec.NodeName != "" {
+			k.placed++
+		}
 	}
 	present := map[string]bool{}
 	var failures []error
@@ -108,7 +123,10 @@ func (k *kubelet) advance(ctx context.Context, pod *corev1.Pod) error {
 		return k.world.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	case len(pod.Spec.SchedulingGates) > 0:
 		return nil
+	case pod.Spec.NodeName == "" && k.places > 0 && k.placed >= k.places:
+		return nil
 	case pod.Spec.NodeName == "":
+		k.placed++
 		return k.world.SubResource("binding").Create(ctx, pod, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{
 				Kind: "Node", Name: k.nodeFor(pod),

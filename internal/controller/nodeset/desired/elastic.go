@@ -16,8 +16,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// Elastic returns what package plan needs to know of an elastic NodeSet, given the slurm.conf of its cluster, the part of
-// it that the administrator has written, and the hash of the configuration that slurmctld runs with.
+// Elastic returns what package plan needs to know of an elastic NodeSet, given the slurm.conf of its cluster, the part
+// of it that the administrator has written, and the hash of the configuration that slurmctld runs with.
 func Elastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string) *plan.Elastic {
 	spec := set.Spec.Elastic
 	elastic := &plan.Elastic{

@@ -6,10 +6,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// A DrainHistory records since when Slurm nodes are known to have been closed to jobs: drained, powered down, or without
-// a record. A
-// list of jobs proves that a closed node is empty only if it was read after the node was closed: until then a job could
-// still start. After a restart of the operator the history starts empty.
+// A DrainHistory records since when Slurm nodes are known to have been closed to jobs: drained, powered down, or
+// without a record. A list of jobs proves that a closed node is empty only if it was read after the node was closed:
+// until then a job could still start. After a restart of the operator the history starts empty.
 type DrainHistory struct {
 	since    map[string]time.Time
 	closings map[string]closing

@@ -98,8 +98,8 @@ func (s *Snapshot) poweredOff(pod *Pod) bool {
 	return s.Set.Elastic != nil && record != nil && (record.PoweredOff() || record.TimedOut())
 }
 
-// wantedSlots returns how many pods an elastic NodeSet should have. Without Slurm it is unknown, and those that there are
-// stay.
+// wantedSlots returns how many pods an elastic NodeSet should have. Without Slurm it is unknown, and those that there
+// are stay.
 func (s *Snapshot) wantedSlots() int {
 	if s.Slurm == nil {
 		return len(s.Pods)
@@ -122,8 +122,8 @@ func (p *planner) podBySlot() map[int]*Pod {
 	return pods
 }
 
-// findGroups returns the Slurm nodes that are powering up, grouped by job, in the order in which their pods are created:
-// the oldest job first, and those without a job last.
+// findGroups returns the Slurm nodes that are powering up, grouped by job, in the order in which their pods are
+// created: the oldest job first, and those without a job last.
 func (p *planner) findGroups() []group {
 	byJob := map[int64]*group{}
 	var groups []group
@@ -160,8 +160,8 @@ func (p *planner) findGroups() []group {
 	return groups
 }
 
-// missingSlots returns the pods to create: those of the Slurm nodes that are powering up, all of a job at once, and those
-// of Slurm nodes with jobs that have lost their pod.
+// missingSlots returns the pods to create: those of the Slurm nodes that are powering up, all of a job at once, and
+// those of Slurm nodes with jobs that have lost their pod.
 //
 // While the pods of a job with several nodes are not scheduled, no pods of later jobs are created: two jobs whose pods
 // hold half of the Kubernetes nodes each would wait for each other.
@@ -204,8 +204,8 @@ func (p *planner) missingSlots() []Action {
 // settleInterval is when to look again for Slurm nodes that are about to be powered up.
 const settleInterval = 2 * time.Second
 
-// census returns the pods that a group lacks, whether one of its names is still taken by a pod that is being deleted, and
-// whether one of its pods is not scheduled yet.
+// census returns the pods that a group lacks, whether one of its names is still taken by a pod that is being deleted,
+// and whether one of its pods is not scheduled yet.
 func (p *planner) census(group *group, pods map[int]*Pod) (missing []Action, terminating, unplaced bool) {
 	cause, why := ForJob, fmt.Sprintf("Slurm powers its node up for job %d", group.job)
 	if group.job == 0 {
@@ -232,8 +232,9 @@ func creation(slot Slot, cause Cause, why string) Action {
 	}
 }
 
-// lostSlots returns the pods of Slurm nodes that are up in Slurm's view and have lost their pod. With a job, or marked as
-// down, they are created again, so that Slurm learns soon that the job is lost. Idle ones are powered down: see power.
+// lostSlots returns the pods of Slurm nodes that are up in Slurm's view and have lost their pod. With a job, or marked
+// as down, they are created again, so that Slurm learns soon that the job is lost. Idle ones are powered down: see
+// power.
 func (p *planner) lostSlots(pods map[int]*Pod) []Action {
 	var additions []Action
 	for _, slot := range p.Set.Elastic.Slots {

@@ -260,7 +260,9 @@ func TestElasticPowerDown(t *testing.T) {
 		"needs a snapshot read for it":  {elastic(1, idle(time.Hour, 0), stale), nil},
 		"keeps a Slurm node with a job": {elastic(1, idle(time.Hour, 0), allocated(7, 0)), nil},
 		"keeps a Slurm node with a suspended job": {
-			elastic(1, idle(time.Hour, 0), func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1, Job: 7} }), nil,
+			elastic(1, idle(time.Hour, 0), func(s *plan.Snapshot) {
+				s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1, Job: 7}
+			}), nil,
 		},
 		"keeps a drained Slurm node": {elastic(1, idle(time.Hour, 0), closed("broken fan", time.Hour, 0)), nil},
 		"keeps a Slurm node that is planned for a job": {

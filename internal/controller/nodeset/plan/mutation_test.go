@@ -93,7 +93,7 @@ var mutations = map[string]mutation{
 	},
 	"power requests need no fresh snapshot": {"power.go", "if !p.JustRead {", "if false {"},
 	"the minimum is powered down": {
-		"power.go", "min(up-p.Set.Elastic.Min, idle-p.Set.Elastic.Warm)", "idle - p.Set.Elastic.Warm",
+		"power.go", "min(up-p.Set.Elastic.Min, idle-p.Set.Elastic.Warm)", "min(up, idle-p.Set.Elastic.Warm)",
 	},
 	"pods of two jobs are created at once": {"elastic.go", "case before != nil:", "case false:"},
 	"pods are created before all Slurm nodes of a job power up": {
@@ -102,7 +102,9 @@ var mutations = map[string]mutation{
 	"Slurm nodes are tried again without a backoff": {
 		"power.go", "case record.Draining() && p.backingOff(record):", "case false:",
 	},
-	"foreign states of Slurm nodes without a pod are overwritten": {"power.go", "if record.HeldByOthers() {", "if false {"},
+	"foreign states of Slurm nodes without a pod are overwritten": {
+		"power.go", "if record.HeldByOthers() {", "if false {",
+	},
 	"Slurm nodes stay open for which there is no room": {
 		"power.go", "full = full || cause == NoCapacity", "full = false",
 	},

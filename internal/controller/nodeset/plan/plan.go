@@ -11,8 +11,9 @@
 // Then it marks pods that wait for their scale-in (mark.go), deletes Slurm records without a pod (prune.go) and creates
 // missing pods (create.go). Every action says why.
 //
-// In an elastic NodeSet, Slurm decides which pods there are: elastic.go creates those of the nodes that Slurm powers up,
-// the deletion rule also releases those that it has powered down, and power.go asks Slurm to power nodes up and down.
+// In an elastic NodeSet, Slurm decides which pods there are: elastic.go creates those of the nodes that Slurm powers
+// up, the deletion rule also releases those that it has powered down, and power.go asks Slurm to power nodes up and
+// down.
 package plan
 
 import (

@@ -88,9 +88,9 @@ func (p *planner) retryAt(record *slurm.Node) time.Time {
 	return p.Slurm.LocalTime(record.ReasonAt).Add(p.Set.Elastic.Backoff)
 }
 
-// giveUp gives up the groups whose Slurm nodes did not all register in time, as a whole: their job returns to the queue.
-// Only Slurm nodes that are still powering up are forced; others of the job become idle. If Kubernetes has no room, the
-// Slurm nodes that are powered down are closed too, so that Slurm uses no more than could be placed.
+// giveUp gives up the groups whose Slurm nodes did not all register in time, as a whole: their job returns to the
+// queue. Only Slurm nodes that are still powering up are forced; others of the job become idle. If Kubernetes has no
+// room, the Slurm nodes that are powered down are closed too, so that Slurm uses no more than could be placed.
 func (p *planner) giveUp(pods map[int]*Pod) {
 	full := false
 	for i := range p.groups {
@@ -282,8 +282,8 @@ func (p *planner) powerDownIdle(pods map[int]*Pod) {
 // stays up.
 func (p *planner) mayPowerDown(pod *Pod, record *slurm.Node) bool {
 	_, leaving := p.leaving[pod.Name]
-	return !leaving && !pod.Terminating && !pod.Cordoned && !pod.ReadySince.IsZero() && on(record) && record.Responding() &&
-		!record.Closed() && !record.PoweringUp() && !p.slotBusy(record) &&
+	return !leaving && !pod.Terminating && !pod.Cordoned && !pod.ReadySince.IsZero() &&
+		on(record) && record.Responding() && !record.Closed() && !record.PoweringUp() && !p.slotBusy(record) &&
 		!record.Flags.HasAny(slurm.FlagPowerDown|slurm.FlagPlanned|slurm.FlagMaintenance)
 }
 

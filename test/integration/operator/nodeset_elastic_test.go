@@ -1,0 +1,151 @@
+//go:build integration
+
+package operator_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
+)
+
+// newElasticWorld creates an elastic NodeSet, waits until its records are in slurm.conf, and gives them to Slurm.
+func newElasticWorld(t *testing.T, maxReplicas int32) *nodeWorld {
+	t.Helper()
+	set := newNodeSet(1)
+	set.Spec.Replicas = nil
+	set.Spec.Slurmd.Raw = []byte(`{"resources":{"limits":{"cpu":"2","memory":"1Gi"}}}`)
+	set.Spec.ExtraConf = "RealMemory=500"
+	set.Spec.Elastic = &slinkyv1beta1.NodeSetElastic{
+		MaxReplicas: maxReplicas, IdleTimeout: metav1.Duration{Duration: 10 * time.Second},
+		StartTimeout: metav1.Duration{Duration: 30 * time.Second},
+	}
+	w := &nodeWorld{world: newWorld(t), set: set}
+	w.kubelet = w.startKubelet(t)
+	w.readyController(t)
+	admin, err := w.dial(rest.Options{
+		Token: func(context.Context) (string, error) { return w.slurm.Token("root"), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.admin = admin
+	t.Cleanup(w.acceptEverything(t))
+	w.create(t, set)
+	w.is(t, slinkyv1beta1.ConditionReady, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
+	w.inForce(t, []string{
+		fmt.Sprintf("NodeName=gpu-[0-%d] State=CLOUD Features=gpu CPUs=2 RealMemory=500", maxReplicas-1),
+	})
+	w.slurm.ForgetNode("node-0") // no other node takes jobs
+	for ordinal := range int(maxReplicas) {
+		w.slurm.AddCloudNodes(naming.WorkerHost(set, ordinal))
+	}
+	w.ready(t)
+	return w
+}
+
+// submit submits a job for some nodes.
+func (w *nodeWorld) submit(t *testing.T, nodes int, script string) int64 {
+	t.Helper()
+	job, err := w.slurm.Submitter("root").Submit(t.Context(), slurmtest.JobRequest{
+		Name: "elastic", Script: "#!/bin/sh\n" + script, Nodes: nodes, TimeLimit: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+// jobIs waits until a job has a state.
+func (w *nodeWorld) jobIs(t *testing.T, id int64, state string) {
+	t.Helper()
+	w.until(t, fmt.Sprintf("job %d to be %s", id, state), func(ctx context.Context) error {
+		job, err := w.admin.Job(ctx, id)
+		if err == nil && !slices.Contains(job.States, state) {
+			err = fmt.Errorf("it is %v on %q", job.States, job.Nodes)
+		}
+		return err
+	})
+}
+
+func TestElasticNodeSetFollowsJobs(t *testing.T) {
+	w := newElasticWorld(t, 4)
+	w.waitUntilIdle(t)
+	w.hasPods(t)
+	job := w.submit(t, 3, "sleep 1")
+	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2")
+	w.jobIs(t, job, "COMPLETED")
+	w.hasPods(t)
+	for ordinal := range 3 {
+		w.node(t, naming.WorkerHost(w.set, ordinal), "powered down", (*slurm.Node).PoweredOff)
+	}
+	w.ready(t)
+}
+
+// kubectl scale sets spec.replicas, which an elastic NodeSet does not have.
+func TestElasticNodeSetRefusesScale(t *testing.T) {
+	w := newElasticWorld(t, 2)
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
+	err := w.SubResource("scale").Update(t.Context(), w.set, client.WithSubResourceBody(scale))
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.elastic.maxReplicas") {
+		t.Errorf("scaling returned %v", err)
+	}
+}
+
+// A job for more nodes than Kubernetes can place leaves no pod behind, and a smaller one behind it runs.
+func TestElasticNodeSetGivesUpWhatCannotBePlaced(t *testing.T) {
+	w := newElasticWorld(t, 4)
+	w.kubelet.limit(3)
+	large := w.submit(t, 4, "sleep 1")
+	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2", "gpu-3")
+	small := w.submit(t, 3, "sleep 1")
+	w.is(t, slinkyv1beta1.ConditionCapacityUnavailable, metav1.ConditionTrue, slinkyv1beta1.ReasonUnschedulable)
+	w.jobIs(t, large, "PENDING")
+	w.jobIs(t, small, "COMPLETED")
+	w.node(t, "gpu-3", "closed", func(node *slurm.Node) bool { return node.DrainedByUs() })
+	w.hasPods(t)
+}
+
+// A drain of an administrator is neither lifted by a power-down nor by the idle timeout.
+func TestElasticNodeSetKeepsDrainOfAdministrator(t *testing.T) {
+	w := newElasticWorld(t, 2)
+	job := w.submit(t, 1, "sleep 3")
+	w.jobIs(t, job, "RUNNING")
+	err := w.admin.UpdateNodes(t.Context(), []string{"gpu-0"}, slurm.NodeUpdate{State: slurm.Drain, Reason: "broken fan"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.jobIs(t, job, "COMPLETED")
+	other := w.submit(t, 1, "sleep 1")
+	w.jobIs(t, other, "COMPLETED")
+	w.hasPods(t, "gpu-0")
+	w.node(t, "gpu-0", "drained", func(node *slurm.Node) bool {
+		return node.Draining() && node.Reason == "broken fan" && !node.PoweredOff()
+	})
+}
+
+// Records are closed before they leave slurm.conf, and a deleted NodeSet waits for that.
+func TestElasticNodeSetClosesItsRecordsBeforeItIsDeleted(t *testing.T) {
+	w := newElasticWorld(t, 2)
+	if err := w.Delete(t.Context(), w.set); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(t, "gpu", &slinkyv1beta1.NodeSet{})
+	for _, name := range []string{"gpu-0", "gpu-1"} {
+		w.node(t, name, "closed", func(node *slurm.Node) bool { return node.DrainedByUs() })
+	}
+	w.inForce(t, nil, "NodeName=", "SuspendTime")
+}
