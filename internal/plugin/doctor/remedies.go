@@ -268,6 +268,18 @@ var remedies = map[string]remedy{
 		advice:   "see what slurmd says",
 		fix:      "kubectl slurm --namespace {namespace} logs --controller {controller} --daemon slurmd --tail 20",
 	},
+	slinkyv1beta1.ReasonUnschedulable: {
+		severity: Warning,
+		effect:   "the job that needed the nodes is back in the queue; smaller jobs run",
+		advice:   "add Kubernetes nodes, or wait for the next try; spec.elastic.startTimeout must be longer than an autoscaler takes",
+		fix:      "kubectl --namespace {namespace} get events --field-selector=reason=FailedScheduling",
+	},
+	slinkyv1beta1.ReasonStartTimeout: {
+		severity: Warning,
+		effect:   "the job that needed the nodes is back in the queue",
+		advice:   "correct what the events and logs of the pods name, or increase spec.elastic.startTimeout",
+		fix:      "kubectl --namespace {namespace} get events --field-selector=involvedObject.kind=Pod",
+	},
 	slinkyv1beta1.ReasonNodesDown: {
 		severity: Error,
 		effect:   "the nodes in the message get no jobs",
