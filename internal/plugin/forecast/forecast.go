@@ -92,6 +92,12 @@ const changedRevision = "changed"
 // Of makes the forecast for a NodeSet. before is the NodeSet as it is, and after as it would be: the same for what
 // happens without a change, and before is nil for a new one.
 func Of(in *Input, before, after *slinkyv1beta1.NodeSet) (NodeSet, error) {
+	if after.Spec.Elastic != nil {
+		return NodeSet{
+			Name: after.Name, Changed: before != after,
+			Withheld: "it is elastic: Slurm decides which pods it has (kubectl slurm -- sinfo)",
+		}, nil
+	}
 	snapshot, err := in.snapshot(before, after)
 	if err != nil {
 		return NodeSet{}, err

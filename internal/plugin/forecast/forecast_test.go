@@ -3,6 +3,7 @@ package forecast_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,5 +140,14 @@ func TestForecastOfANewNodeSet(t *testing.T) {
 	next, err := forecast.Of(in, nil, set)
 	if err != nil || len(next.Steps) != 1 || next.Steps[0].Action != "create" || next.Steps[0].Nodes != "new-[0-3]" {
 		t.Errorf("%v: %+v", err, next.Steps)
+	}
+}
+
+func TestForecastLeavesElasticNodeSetsToSlurm(t *testing.T) {
+	in, set := cluster(t)
+	set.Spec.Replicas, set.Spec.Elastic = nil, &slinkyv1beta1.NodeSetElastic{MaxReplicas: 64}
+	next, err := forecast.Of(in, set, set)
+	if err != nil || len(next.Steps) > 0 || !strings.Contains(next.Withheld, "Slurm decides") {
+		t.Errorf("%v: %+v", err, next)
 	}
 }
