@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,11 +58,11 @@ lines that mention a Slurm node or a job; all lines of the node's own slurmd bel
 var logged = []naming.Daemon{naming.Slurmctld, naming.Slurmdbd, naming.Slurmrestd, naming.Slurmd, naming.Login}
 
 func daemonNames() string {
-	names := ""
-	for _, daemon := range logged {
-		names += string(daemon) + " "
+	names := make([]string, len(logged))
+	for i, daemon := range logged {
+		names[i] = string(daemon)
 	}
-	return names[:len(names)-1]
+	return strings.Join(names, " ")
 }
 
 // maxSources bounds the slurmds whose logs are read at the same time.

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +43,7 @@ standard error.`,
 					return err
 				}
 			}
-			_, err = io.WriteString(command.OutOrStdout(), string(translated))
+			_, err = command.OutOrStdout().Write(translated)
 			return err
 		},
 	}

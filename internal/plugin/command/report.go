@@ -30,9 +30,9 @@ func reportCommand(session *session) *cobra.Command {
 		Long: `Writes an archive with the custom resources, pods, events, the operator's configuration of Slurm, the last lines
 of all daemons' logs, Slurm's configuration, nodes, partitions and statistics, and what doctor finds.
 
-It never reads Secrets, nor scripts and environments of jobs. Of objects it has only listed fields, without the values of
-environment variables and the arguments of containers, and texts that look like a secret are replaced. Still, read it
-before you pass it on: it has names of users, hosts, images and partitions.`,
+It never reads Secrets, nor scripts and environments of jobs. Of objects it has only listed fields, without the values
+of environment variables and the arguments of containers, and texts that look like a secret are replaced. Still, read
+it before you pass it on: it has names of users, hosts, images and partitions.`,
 		Example: `  kubectl slurm report
   kubectl slurm report --file=- | tar --list --gzip`,
 		Args: cobra.NoArgs,
@@ -122,7 +122,8 @@ func (c *cluster) collectObjects(ctx context.Context, _ *session, into *report.I
 			return err
 		}
 		if len(answer.Items) == maxObjects {
-			into.Notes = append(into.Notes, fmt.Sprintf("there may be more than %d objects of the kind %s", maxObjects, source.kind))
+			into.Notes = append(into.Notes,
+				fmt.Sprintf("there may be more than %d objects of the kind %s", maxObjects, source.kind))
 		}
 		into.Objects[source.kind] = answer.Items
 	}

@@ -44,8 +44,8 @@ func (l *Line) String() string {
 // maxLine is the length at which the kubelet splits lines, with room for the time.
 const maxLine = 64 << 10
 
-// Scan calls yield for each line of a log with times, until it returns false. A line without a time gets that of the line
-// before it.
+// Scan calls yield for each line of a log with times, until it returns false. A line without a time gets that of the
+// line before it.
 func Scan(source Source, log io.Reader, yield func(Line) bool) error {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(make([]byte, 0, 4<<10), maxLine)

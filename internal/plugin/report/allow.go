@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -100,13 +101,8 @@ func names(list ...string) fields {
 
 // with adds rules to fields.
 func (f fields) with(more fields) fields {
-	joined := fields{}
-	for name, rule := range f {
-		joined[name] = rule
-	}
-	for name, rule := range more {
-		joined[name] = rule
-	}
+	joined := maps.Clone(f)
+	maps.Copy(joined, more)
 	return joined
 }
 

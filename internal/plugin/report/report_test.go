@@ -116,7 +116,7 @@ func TestBundleHasNoSecret(t *testing.T) {
 	}
 	for name, content := range unpack(t, &archive) {
 		for what, secret := range planted {
-			for _, part := range strings.Split(secret, "\n") {
+			for part := range strings.SplitSeq(secret, "\n") {
 				if len(part) > 10 && strings.Contains(content, part) && !strings.HasPrefix(part, "-----") {
 					t.Errorf("%s has the %s %q:\n%s", name, what, part, content)
 				}

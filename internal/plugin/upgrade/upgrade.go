@@ -92,7 +92,7 @@ func check(from, to string) error {
 		return fmt.Errorf("the cluster runs %s, and Slurm does not read the state of a newer release: to return to %s, "+
 			"restore a backup from before the upgrade", from, to)
 	case distance > supported:
-		return fmt.Errorf("Slurm %s does not talk to daemons of %s; upgrade to %s first", to, from,
+		return fmt.Errorf("release %s of Slurm does not talk to daemons of %s; upgrade to %s first", to, from,
 			releases[slices.Index(releases, major(from))+supported])
 	}
 	return nil

@@ -46,7 +46,14 @@ func Lift(node *nodes.Node) string {
 	case plan.FromKubernetesNode:
 		return "to lift it, uncordon or repair the Kubernetes node: kubectl uncordon " +
 			cmp.Or(node.KubernetesNode, "NODE")
-	case plan.Missing, plan.Exited, plan.Lost, plan.NoCause, plan.NoPod:
+	case plan.NoCapacity:
+		return "it ends after spec.elastic.capacityBackoff of the NodeSet " + set +
+			"; to retry at once: kubectl slurm -- scontrol update nodename=" + node.Name + " state=undrain"
+	case plan.NotStarted:
+		return "it ends after spec.elastic.capacityBackoff of the NodeSet " + set +
+			"; see the events and the log of its pod meanwhile"
+	case plan.Missing, plan.Exited, plan.Lost, plan.NoCause, plan.NoPod, plan.ForJob, plan.ForMinimum, plan.ForWarm,
+		plan.Idle, plan.PoweredDown, plan.BackoffIsOver:
 	}
 	return "it ends when its cause is gone"
 }

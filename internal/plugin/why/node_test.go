@@ -129,7 +129,8 @@ func TestEveryHoldIsNamed(t *testing.T) {
 				{ID: "9", User: "bob", State: "COMPLETING", Nodes: "gpu-0"},
 			}
 		}, []string{"its NodeSet needs fewer pods", "job 7 of alice runs until 2026-03-05 14:00 UTC at the latest (in 120m)",
-			"scancel 7", "job 8 of bob runs, without a time limit", "job 9 of bob is being cleaned up", "it is not drained yet"}},
+			"scancel 7", "job 8 of bob runs, without a time limit", "job 9 of bob is being cleaned up",
+			"it is not drained yet"}},
 		"an allocation without a job": {func(s *scene) {
 			outdated(s)
 			s.record.AllocatedCPUs, s.record.Flags = 2, slurm.FlagDrain

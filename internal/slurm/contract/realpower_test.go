@@ -44,13 +44,14 @@ func powerConf(t *testing.T) string {
 		"NodeName", "ResumeProgram", "SuspendProgram", "SuspendTime", "ResumeTimeout", "ResumeRate", "SuspendRate",
 		"SuspendExcStates", "TreeWidth", "SlurmctldParameters", "SchedulerParameters",
 	}
-	conf := "SuspendTimeout=5\n"
+	var conf strings.Builder
+	conf.WriteString("SuspendTimeout=5\n")
 	for line := range strings.Lines(document.Render()) {
 		if key, _, _ := strings.Cut(line, "="); slices.Contains(wanted, key) {
-			conf += line
+			conf.WriteString(line)
 		}
 	}
-	return conf
+	return conf.String()
 }
 
 func TestRealPower(t *testing.T) {

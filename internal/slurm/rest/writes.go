@@ -33,11 +33,9 @@ func (c *Client) UpdateNodes(ctx context.Context, names []string, update slurm.N
 		Topology *string             `json:"topology_str,omitempty"`
 	}{Name: []string{
 		expression}, Reason: update.Reason, Comment: update.Comment, Features: update.Features, Topology: update.Topology}
-	switch update.State {
-	case "":
-	case slurm.ForcePowerDown: // it has a name of its own only since v0.0.45
+	if update.State == slurm.ForcePowerDown { // it has a name of its own only since v0.0.45
 		body.State = []slurm.TargetState{slurm.PowerDown, "POWERED_DOWN"}
-	default:
+	} else if update.State != "" {
 		body.State = []slurm.TargetState{update.State}
 	}
 	call := call{

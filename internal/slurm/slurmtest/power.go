@@ -58,9 +58,9 @@ func (n *node) schedulable() bool {
 		return !n.has("NOT_RESPONDING")
 	case powerOff, powerPending, poweringUp:
 		return true
-	default:
-		return false
+	case powerLeaving, poweringDown:
 	}
+	return false
 }
 
 func (n *node) set(next power, now time.Time) { n.power, n.powerSince = next, now }

@@ -12,10 +12,10 @@ import (
 )
 
 // elasticSet returns an elastic NodeSet.
-func elasticSet(maxReplicas int32) *slinkyv1beta1.NodeSet {
+func elasticSet() *slinkyv1beta1.NodeSet {
 	set := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
 	set.Spec.ExtraConf = "CPUs=4 RealMemory=1000"
-	set.Spec.Elastic = &slinkyv1beta1.NodeSetElastic{MaxReplicas: maxReplicas, MinReplicas: 1}
+	set.Spec.Elastic = &slinkyv1beta1.NodeSetElastic{MaxReplicas: 3, MinReplicas: 1}
 	return set
 }
 
@@ -24,7 +24,7 @@ func TestElastic(t *testing.T) {
 		"NodeName=gpu-[0,3] State=CLOUD Features=gpu CPUs=4 RealMemory=1000\n" +
 		"NodeName=gpu-1 State=CLOUD Features=gpu CPUs=2 RealMemory=1000\n" +
 		"NodeName=other-0 State=CLOUD CPUs=2\n"
-	got := Elastic(elasticSet(3), conf, "", "abc")
+	got := Elastic(elasticSet(), conf, "", "abc")
 	want := &plan.Elastic{
 		Min: 1, Max: 3, Idle: 10 * time.Minute, Start: 10 * time.Minute, Backoff: 10 * time.Minute,
 		Slots: []plan.Slot{
@@ -36,7 +36,7 @@ func TestElastic(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, hash := range []string{"", "older"} {
-		for _, slot := range Elastic(elasticSet(3), conf, "", hash).Slots {
+		for _, slot := range Elastic(elasticSet(), conf, "", hash).Slots {
 			if !slot.Pending {
 				t.Errorf("%s is settled although slurmctld runs with configuration %q", slot.SlurmNode, hash)
 			}
@@ -45,19 +45,19 @@ func TestElastic(t *testing.T) {
 }
 
 func TestSlurmNodesOfElasticNodeSet(t *testing.T) {
-	padded := elasticSet(3)
+	padded := elasticSet()
 	padded.Spec.OrdinalPadding = 3
-	numbered := elasticSet(3)
+	numbered := elasticSet()
 	numbered.Spec.Template.Spec.Raw = []byte(`{"hostname":"rack10"}`)
 	for name, test := range map[string]struct {
 		set  *slinkyv1beta1.NodeSet
 		node string
 		want bool
 	}{
-		"its own":                       {elasticSet(3), "gpu-2", true},
-		"its own, beyond the maximum":   {elasticSet(3), "gpu-10", true},
-		"another prefix":                {elasticSet(3), "cpu-2", false},
-		"a longer name":                 {elasticSet(3), "gpu-big-2", false},
+		"its own":                       {elasticSet(), "gpu-2", true},
+		"its own, beyond the maximum":   {elasticSet(), "gpu-10", true},
+		"another prefix":                {elasticSet(), "cpu-2", false},
+		"a longer name":                 {elasticSet(), "gpu-big-2", false},
 		"a padded ordinal":              {padded, "gpu-002", true},
 		"an ordinal that is not padded": {padded, "gpu-2", false},
 		"a prefix that ends with 0":     {numbered, "rack107", true},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,11 @@ func (w *elasticModel) suspend(node *elasticNode) {
 }
 
 func (w *elasticModel) runSlurm() {
+	w.runNodes()
+	w.runJobs()
+}
+
+func (w *elasticModel) runNodes() {
 	for i, node := range w.nodes {
 		job := w.jobOn(i)
 		switch {
@@ -168,6 +174,9 @@ func (w *elasticModel) runSlurm() {
 			node.move(isOff, w.now)
 		}
 	}
+}
+
+func (w *elasticModel) runJobs() {
 	for _, job := range w.jobs {
 		ready := len(job.nodes) > 0 && !slices.ContainsFunc(job.nodes, func(node int) bool { return w.nodes[node].pod == "" })
 		switch {
@@ -356,7 +365,6 @@ func (w *elasticModel) reconcile() {
 func (w *elasticModel) carryOut(action plan.Action) {
 	i := action.Pod.Ordinal
 	node, job := w.nodes[i], w.jobOn(i)
-	byAdmin := node.drained && !slurm.IsOurReason(node.reason)
 	switch action.Kind {
 	case plan.Create:
 		if w.pods[i] != nil || node.power != isWaking && job == nil && !node.down {
@@ -364,13 +372,26 @@ func (w *elasticModel) carryOut(action plan.Action) {
 			return
 		}
 		w.created++
-		w.pods[i] = &plan.Pod{Name: slotName(i), UID: fmt.Sprint(w.created), SlurmNode: slotName(i), Ordinal: i,
+		w.pods[i] = &plan.Pod{Name: slotName(i), UID: strconv.Itoa(w.created), SlurmNode: slotName(i), Ordinal: i,
 			Revision: "r1", Created: w.now, Unscheduled: true, Named: true}
 	case plan.Delete:
 		if job != nil && job.running && node.pod == w.pods[i].UID {
 			w.violate("pod %s is deleted with a job", action.Pod.Name)
 		}
 		w.terminate(i)
+	case plan.ForcePowerDown, plan.PowerDown, plan.PowerUp, plan.Resume, plan.Drain, plan.Undrain, plan.ClearReason:
+		w.request(action)
+	case plan.Prune, plan.MarkPod, plan.UnmarkPod:
+		w.violate("unexpected %s", action.Kind)
+	}
+}
+
+// request carries out a request to Slurm.
+func (w *elasticModel) request(action plan.Action) {
+	i := action.Pod.Ordinal
+	node, job := w.nodes[i], w.jobOn(i)
+	byAdmin := node.drained && !slurm.IsOurReason(node.reason)
+	switch action.Kind { //nolint:exhaustive // the others are no requests
 	case plan.ForcePowerDown:
 		if node.power != isWaking {
 			w.violate("%s is forced down while it is up", action.SlurmNode)
@@ -403,8 +424,6 @@ func (w *elasticModel) carryOut(action plan.Action) {
 		node.drained, node.reason = false, ""
 	case plan.ClearReason:
 		node.reason = ""
-	case plan.Prune, plan.MarkPod, plan.UnmarkPod:
-		w.violate("unexpected %s", action.Kind)
 	}
 }
 

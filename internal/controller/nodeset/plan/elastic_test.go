@@ -252,7 +252,7 @@ func timedOut(ago time.Duration, reason string) edit {
 
 func TestElasticPowerDown(t *testing.T) {
 	const down = ": it has been idle for 10m0s"
-	min := func(n int) edit { return sizes(func(e *plan.Elastic) { e.Min = n }) }
+	minimum := func(n int) edit { return sizes(func(e *plan.Elastic) { e.Min = n }) }
 	warm := func(n int) edit { return sizes(func(e *plan.Elastic) { e.Warm = n }) }
 	check(t, map[string]row{
 		"waits until the idle timeout":  {elastic(1, idle(9*time.Minute, 0)), nil},
@@ -269,7 +269,7 @@ func TestElasticPowerDown(t *testing.T) {
 			elastic(1, idle(time.Hour, 0), flags(slurm.FlagPlanned, 0)), nil,
 		},
 		"keeps the minimum": {
-			elastic(3, idle(time.Hour, 0, 1, 2), min(2)), []string{"power-down node gpu-2" + down},
+			elastic(3, idle(time.Hour, 0, 1, 2), minimum(2)), []string{"power-down node gpu-2" + down},
 		},
 		"keeps warm Slurm nodes": {
 			elastic(3, idle(time.Hour, 0, 1, 2), allocated(7, 0), warm(1)), []string{"power-down node gpu-2" + down},

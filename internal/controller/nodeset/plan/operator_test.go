@@ -164,6 +164,7 @@ func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
 		case plan.Prune:
 			prunes = append(prunes, action.SlurmNode)
 		case plan.MarkPod, plan.UnmarkPod, plan.Delete, plan.Create:
+		case plan.PowerUp, plan.PowerDown, plan.ForcePowerDown, plan.Resume: // the model of elastic NodeSets has them
 		}
 	}
 	if len(undrains) > 0 {

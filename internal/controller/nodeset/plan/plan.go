@@ -79,7 +79,7 @@ const (
 	Lost               Cause = "RecordLost"
 	NoCause            Cause = "CauseGone"
 	NoPod              Cause = "NoPod"
-	// Those of elastic NodeSets.
+	// ForJob and the following are those of elastic NodeSets.
 	ForJob        Cause = "Job"
 	ForMinimum    Cause = "Minimum"
 	ForWarm       Cause = "Warm"
