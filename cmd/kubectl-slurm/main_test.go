@@ -30,8 +30,11 @@ func TestDocumentationShowsRealOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, golden := range []string{"status.txt", "why-update.txt", "why-resources.txt"} {
-		output, err := os.ReadFile("../../internal/plugin/command/testdata/" + golden)
+	for _, golden := range []string{
+		"command/testdata/status.txt", "command/testdata/why-update.txt", "command/testdata/why-resources.txt",
+		"command/testdata/config-check.txt", "doctor/testdata/findings.txt", "forecast/testdata/scale-in-of-busy-nodes.txt",
+	} {
+		output, err := os.ReadFile("../../internal/plugin/" + golden)
 		if err != nil {
 			t.Fatal(err)
 		}
