@@ -73,7 +73,10 @@ func TestTokensAreSentOnlyToTheServiceOfTheRestApi(t *testing.T) {
 func TestOperatorKeepsItsRestApi(t *testing.T) {
 	world := newWorld(t)
 	controller := world.readyController(t)
-	another := newRestAPI()
+	first, another := newRestAPI(), newRestAPI()
+	world.get(t, first.Name, first)
+	// Kubernetes records the second of a creation, and of two in the same one, the name decides.
+	time.Sleep(time.Until(first.CreationTimestamp.Add(time.Second)))
 	another.Name = "a"
 	world.create(t, another)
 	service := &corev1.Service{}
