@@ -375,7 +375,7 @@ func (c *slurmCluster) submit(t *testing.T, options ...string) string {
 // finishJob lets a job complete, and checks that it ran only once.
 func (c *slurmCluster) finishJob(t *testing.T, job string) {
 	t.Helper()
-	node, err := c.login(t.Context(), "squeue", "--noheader", "--jobs="+job, "--format=%N")
+	node, err := c.login(t.Context(), "squeue", "--noheader", "--jobs="+job, "--format=%B")
 	if err != nil {
 		t.Fatal(err)
 	}
