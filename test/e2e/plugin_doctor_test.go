@@ -98,6 +98,7 @@ func (c pluginCluster) find(t *testing.T, check, object string) finding {
 
 // isFoundAndRepaired breaks something, and repairs it with what doctor prints.
 func (c pluginCluster) isFoundAndRepaired(t *testing.T, each *breakage) {
+	t.Helper()
 	each.provoke(t)
 	if each.cleanUp != nil {
 		defer each.cleanUp(t)
@@ -311,7 +312,9 @@ func (c pluginCluster) reportsNoSecrets(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.tar.gz")
 	c.shows(t, []string{"report", "--file=" + file}, file+" has ")
 	files := unpackReport(t, file)
-	for _, want := range []string{"doctor.json", "slurm/config.txt", "slurm/sdiag.txt", "configmaps/", "logs/", "objects/pods/"} {
+	for _, want := range []string{
+		"doctor.json", "slurm/config.txt", "slurm/sdiag.txt", "configmaps/", "logs/", "objects/pods/",
+	} {
 		found := false
 		for name := range files {
 			found = found || strings.Contains(name, want)

@@ -163,8 +163,8 @@ func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
 			drains[action.Why] = append(drains[action.Why], action)
 		case plan.Prune:
 			prunes = append(prunes, action.SlurmNode)
-		case plan.MarkPod, plan.UnmarkPod, plan.Delete, plan.Create:
-		case plan.PowerUp, plan.PowerDown, plan.ForcePowerDown, plan.Resume: // the model of elastic NodeSets has them
+		case plan.MarkPod, plan.UnmarkPod, plan.Delete, plan.Create,
+			plan.PowerUp, plan.PowerDown, plan.ForcePowerDown, plan.Resume: // the model of elastic NodeSets has these
 		}
 	}
 	if len(undrains) > 0 {
