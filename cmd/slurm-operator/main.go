@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	migrate "github.com/slurm-operator/slurm-operator/internal/migrate/command"
 )
 
 // version is set by the linker.
@@ -27,7 +29,7 @@ func main() {
 	root.AddCommand(
 		managerCommand(), webhookCommand(), releaseCommand(), agentCommand(), installCommand(), runCommand(),
 		slurmdbdCommand(), validateCommand(), confineCommand(), startCommand(), cleanCommand(), terminateCommand(),
-		migrateCommand(),
+		migrate.New("slurm-operator"),
 	)
 	// Further signals are ignored: a daemon under this program, such as slurmctld, may need time to save its state.
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

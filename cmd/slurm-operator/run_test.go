@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 // A daemon that was asked to terminate may take its time to save its state, however often it is asked.
 func TestFurtherSignalsAreIgnored(t *testing.T) {
 	program := exec.CommandContext(t.Context(), os.Args[0], "run", "sh", "-c", `
+n=0
 trap 'echo asked; n=$((n+1)); if [ $n = 3 ]; then echo saved; exit 0; fi' TERM
 echo up
 while :; do sleep 0.05; done`)

@@ -66,7 +66,7 @@ func TestOpenSessionSendsNoTokenAfterServiceChanges(t *testing.T) {
 	}
 }
 
-// Whoever answers at the cluster IP gets a token only with the certificate of the RestApi.
+// A server at the cluster IP gets a token only if it has the certificate of the RestApi.
 func TestTokenIsSentOnlyWithTheCertificateOfTheRestApi(t *testing.T) {
 	used := restAPI("a", 0)
 	secret, another := certificateAt(t, used, time.Now()), certificateAt(t, used, time.Now())

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"strings"
 
+	migrate "github.com/slurm-operator/slurm-operator/internal/migrate/command"
+
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -73,7 +75,7 @@ func newRoot(session *session, version string) *cobra.Command {
 		eventsCommand(session),
 		upgradeCommand(session),
 		reportCommand(session),
-		migrateCommand(),
+		migrate.New("kubectl slurm"),
 	)
 	session.addCompletions(root)
 	root.SuggestionsMinimumDistance = 2

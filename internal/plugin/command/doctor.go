@@ -35,11 +35,7 @@ The exit code is 0 if nothing is wrong, 1 with warnings, and 2 with errors.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: session.complete(session.clusterNames),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			name := session.controller
-			if len(arguments) > 0 {
-				name = arguments[0]
-			}
-			return session.examine(command, flags, name)
+			return session.examine(command, flags, session.clusterIn(arguments))
 		},
 	}
 	flags.addFormat(command)

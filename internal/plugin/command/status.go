@@ -30,17 +30,21 @@ also lists every object, the slurmctld pods and the tokens with their expiry.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: session.complete(session.clusterNames),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			name := session.controller
-			if len(arguments) > 0 {
-				name = arguments[0]
-			}
-			return session.showStatus(command, flags, name)
+			return session.showStatus(command, flags, session.clusterIn(arguments))
 		},
 	}
 	flags.addFormat(command)
 	flags.addAllNamespaces(command)
 	flags.addWatch(command)
 	return command
+}
+
+// clusterIn returns the name of the Controller in the arguments, or that of the flag.
+func (s *session) clusterIn(arguments []string) string {
+	if len(arguments) > 0 {
+		return arguments[0]
+	}
+	return s.controller
 }
 
 func (s *session) showStatus(command *cobra.Command, flags *outputFlags, name string) error {

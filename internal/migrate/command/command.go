@@ -1,24 +1,28 @@
+// Package command is the command "migrate", which the operator's program and the plugin for kubectl have.
 package command
 
 import (
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slurm-operator/slurm-operator/internal/migrate"
 )
 
-func migrateCommand() *cobra.Command {
+// New returns the command of a program, whose name is for the example.
+func New(program string) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "migrate",
 		Short: "Help to move in from another operator",
 		Args:  cobra.NoArgs,
 	}
-	command.AddCommand(migrateValuesCommand())
+	command.AddCommand(valuesCommand(program))
 	return command
 }
 
-func migrateValuesCommand() *cobra.Command {
+func valuesCommand(program string) *cobra.Command {
 	var chart, file string
 	command := &cobra.Command{
 		Use:   "values",
@@ -27,24 +31,19 @@ func migrateValuesCommand() *cobra.Command {
 operator's charts. The translated values are written to standard output; what was changed or dropped, and why, to
 standard error.`,
 		Example: `  helm get values slurm --namespace slurm --all --output yaml |
-    kubectl slurm migrate values --chart slurm >values.yaml`,
+    ` + program + ` migrate values --chart slurm >values.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			content, err := readFile(command, file)
-			if err != nil {
-				return fmt.Errorf("reading the values: %w", err)
-			}
-			translated, notes, err := migrate.YAML(migrate.Chart(chart), content)
-			if err != nil {
-				return err
-			}
-			for _, note := range notes {
-				if _, err := fmt.Fprintln(command.ErrOrStderr(), note); err != nil {
+			input := command.InOrStdin()
+			if file != "-" {
+				opened, err := os.Open(file)
+				if err != nil {
 					return err
 				}
+				defer opened.Close()
+				input = opened
 			}
-			_, err = command.OutOrStdout().Write(translated)
-			return err
+			return translate(migrate.Chart(chart), input, command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
 	flags := command.Flags()
@@ -52,4 +51,23 @@ standard error.`,
 		fmt.Sprintf("the chart that the values are for: %s or %s", migrate.Slurm, migrate.Operator))
 	flags.StringVar(&file, "file", "-", "the file with the values; standard input by default")
 	return command
+}
+
+// translate writes translated values to output, and a line for each change to notes.
+func translate(chart migrate.Chart, input io.Reader, output, notes io.Writer) error {
+	content, err := io.ReadAll(input)
+	if err != nil {
+		return fmt.Errorf("reading the values: %w", err)
+	}
+	translated, changes, err := migrate.YAML(chart, content)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		if _, err := fmt.Fprintln(notes, change); err != nil {
+			return err
+		}
+	}
+	_, err = output.Write(translated)
+	return err
 }

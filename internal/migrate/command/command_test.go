@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 // migrated runs "migrate values" and returns what it writes to standard output and to standard error.
 func migrated(t *testing.T, input string, arguments ...string) (output, notes string, err error) {
 	t.Helper()
-	command := migrateCommand()
+	command := New("slurm-operator")
 	var out, log bytes.Buffer
 	command.SetIn(strings.NewReader(input))
 	command.SetOut(&out)
