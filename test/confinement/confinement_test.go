@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -282,11 +283,12 @@ func checkSharedMemory(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
 	left := func(ctx context.Context) (string, error) {
 		return p.machine.Run(ctx, "ls /proc/$(pgrep -x slurmd | head -1)/root/dev/shm")
 	}
-	waitLeft := func(want string) {
+	waitLeft := func(owners ...string) {
 		t.Helper()
-		slurm.WaitFor(t, "files in shared memory to be "+want, func(ctx context.Context) error {
+		slices.Sort(owners) // as ls does
+		slurm.WaitFor(t, fmt.Sprintf("files in shared memory to be %q", owners), func(ctx context.Context) error {
 			names, err := left(ctx)
-			if names = strings.Join(strings.Fields(names), " "); err == nil && names != want {
+			if err == nil && !slices.Equal(strings.Fields(names), owners) {
 				err = fmt.Errorf("there are %q", names)
 			}
 			return err
@@ -298,9 +300,9 @@ func checkSharedMemory(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
 	second := submit(t, slurm, leave, "--mem=100", "--output=/dev/null")
 	waitState(t, slurm, second, "COMPLETED")
 	waitState(t, slurm, submitAs(t, slurm, asBob, leave, "--mem=100", "--output=/dev/null"), "COMPLETED")
-	waitLeft("alice" + longer + " alice" + second) // the longer job might use both
+	waitLeft("alice"+longer, "alice"+second) // the longer job might use both
 	slurm.Login.MustRun(t, "scancel", longer)
-	waitLeft("")
+	waitLeft()
 }
 
 func checkSSH(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
