@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slurm-operator/slurm-operator/test/document"
 )
 
 // TestRestoreFromBackup backs up a cluster, deletes the PVC with slurmctld's state, and restores it with the commands
@@ -132,8 +134,8 @@ type docShell struct{ document, directory, kubeconfig string }
 // shellFor returns a shell for the commands of a document, in this cluster's namespace.
 func (c *slurmCluster) shellFor(t *testing.T, path string) docShell {
 	t.Helper()
-	_, document := readDocument(t, path)
-	shell := docShell{document: document, directory: t.TempDir()}
+	_, text := document.Read(t, path)
+	shell := docShell{document: text, directory: t.TempDir()}
 	shell.kubeconfig = filepath.Join(shell.directory, "kubeconfig")
 	kubeconfig := c.namespace.MustRun(t, "config", "view", "--raw", "--flatten")
 	if err := os.WriteFile(shell.kubeconfig, []byte(kubeconfig), 0o600); err != nil {
@@ -146,7 +148,7 @@ func (c *slurmCluster) shellFor(t *testing.T, path string) docShell {
 // runSection runs all shell blocks of a section of the document.
 func (s docShell) runSection(t *testing.T, heading string) {
 	t.Helper()
-	blocks := shellBlocks(s.document, heading)
+	blocks := document.ShellBlocks(s.document, heading)
 	if len(blocks) == 0 {
 		t.Fatalf("the document has no shell blocks under %q", heading)
 	}

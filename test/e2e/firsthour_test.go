@@ -12,12 +12,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slurm-operator/slurm-operator/test/document"
 )
 
 // TestFirstHour runs all commands of docs/first-hour.md verbatim, in one shell, on a cluster without any of our
 // objects.
 func TestFirstHour(t *testing.T) {
-	root, document := readDocument(t, "docs/first-hour.md")
+	root, text := document.Read(t, "docs/first-hour.md")
 	dir := t.TempDir() // the commands write files into the current directory, and expect the charts there
 	if err := os.Symlink(filepath.Join(root, "charts"), filepath.Join(dir, "charts")); err != nil {
 		t.Fatal(err)
@@ -27,7 +29,7 @@ func TestFirstHour(t *testing.T) {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	shell := exec.CommandContext(ctx, "bash", "-c", firstHourScript(document))
+	shell := exec.CommandContext(ctx, "bash", "-c", firstHourScript(text))
 	shell.Dir = dir
 	out, err := shell.CombinedOutput()
 	if err != nil {
@@ -60,13 +62,13 @@ func TestFirstHour(t *testing.T) {
 
 // firstHourScript returns a script with the commands of all sections of a document. It prints the headings, and ends
 // what it started in the background.
-func firstHourScript(document string) string {
+func firstHourScript(text string) string {
 	var script strings.Builder
 	script.WriteString("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n")
-	for section := range strings.SplitSeq(document, "\n## ") {
+	for section := range strings.SplitSeq(text, "\n## ") {
 		heading, _, _ := strings.Cut(section, "\n")
 		fmt.Fprintf(&script, "printf '\\n## %%s\\n' %q\n", heading)
-		for _, block := range shellBlocks(document, heading) {
+		for _, block := range document.ShellBlocks(text, heading) {
 			script.WriteString(block + "\n")
 		}
 	}
