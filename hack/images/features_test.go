@@ -25,6 +25,7 @@ var features = []struct{ name, role, file string }{
 	{"users without a directory (libnss-extrausers)", "slurmd", "usr/lib/libnss_extrausers.so.2"},
 	{"OCI containers in jobs (crun)", "slurmd", "usr/bin/crun"},
 	{"OCI containers from login pods (scrun)", "login", "usr/bin/scrun"},
+	{"X11 (xauth)", "slurmd", "usr/bin/xauth"},
 	{"Lua in job_submit and cli_filter", "slurmctld", "usr/lib/*/liblua5.4.so.0"},
 	{"private /tmp per job (job_container/tmpfs)", "slurmd", "usr/lib/*/slurm-wlm/job_container_tmpfs.so"},
 	{"private /tmp per job (namespace/tmpfs)", "slurmd", "usr/lib/*/slurm-wlm/namespace_tmpfs.so"},
