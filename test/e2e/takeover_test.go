@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 )
 
@@ -22,8 +23,9 @@ func TestTakeOver(t *testing.T) {
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			addOtherImages(t, version)
-			c := startForeignCluster(t, operator, version)
+			c, settings := startForeignCluster(t, operator, version)
 			t.Run("jobs come along", c.takesOver)
+			t.Run("and back again", func(t *testing.T) { c.goesBack(t, settings) })
 		})
 	}
 }
@@ -50,7 +52,7 @@ var foreignResources = map[string]string{
 }
 
 // startForeignCluster starts a cluster as another operator would have made it, while this one does not run.
-func startForeignCluster(t *testing.T, operator kube.Namespace, version string) *slurmCluster {
+func startForeignCluster(t *testing.T, operator kube.Namespace, version string) (*slurmCluster, foreignSettings) {
 	t.Helper()
 	c := &slurmCluster{
 		namespace: kube.NewNamespace(t, "takeover-"+strings.ReplaceAll(version, ".", "-")), operator: operator,
@@ -80,7 +82,7 @@ func startForeignCluster(t *testing.T, operator kube.Namespace, version string) 
 	c.namespace.Eventually(t, 5*time.Minute, "two idle nodes", func(ctx context.Context) error {
 		return c.sinfoShows(ctx, "slinky* idle 2")
 	})
-	return c
+	return c, values
 }
 
 // identities returns what must not change before the takeover.
@@ -155,6 +157,32 @@ func (c *slurmCluster) takesOver(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%s: slurmctld did not answer for %.1f s at most", c.version, away().Seconds())
+}
+
+// goesBack checks that the other operator can run the cluster again, as docs/migrate.md describes it.
+func (c *slurmCluster) goesBack(t *testing.T, values foreignSettings) {
+	running := c.startJob(t, "--nodelist=slinky-0", "--mem=64M", "--partition=slinky")
+	jobs := c.submitJobs(t, "back", "slinky")
+	c.shellFor(t, "docs/migrate.md").runSection(t, "Go back")
+	values.Ordinals = nil // the other operator adopts the slurmd pods
+	c.namespace.TakeTemplates(t, naming.ManagedBy, manifests, "takeover/children.yaml", values)
+	for _, workload := range []string{"statefulset/slurm-controller", "statefulset/slurm-accounting",
+		"deployment/slurm-restapi"} {
+		c.namespace.MustRun(t, "rollout", "status", workload, "--timeout=5m")
+	}
+	if command := c.namespace.MustRun(t, "get", "pod/slurm-controller-0",
+		"--output=jsonpath={.spec.containers[*].command}"); command != `["slurmctld","-D"]` {
+		t.Errorf("slurmctld's pod has the command %s, which is not that of the other operator", command)
+	}
+	c.namespace.Eventually(t, 3*time.Minute, "an answer of slurmctld", func(ctx context.Context) error {
+		return c.jobIs(ctx, running, "JobState=RUNNING", "Restarts=0")
+	})
+	c.namespace.MustRun(t, "exec", "slurm-worker-slinky-0", "--container=slurmd", "--", "touch", "/tmp/end-"+running)
+	jobs.stop(t)
+	jobs.checkAllCompleted(t)
+	if err := c.jobIs(t.Context(), running, "JobState=COMPLETED", "Restarts=0"); err != nil {
+		t.Error(err)
+	}
 }
 
 // killOperatorInTakeOver kills the operator when it has deleted the StatefulSet of the other one.

@@ -96,6 +96,16 @@ func (n Namespace) ApplyTemplates(t *testing.T, files fs.FS, pattern string, val
 	n.Apply(t, executeTemplates(t, files, pattern, values))
 }
 
+// TakeTemplates is like ApplyTemplates for objects that another field manager has applied: all of its fields that the
+// manifests do not have are removed.
+func (n Namespace) TakeTemplates(t *testing.T, manager string, files fs.FS, pattern string, values any) {
+	t.Helper()
+	if _, err := n.runWith(t.Context(), executeTemplates(t, files, pattern, values), "apply", "--server-side",
+		"--force-conflicts", "--field-manager="+manager, "--filename=-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func executeTemplates(t *testing.T, files fs.FS, pattern string, values any) []byte {
 	t.Helper()
 	all, err := template.ParseFS(files, pattern)
