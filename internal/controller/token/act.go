@@ -21,7 +21,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 		return nil
 	}
 	if plan.replace {
-		// An immutable Secret cannot be changed, only re-created.
+		// An immutable Secret cannot be changed, only re-created: with another token, or when renewal is enabled.
 		if err := r.delete(ctx, scope, current); err != nil {
 			return err
 		}

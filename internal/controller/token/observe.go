@@ -25,6 +25,8 @@ type scope struct {
 	governing []*slinkyv1beta1.Controller
 	// kept is the token in the Secret; empty if there is none.
 	kept string
+	// immutable is true if that Secret cannot be changed, only re-created.
+	immutable bool
 	// former are the Token's Secrets under former names.
 	former []*corev1.Secret
 	now    time.Time
@@ -55,7 +57,11 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err
 	}
 	for i := range secrets.Items {
-		if secret := &secrets.Items[i]; metav1.IsControlledBy(secret, token) && secret.Name != kept.Name {
+		switch secret := &secrets.Items[i]; {
+		case !metav1.IsControlledBy(secret, token):
+		case secret.Name == kept.Name:
+			scope.immutable = secret.Immutable != nil && *secret.Immutable
+		default:
 			scope.former = append(scope.former, secret)
 		}
 	}

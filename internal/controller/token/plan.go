@@ -47,7 +47,10 @@ func decide(scope *scope) plan {
 			"the token expired at %s and is not renewed, because spec.refresh is false; set it to true, or create "+
 				"another Token", kept.Expires.UTC().Format(time.RFC3339))}
 	case matches && (!refresh || scope.now.Before(renewal(kept))):
-		return plan{token: &kept, verdict: issued(kept), requeueAfter: untilDue(kept, refresh, scope.now)}
+		return plan{
+			token: &kept, replace: refresh && scope.immutable, verdict: issued(kept),
+			requeueAfter: untilDue(kept, refresh, scope.now),
+		}
 	}
 	signed, err := jwt.Sign(scope.key, spec.Username, scope.now, spec.Lifetime.Duration)
 	if err != nil {
@@ -56,7 +59,7 @@ func decide(scope *scope) plan {
 		}
 	}
 	return plan{
-		token: &signed, replace: !refresh && scope.kept != "", verdict: issued(signed),
+		token: &signed, replace: scope.immutable || !refresh && scope.kept != "", verdict: issued(signed),
 		requeueAfter: untilDue(signed, refresh, scope.now),
 	}
 }

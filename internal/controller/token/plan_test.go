@@ -28,6 +28,7 @@ func TestDecide(t *testing.T) {
 		reason       string
 		ready        bool
 		signs        bool
+		immutable    bool
 		replace      bool
 		forbidden    bool
 		policy       *slinkyv1beta1.TokenPolicy
@@ -94,6 +95,18 @@ func TestDecide(t *testing.T) {
 			replace: true, requeueAfter: time.Hour,
 			reason: slinkyv1beta1.ReasonIssued,
 		},
+		"re-creates the immutable Secret of a valid token when renewal is enabled": {
+			key: key, kept: sign(key, "alice", 10*time.Minute, time.Hour), immutable: true, ready: true, replace: true,
+			requeueAfter: 30 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		},
+		"re-creates the immutable Secret of an expired token when renewal is enabled": {
+			key: key, kept: sign(key, "alice", 2*time.Hour, time.Hour), immutable: true, ready: true, signs: true,
+			replace: true, requeueAfter: 40 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		},
+		"keeps the immutable Secret of a token that is not renewed": {
+			key: key, kept: sign(key, "alice", 50*time.Minute, time.Hour), refresh: new(false), immutable: true, ready: true,
+			requeueAfter: 10 * time.Minute, reason: slinkyv1beta1.ReasonIssued,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +115,9 @@ func TestDecide(t *testing.T) {
 				JWTKeyRef: &slinkyv1beta1.SecretKeyReference{Name: "key", Key: "k"},
 			}}
 			governing := []*slinkyv1beta1.Controller{{}, {Spec: slinkyv1beta1.ControllerSpec{TokenPolicy: test.policy}}}
-			plan := decide(&scope{token: token, key: test.key, kept: test.kept, now: now, governing: governing})
+			plan := decide(&scope{
+				token: token, key: test.key, kept: test.kept, immutable: test.immutable, now: now, governing: governing,
+			})
 			if plan.verdict.Reason != test.reason || plan.verdict.Ready() != test.ready {
 				t.Errorf("got verdict %+v", plan.verdict)
 			}

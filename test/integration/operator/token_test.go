@@ -138,6 +138,30 @@ func TestTokenWithoutRefreshIsImmutable(t *testing.T) {
 	})
 }
 
+// To enable renewal is what kubectl slurm doctor advises for a token that has expired.
+func TestTokenIsRenewedAfterRefreshWasEnabled(t *testing.T) {
+	world := newWorld(t)
+	key := bytes.Repeat([]byte{1}, 32)
+	token := newToken("erin")
+	token.Spec.Refresh = new(false)
+	world.create(t,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"},
+			Data: map[string][]byte{"jwt_hs256.key": key}}, token)
+	secret := &corev1.Secret{}
+	world.eventually(t, "erin-jwt-erin", secret, func() error { return signedBy(secret, key) })
+	world.patch(t, token, `{"spec":{"refresh":true}}`)
+	world.eventually(t, "erin-jwt-erin", secret, func() error {
+		if secret.Immutable != nil && *secret.Immutable {
+			return errors.New("the Secret is still immutable")
+		}
+		return signedBy(secret, key)
+	})
+	world.eventually(t, "erin", token, func() error {
+		return condition(token, token.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionTrue,
+			slinkyv1beta1.ReasonIssued)
+	})
+}
+
 // A policy is enforced by the operator, because the webhook may be off: the Token of a user that it forbids has no
 // Secret, whatever the Token calls the user and the key.
 func TestTokenForRootIsRefusedByPolicy(t *testing.T) {
