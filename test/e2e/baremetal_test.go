@@ -15,12 +15,14 @@ import (
 // TestMoveInFromBareMetal checks that nodes of the operator join a slurmctld that it does not run, and that this
 // slurmctld moves into Kubernetes while jobs run, with the commands of docs/migrate.md.
 func TestMoveInFromBareMetal(t *testing.T) {
+	installPlugin(t)
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			outside := startSmoke(t, "baremetal", version)
 			c := &slurmCluster{namespace: outside.namespace, operator: operator, version: version}
 			t.Run("nodes join", c.joinsExternalSlurmctld)
+			t.Run("kubectl slurm asks the external slurmctld", c.isAskedFromSlurmd)
 			t.Run("slurmctld moves", c.movesSlurmctld)
 		})
 	}
@@ -33,6 +35,18 @@ func (c *slurmCluster) joinsExternalSlurmctld(t *testing.T) {
 	c.namespace.Eventually(t, time.Minute, "four idle nodes", func(ctx context.Context) error {
 		return c.sinfoShows(ctx, "all* idle 4")
 	})
+}
+
+// isAskedFromSlurmd checks that the plugin runs Slurm's commands in a slurmd pod: slurmctld has no pod of the operator,
+// and the cluster has no LoginSet.
+func (c *slurmCluster) isAskedFromSlurmd(t *testing.T) {
+	plugin := pluginCluster{&nodeSet{slurmCluster: c}}
+	plugin.shows(t, []string{"--", "scontrol", "ping"}, "is UP")
+	plugin.shows(t, []string{"--", "hostname"}, "gpu-")
+	plugin.shows(t, []string{"nodes"}, "gpu-0", "IDLE", "slurmd-0")
+	plugin.shows(t, []string{"top", "nodes"}, "gpu-0", "LOAD")
+	plugin.shows(t, []string{"drain", "gpu-1", "--reason=broken fan"}, "drained 1 node: gpu-1")
+	plugin.shows(t, []string{"undrain", "gpu-1"}, "undrained 1 node: gpu-1")
 }
 
 func (c *slurmCluster) movesSlurmctld(t *testing.T) {

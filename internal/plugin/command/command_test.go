@@ -27,10 +27,18 @@ func run(t *testing.T, server *plugintest.Server, arguments ...string) (string, 
 // runWith does so with other answers of Slurm's commands.
 func runWith(t *testing.T, server *plugintest.Server, slurm slurmcli.Runner, arguments ...string) (string, error) {
 	t.Helper()
+	return runAnywhere(t, server, func(kube.Container) slurmcli.Runner { return slurm }, arguments...)
+}
+
+// runAnywhere does so with answers that depend on the container that Slurm's commands run in.
+func runAnywhere(
+	t *testing.T, server *plugintest.Server, slurm func(kube.Container) slurmcli.Runner, arguments ...string,
+) (string, error) {
+	t.Helper()
 	t.Setenv("KUBECONFIG", "/dev/null")
 	session := newSession()
 	session.now = func() time.Time { return now }
-	session.runIn = func(*kube.Client, kube.Container) slurmcli.Runner { return slurm }
+	session.runIn = func(_ *kube.Client, in kube.Container) slurmcli.Runner { return slurm(in) }
 	root := newRoot(session, "test")
 	var out bytes.Buffer
 	root.SetOut(&out)
@@ -70,6 +78,19 @@ var queue = []line{
 		"8G", "N/A", "(null)", "", "gpu-10", "(null)", "(null)", "800", "1:00:00", at(-10 * time.Minute), "N/A", "N/A"},
 }
 
+// allocations are the same jobs with what they hold or ask for, and further ones.
+var allocations = []line{
+	{"4711", "alice", "physics", "RUNNING", "cpu=16,mem=64G,node=1,billing=16,gres/gpu=2,gres/gpu:h100=2", "1", "1", "N/A",
+		"gres/gpu:2", "N/A"},
+	{"4690", "bob", "bio", "RUNNING", "cpu=64,mem=200G,node=1,billing=64,gres/gpu=8", "1", "1", "N/A", "gres/gpu:8",
+		"N/A"},
+	{"4712", "alice", "physics", "PENDING", "cpu=256,mem=256G,node=4,billing=256,gres/gpu=32", "4", "4", "N/A",
+		"gres/gpu:8", "N/A"},
+	{"4713", "alice", "physics", "PENDING", "cpu=1,mem=1G,node=1,billing=1", "1", "1", "N/A", "N/A", "N/A"},
+	{"4714_[3-9]", "carol", "bio", "PENDING", "cpu=8,mem=8G,node=1,billing=8", "1", "1", "N/A", "N/A", "N/A"},
+	{"4715", "dave", "", "RUNNING", "cpu=4,mem=8G,node=1,billing=4", "1", "1", "N/A", "N/A", "N/A"},
+}
+
 // at returns a time relative to now, as squeue prints it.
 func at(offset time.Duration) string { return strconv.FormatInt(now.Add(offset).Unix(), 10) }
 
@@ -80,6 +101,12 @@ func scripted(t *testing.T) slurmcli.Runner {
 		switch {
 		case slices.Contains(command, "nodes"):
 			return os.ReadFile("testdata/nodes.json")
+		case slices.Contains(command, "squeue") && slices.Equal(command, slurmcli.SqueueAllocations()):
+			var printed strings.Builder
+			for _, job := range allocations {
+				printed.WriteString(strings.Join(job, "\x1f") + "\x1e\n")
+			}
+			return []byte(printed.String()), nil
 		case slices.Contains(command, "squeue"):
 			var printed strings.Builder
 			for _, job := range queue {

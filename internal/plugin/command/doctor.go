@@ -162,9 +162,6 @@ func readAll(ctx context.Context, client *kube.Client, namespace string, into *d
 func (s *session) readDaemons(ctx context.Context, client *kube.Client, snapshot *doctor.Snapshot) {
 	for i := range snapshot.Objects.Controllers {
 		controller := &snapshot.Objects.Controllers[i]
-		if controller.Spec.External {
-			continue
-		}
 		run, err := s.slurm(ctx, client, controller)
 		if err == nil {
 			key := controller.Namespace + "/" + controller.Name

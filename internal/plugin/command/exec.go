@@ -22,8 +22,8 @@ func execCommand(session *session) *cobra.Command {
 		Use:   "exec [-- COMMAND...]",
 		Short: "Run a command in the pod of the active slurmctld, or a shell",
 		Long: `Runs a command in the pod of the active slurmctld, as SlurmUser, who administers Slurm. Without a command it
-starts a shell. "kubectl slurm -- COMMAND" is short for "kubectl slurm exec -- COMMAND". It needs the right to create
-pods/exec.`,
+starts a shell. "kubectl slurm -- COMMAND" is short for "kubectl slurm exec -- COMMAND". If slurmctld is external, it
+runs as root in a login pod, or in a slurmd pod if there is none. It needs the right to create pods/exec.`,
 		Example: `  kubectl slurm exec
   kubectl slurm exec -- sinfo --Node --long
   kubectl slurm -- scontrol show job 7`,

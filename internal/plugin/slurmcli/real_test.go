@@ -28,6 +28,7 @@ func TestRealSlurmPrintsWhatIsParsed(t *testing.T) {
 				return []byte(out), nil
 			})
 			checkJobs(t, cluster, run)
+			checkAllocations(t, run)
 			checkNodes(t, cluster, run)
 		})
 	}
@@ -79,6 +80,32 @@ func checkFields(t *testing.T, one, waits, array slurmcli.Job) {
 	}
 }
 
+// checkAllocations checks what the jobs of checkJobs hold and ask for: one of two nodes, one that waits, and an array.
+func checkAllocations(t *testing.T, run slurmcli.Runner) {
+	t.Helper()
+	jobs, err := run.Allocations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, pending := 0, 0
+	for _, job := range jobs {
+		if job.User == "" || job.CPUs == 0 || job.GPUs != 0 {
+			t.Errorf("%+v", job)
+		}
+		if job.Pending {
+			pending += job.Jobs
+			continue
+		}
+		running += job.Jobs
+		if job.CPUs < 2 {
+			t.Errorf("a job on two nodes: %+v", job)
+		}
+	}
+	if running != 1 || pending != 4 {
+		t.Errorf("%d jobs run and %d wait, want 1 and 4: %+v", running, pending, jobs)
+	}
+}
+
 // checkNodes drains a node, and returns it and a failed one to service, with the commands of package drain.
 func checkNodes(t *testing.T, cluster *slurmnet.Cluster, run slurmcli.Runner) {
 	t.Helper()
@@ -94,6 +121,15 @@ func checkNodes(t *testing.T, cluster *slurmnet.Cluster, run slurmcli.Runner) {
 			node.Version == "" {
 			t.Errorf("%+v", node)
 		}
+	}
+	_, loads, err := run.NodesAndLoads(t.Context())
+	for name, load := range loads {
+		if load.CPUs == nil || load.FreeMemory == nil || *load.FreeMemory <= 0 || *load.CPUs > 10000 {
+			t.Errorf("%s: %+v", name, load)
+		}
+	}
+	if err != nil || len(loads) != 2 {
+		t.Errorf("%d loads: %v", len(loads), err)
 	}
 	cluster.Login.MustRun(t, "scontrol", "update", "nodename=node-0", "state=fail", "reason=broken")
 	change(drain.Result{Verb: "undrain", Changed: []string{"node-0", "node-1"}})

@@ -13,13 +13,8 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/exec"
 
-	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/plugin/kube"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
@@ -77,42 +72,16 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s in pod %s: %s", e.Command, e.Pod, e.Said)
 }
 
-// Find returns the container in which Slurm's commands run: that of the active slurmctld. A standby is not ready, and
-// could run them too.
-func Find(ctx context.Context, client *kube.Client, controller *slinkyv1beta1.Controller) (kube.Container, error) {
-	if controller.Spec.External {
-		return kube.Container{}, fmt.Errorf(
-			"the slurmctld of the Controller %s is external, so there is no pod of it; run Slurm's commands in a login pod",
-			controller.Name)
-	}
-	var pods corev1.PodList
-	selector := labels.SelectorFromSet(naming.Selector(naming.Slurmctld, controller.Name)).String()
-	if err := client.List(ctx, kube.Pods, controller.Namespace, metav1.ListOptions{LabelSelector: selector},
-		&pods); err != nil {
-		return kube.Container{}, err
-	}
-	var found *corev1.Pod
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; runs(pod) && (found == nil || kube.IsReady(pod)) {
-			found = pod
-		}
-	}
-	if found == nil {
-		return kube.Container{}, fmt.Errorf("no slurmctld pod of the Controller %s runs in the namespace %s; "+
-			"see kubectl slurm status", controller.Name, controller.Namespace)
-	}
-	return kube.Container{Namespace: found.Namespace, Pod: found.Name, Container: string(naming.Slurmctld)}, nil
-}
-
-func runs(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
-}
-
 // Nodes reads all Slurm nodes.
 func (run Runner) Nodes(ctx context.Context) ([]slurm.Node, error) {
-	printed, err := run(ctx, "env", "SLURM_JSON=compact", "scontrol", "--json="+rest.PrintedVersion, "show", "nodes")
+	printed, err := run.printNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return rest.ReadNodes(bytes.NewReader(printed))
+}
+
+// printNodes returns all Slurm nodes as JSON.
+func (run Runner) printNodes(ctx context.Context) ([]byte, error) {
+	return run(ctx, "env", "SLURM_JSON=compact", "scontrol", "--json="+rest.PrintedVersion, "show", "nodes")
 }
