@@ -133,6 +133,9 @@ func (c pluginCluster) showsNodesAndJobs(t *testing.T) {
 	}
 	c.shows(t, []string{"nodes"}, "gpu-0", "gpu-3", "IDLE", host)
 	c.shows(t, []string{"jobs", "--output=wide"}, job, "plugin", "RUNNING", "gpu-1", host)
+	c.shows(t, []string{"top"}, "CPUs", "1 running, 0 pending", "root")
+	c.shows(t, []string{"top", "nodes", "--sort-by=cpu", "--limit=1", "--output=wide"}, "gpu-1", host, "and 3 more")
+	c.shows(t, []string{"top", "users", "--output=yaml"}, "name: root", "runningJobs: 1")
 	c.shows(t, []string{"why", job}, "runs on gpu-1 until")
 	c.shows(t, []string{"why", "gpu-1"}, "gpu-1 takes jobs", job)
 	c.finishJob(t, job)

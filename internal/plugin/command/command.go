@@ -26,7 +26,7 @@ const about = `kubectl slurm shows how the Slurm clusters of slurm-operator are,
 
 It runs with your own rights: what you may not read is left out, and the missing right is named. Commands that ask
 Slurm itself run its programs in the pod of slurmctld, which needs the right to create pods/exec; without it they show
-what Kubernetes' objects say.
+what Kubernetes' objects say. If slurmctld is external, they run in a login pod, or in a slurmd pod if there is none.
 
 To run any program of Slurm in the pod of slurmctld, write it after two dashes.`
 
@@ -63,6 +63,7 @@ func newRoot(session *session, version string) *cobra.Command {
 		statusCommand(session),
 		nodesCommand(session),
 		jobsCommand(session),
+		topCommand(session),
 		whyCommand(session),
 		drainCommand(session),
 		undrainCommand(session),

@@ -22,6 +22,9 @@ var (
 	Leases      = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	Endpoints   = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 
+	// PodMetrics are what pods use; served if the cluster has a metrics server.
+	PodMetrics = schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1beta1", Resource: "pods"}
+
 	StorageClasses = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
 	Webhooks       = schema.GroupVersionResource{
 		Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations",

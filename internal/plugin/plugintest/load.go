@@ -18,7 +18,7 @@ import (
 var resources = map[string]schema.GroupVersionResource{
 	"Controller": kube.Controllers, "NodeSet": kube.NodeSets, "LoginSet": kube.LoginSets, "RestApi": kube.RestAPIs,
 	"Accounting": kube.Accountings, "Token": kube.Tokens, "Pod": kube.Pods, "Node": kube.Nodes, "Event": kube.Events,
-	"ConfigMap": kube.ConfigMaps,
+	"ConfigMap": kube.ConfigMaps, "PodMetrics": kube.PodMetrics,
 }
 
 // listKind returns the kind of a resource's lists.
