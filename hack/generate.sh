@@ -29,6 +29,7 @@ go -C hack/tools run ./crds ../.. ./api/v1beta1 config/crd/bases
 go -C hack/tools run ./apiref ../../config/crd/bases >docs/reference/api.md
 go run ./hack/metrics docs/reference/metrics.md
 go run ./hack/pluginref >docs/reference/kubectl-slurm.md
+go run ./hack/pictures internal/plugin docs/pictures
 
 tool controller-gen rbac:roleName=slurm-operator "paths=./internal/controller/...;./internal/operator" output:rbac:dir=config/rbac
 tool controller-gen rbac:roleName=slurm-operator-webhook,fileName=webhook_role.yaml output:rbac:dir=config/rbac \

@@ -1,7 +1,8 @@
 // Package output prints the results of commands: as text for people, or as JSON and YAML for programs.
 //
 // A result is a struct with JSON names. Its text is made by a function, with the styles of a Page: colours are used
-// only on a terminal, and not if NO_COLOR is set, so that a golden file shows what a pipe gets.
+// only on a terminal, and not if NO_COLOR is set, so that a golden file shows what a pipe gets. CLICOLOR_FORCE asks for
+// colours in a pipe.
 package output
 
 import (
@@ -71,9 +72,11 @@ func Print(out io.Writer, format Format, style Style, result any, draw func(*Pag
 // A Style says how to mark up text.
 type Style struct{ Colours bool }
 
-// StyleFor returns the style for an output: colours only on a terminal, and not with NO_COLOR.
+// StyleFor returns the style for an output: colours only on a terminal, or with CLICOLOR_FORCE, and not with NO_COLOR.
 func StyleFor(out io.Writer) Style {
-	return Style{Colours: IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	forced := os.Getenv("CLICOLOR_FORCE")
+	terminal := IsTerminal(out) && os.Getenv("TERM") != "dumb"
+	return Style{Colours: os.Getenv("NO_COLOR") == "" && (terminal || forced != "" && forced != "0")}
 }
 
 // IsTerminal reports whether a stream is a terminal.

@@ -36,6 +36,19 @@ func TestOutputThatIsNoTerminalHasNoColours(t *testing.T) {
 	}
 }
 
+func TestColoursInAPipeAreForced(t *testing.T) {
+	for forced, want := range map[string]bool{"": false, "0": false, "1": true} {
+		t.Setenv("CLICOLOR_FORCE", forced)
+		if got := StyleFor(&strings.Builder{}).Colours; got != want {
+			t.Errorf("CLICOLOR_FORCE=%s: %t", forced, got)
+		}
+	}
+	t.Setenv("NO_COLOR", "1")
+	if StyleFor(&strings.Builder{}).Colours {
+		t.Error("NO_COLOR is ignored")
+	}
+}
+
 func TestBar(t *testing.T) {
 	for want, share := range map[string][2]int{
 		"█████░░░░░░░░░░░░░░░ 1/4":   {1, 4},
