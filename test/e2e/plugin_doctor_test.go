@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestPluginDoctor(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			cluster := pluginCluster{startNodeSet(t, operator, version)}
 			t.Run("a healthy cluster has no errors", cluster.hasNoErrors)
-			for _, each := range cluster.breakages() {
+			for _, each := range slices.Concat(cluster.breakages(), cluster.objectBreakages(), cluster.clusterBreakages()) {
 				t.Run(each.name, func(t *testing.T) { cluster.isFoundAndRepaired(t, &each) })
 			}
 			t.Run("config", cluster.explainsConfiguration)
@@ -260,6 +261,24 @@ func (c pluginCluster) explainsConfiguration(t *testing.T) {
 	if out, err := c.namespace.Run(t.Context(), "get", "nodeset/checked"); err == nil {
 		t.Errorf("the check has created it: %s", out)
 	}
+	check("MaxTime=60")
+	c.shows(t, []string{"config", "check", "--filename=" + changed, "--slurmctld"}, "slurmctld "+c.version,
+		"accepts it, in a validation run")
+	typo := fmt.Sprintf("{apiVersion: slinky.slurm.net/v1beta1, kind: Controller, metadata: {name: slurm}, spec: "+
+		"{extraConf: %q}}", strings.TrimRight(c.extraConf(t), "\n")+"\nSchedulerTpye=sched/backfill\n")
+	if err := os.WriteFile(changed, []byte(typo), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.fails(t, "refuses it: ", "config", "check", "--filename="+changed, "--slurmctld")
+	c.namespace.Eventually(t, 2*time.Minute, "nothing left of validation runs", func(ctx context.Context) error {
+		left, err := c.namespace.Run(ctx, "get", "pods,configmaps", "--selector=app.kubernetes.io/name=kubectl-slurm-check",
+			"--output=name")
+		if err == nil && left != "" {
+			err = errors.New(left)
+		}
+		return err
+	})
+	c.shows(t, []string{"config", "diff"}, "the same", "Next        none")
 }
 
 func (c pluginCluster) forecasts(t *testing.T) {

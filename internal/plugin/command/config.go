@@ -80,20 +80,26 @@ configuration that is being validated or was refused.`,
 func configCheckCommand(session *session) *cobra.Command {
 	flags := &outputFlags{}
 	var file string
+	var validate bool
 	command := &cobra.Command{
 		Use:   "check --filename FILE",
 		Short: "Check a change of the configuration before it is applied",
 		Long: `Checks changed objects without applying them: by the API server and the operator's webhook (as kubectl apply
 --dry-run=server does), and by the operator's own builder of slurm.conf. It shows which lines of slurm.conf would
-change. The exit code is 1 if the change would not be applied.`,
+change. The exit code is 1 if the change would not be applied.
+
+With --slurmctld it also starts a throwaway slurmctld with the changed configuration, as the operator does before it
+applies a change: in a pod with the image of slurmctld, with random keys and temporary state. The pod and its ConfigMap
+are deleted afterwards. That needs the rights to create and delete pods and ConfigMaps.`,
 		Example: `  kubectl slurm config check --filename=changed.yaml
+  kubectl slurm config check --filename=changed.yaml --slurmctld
   helm template slurm charts/slurm --values=values.yaml | kubectl slurm config check --filename=-`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			var result *config.Check
 			err := flags.show(command, func() (any, func(*output.Page), error) {
 				var err error
-				result, err = session.configCheck(command, file)
+				result, err = session.configCheck(command, file, validate)
 				if err != nil {
 					return nil, nil, err
 				}
@@ -107,6 +113,7 @@ change. The exit code is 1 if the change would not be applied.`,
 	}
 	flags.addFormat(command)
 	command.Flags().StringVarP(&file, "filename", "f", "", "file with the changed objects; - for standard input")
+	command.Flags().BoolVar(&validate, "slurmctld", false, "also validate the change on a throwaway slurmctld, in a pod")
 	_ = command.MarkFlagRequired("filename")
 	return command
 }
@@ -194,7 +201,7 @@ func (s *session) configDiff(ctx context.Context) (*config.Difference, error) {
 	return &difference, nil
 }
 
-func (s *session) configCheck(command *cobra.Command, file string) (*config.Check, error) {
+func (s *session) configCheck(command *cobra.Command, file string, validate bool) (*config.Check, error) {
 	ctx := command.Context()
 	changed, err := readObjects(command, file)
 	if err != nil {
@@ -234,7 +241,14 @@ func (s *session) configCheck(command *cobra.Command, file string) (*config.Chec
 		return nil, err
 	}
 	check.Effect(input, after)
-	return check, nil
+	switch {
+	case !check.Accepted(): // it says enough
+	case validate:
+		s.validate(ctx, client, check, input, after)
+	default:
+		check.NotValidated("--slurmctld asks a throwaway one now")
+	}
+	return check, ctx.Err()
 }
 
 // checked are the resources of the kinds that change a configuration.

@@ -2,8 +2,6 @@ package command
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,13 +26,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestConfigCheckFailsForAMistake(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "changed.yaml")
-	content := "apiVersion: slinky.slurm.net/v1beta1\nkind: Controller\nmetadata: {name: slurm}\n" +
-		"spec: {extraConf: SlurmdPort=1}\n"
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := run(t, loaded(t, "config.yaml"), "config", "check", "--filename="+file)
+	out, err := run(t, loaded(t, "config.yaml"), "config", "check", "--filename=testdata/mistake.yaml")
 	if code, is := errors.AsType[ExitCode](err); !is || code != 1 {
 		t.Errorf("%v, want the exit code 1", err)
 	}

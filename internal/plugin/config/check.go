@@ -90,7 +90,4 @@ func (c *Check) Effect(before, after *Input) {
 	c.Lines = Lines(was.Render(), becomes.Render())
 	c.Checked = append(c.Checked,
 		"the operator's builder of slurm.conf: syntax, keys that the operator owns, names, files and releases")
-	c.NotChecked = append(c.NotChecked,
-		"slurmctld itself: when the change is applied, a throwaway slurmctld validates it before the running one gets it, "+
-			"and a configuration that it refuses is not applied")
 }

@@ -122,6 +122,26 @@ func (c *Client) Patch(
 	return denied(err, "patch", resource.GroupResource(), namespace)
 }
 
+// An Object is one of Kubernetes.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Create creates an object in its namespace. Afterwards, the object is as the API server made it.
+func (c *Client) Create(ctx context.Context, resource schema.GroupVersionResource, object Object) error {
+	err := c.clients[resource.GroupVersion()].Post().Namespace(object.GetNamespace()).Resource(resource.Resource).
+		Body(object).Do(ctx).Into(object)
+	return denied(err, "create", resource.GroupResource(), object.GetNamespace())
+}
+
+// Delete deletes an object.
+func (c *Client) Delete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error {
+	err := c.clients[resource.GroupVersion()].Delete().NamespaceIfScoped(namespace, namespace != "").
+		Resource(resource.Resource).Name(name).Do(ctx).Error()
+	return denied(err, "delete", resource.GroupResource(), namespace)
+}
+
 // Logs returns the log of a pod's container. The caller closes it.
 func (c *Client) Logs(
 	ctx context.Context, namespace, pod string, options *corev1.PodLogOptions,

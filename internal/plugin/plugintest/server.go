@@ -5,6 +5,7 @@ package plugintest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -23,9 +24,11 @@ import (
 // User is the name of the user.
 const User = "alice@example.org"
 
-// A Server is an API server with a few objects, which it serves by get and list.
+// A Server is an API server with a few objects, which it serves by get and list, and creates and deletes.
 type Server struct {
 	URL string
+	// Kubelet is called for each pod that is created, and may change its status; it may be nil.
+	Kubelet func(pod *unstructured.Unstructured)
 
 	mu        sync.Mutex
 	objects   map[schema.GroupVersionResource][]runtime.Object
@@ -53,6 +56,9 @@ func (s *Server) Add(resource schema.GroupVersionResource, objects ...runtime.Ob
 // Forbid refuses all requests for resources, such as pods.
 func (s *Server) Forbid(resources ...string) { s.forbidden = append(s.forbidden, resources...) }
 
+// ForbidVerb refuses requests with a method, such as POST.
+func (s *Server) ForbidVerb(method string) { s.forbidden = append(s.forbidden, method) }
+
 // Requests returns the requests so far, such as "GET /api/v1/namespaces/slurm/pods".
 func (s *Server) Requests() []string {
 	s.mu.Lock()
@@ -70,7 +76,7 @@ func (s *Server) ServeHTTP(response http.ResponseWriter, request *http.Request) 
 	switch {
 	case err != nil:
 		fail(response, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
-	case slices.Contains(s.forbidden, resource.Resource):
+	case slices.Contains(s.forbidden, resource.Resource), slices.Contains(s.forbidden, request.Method):
 		fail(response, http.StatusForbidden, metav1.StatusReasonForbidden, resource.Resource+" is forbidden")
 	case resource.Resource == "selfsubjectreviews":
 		send(response, http.StatusCreated, map[string]any{
@@ -84,6 +90,10 @@ func (s *Server) ServeHTTP(response http.ResponseWriter, request *http.Request) 
 			return
 		}
 		send(response, http.StatusOK, applied)
+	case request.Method == http.MethodPost && name == "":
+		s.create(response, resource, request.Body)
+	case request.Method == http.MethodDelete:
+		s.delete(response, resource, namespace, name)
 	case name == "":
 		s.list(response, resource, namespace, selector,
 			strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadataList"),
@@ -147,6 +157,32 @@ func unschedulable(object runtime.Object) bool {
 func (s *Server) get(response http.ResponseWriter, resource schema.GroupVersionResource, namespace, name string) {
 	for _, object := range s.objects[resource] {
 		if about := accessor(object); about.GetNamespace() == namespace && about.GetName() == name {
+			send(response, http.StatusOK, object)
+			return
+		}
+	}
+	fail(response, http.StatusNotFound, metav1.StatusReasonNotFound,
+		fmt.Sprintf("%s %q not found", resource.Resource, name))
+}
+
+func (s *Server) create(response http.ResponseWriter, resource schema.GroupVersionResource, body io.Reader) {
+	object := &unstructured.Unstructured{}
+	if err := json.NewDecoder(body).Decode(&object.Object); err != nil {
+		fail(response, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		return
+	}
+	object.SetUID("created")
+	if object.GetKind() == "Pod" && s.Kubelet != nil {
+		s.Kubelet(object)
+	}
+	s.objects[resource] = append(s.objects[resource], object)
+	send(response, http.StatusCreated, object)
+}
+
+func (s *Server) delete(response http.ResponseWriter, resource schema.GroupVersionResource, namespace, name string) {
+	for i, object := range s.objects[resource] {
+		if about := accessor(object); about.GetNamespace() == namespace && about.GetName() == name {
+			s.objects[resource] = slices.Delete(s.objects[resource], i, i+1)
 			send(response, http.StatusOK, object)
 			return
 		}
