@@ -40,6 +40,7 @@ OUTAGE ?= 20s
 QUEUED ?= 0
 IDLE ?= 30s
 E2E_FLAGS = -kills=$(KILLS) -failovers=$(FAILOVERS) -outage=$(OUTAGE) -queued=$(QUEUED) -idle=$(IDLE)
+BASE_URL ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 TOOL := hack/tool hack/tools
@@ -53,7 +54,7 @@ TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-em
 TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
-.PHONY: help deps build binaries images sbom generate charts verify lint vulnerabilities test test-race test-integration test-charts test-slurm test-confinement \
+.PHONY: help deps build binaries images plugin-release sbom generate charts verify lint vulnerabilities test test-race test-integration test-charts test-slurm test-confinement \
     fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator bin/kubectl-slurm $(DEVCLUSTER)
 
@@ -78,6 +79,9 @@ binaries: $(DEVCLUSTER) ## Build Kubernetes, containerd, Helm and kwok into the 
 
 images: $(DEVCLUSTER) bin/slurm-operator ## Build all images into the cache (root)
 	$(DEVCLUSTER) images bin/slurm-operator
+
+plugin-release: ## Build archives of kubectl slurm VERSION for all platforms, to be downloaded from BASE_URL, into dist/
+	go run ./hack/pluginrelease -version '$(VERSION)' -base-url '$(BASE_URL)' -out dist
 
 sbom: images ## Write an SBOM for each image into bin/sbom
 	$(DEVCLUSTER) bills bin/sbom
