@@ -31,8 +31,8 @@ func TestDocumentationShowsRealOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, golden := range []string{
-		"command/testdata/status.txt", "command/testdata/why-update.txt", "command/testdata/why-resources.txt",
-		"command/testdata/config-check.txt", "doctor/testdata/findings.txt", "forecast/testdata/scale-in-of-busy-nodes.txt",
+		"command/testdata/why-resources.txt", "command/testdata/top.txt", "command/testdata/config-check.txt",
+		"doctor/testdata/findings.txt",
 	} {
 		output, err := os.ReadFile("../../internal/plugin/" + golden)
 		if err != nil {
@@ -40,6 +40,11 @@ func TestDocumentationShowsRealOutput(t *testing.T) {
 		}
 		if !strings.Contains(string(page), "```\n"+string(output)+"```\n") {
 			t.Errorf("docs/kubectl-slurm.md does not show %s", golden)
+		}
+	}
+	for _, picture := range []string{"status", "why", "plan"} { // drawn from golden files by hack/pictures
+		if !strings.Contains(string(page), "](pictures/"+picture+".svg)") {
+			t.Errorf("docs/kubectl-slurm.md does not show the picture of %s", picture)
 		}
 	}
 }
