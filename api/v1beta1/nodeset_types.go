@@ -264,7 +264,8 @@ type NodeSetSSH struct {
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// extraSshdConfig is appended to sshd_config.
+	// extraSshdConfig is added to sshd_config before the operator's own lines, because sshd uses the first value of a
+	// setting. Match blocks are added after them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	ExtraSshdConfig string `json:"extraSshdConfig,omitempty"`

@@ -9,7 +9,8 @@ package v1beta1
 type NodeSetSSHApplyConfiguration struct {
 	// enabled runs sshd.
 	Enabled *bool `json:"enabled,omitempty"`
-	// extraSshdConfig is appended to sshd_config.
+	// extraSshdConfig is added to sshd_config before the operator's own lines, because sshd uses the first value of a
+	// setting. Match blocks are added after them.
 	ExtraSshdConfig *string `json:"extraSshdConfig,omitempty"`
 	// sssdConfRef selects an sssd.conf. If unset, only local accounts exist.
 	SSSDConfRef *SecretKeyReferenceApplyConfiguration `json:"sssdConfRef,omitempty"`
