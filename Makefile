@@ -55,7 +55,7 @@ TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
 .PHONY: help deps build binaries images plugin-release sbom generate charts verify lint vulnerabilities test test-race test-integration test-charts test-slurm test-confinement \
-    fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
+    docs fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator bin/kubectl-slurm $(DEVCLUSTER)
 
 ##@ General
@@ -85,6 +85,16 @@ plugin-release: ## Build archives of kubectl slurm VERSION for all platforms, to
 
 sbom: images ## Write an SBOM for each image into bin/sbom
 	$(DEVCLUSTER) bills bin/sbom
+
+SITE := hack/site
+docs: $(SITE)/node_modules/.package-lock.json ## Build the documentation site into bin/site, and check all links (npm)
+	go test -vet=off ./hack/links
+	VERSION=$(VERSION) npm --prefix $(SITE) run --silent build
+
+# Not npm ci: it fails if the lock file lacks optional packages of other platforms, which not every mirror has.
+$(SITE)/node_modules/.package-lock.json: $(SITE)/package-lock.json
+	npm --prefix $(SITE) install --no-save --prefer-offline
+	touch $@
 
 ##@ Check
 generate: ## Write all generated files, and check the licenses of dependencies

@@ -2,6 +2,9 @@ module github.com/slurm-operator/slurm-operator
 
 go 1.26.0
 
+// npm packages of the documentation site.
+ignore ./hack/site/node_modules
+
 require (
 	github.com/go-logr/logr v1.4.4
 	github.com/golang-jwt/jwt/v5 v5.3.1
