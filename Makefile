@@ -115,6 +115,7 @@ verify: ## Check that all generated files are up to date, and the licenses of de
 lint: ## Run the linters
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags $(TAGS)
 	hack/align-modules --check
+	$(TOOL) actionlint
 	shellcheck hack/align-modules hack/fuzz hack/generate.sh hack/install-packages hack/tool hack/verify-generated hack/with-cluster .ci/run cmd/kubectl-slurm/kubectl_complete-slurm
 
 # Not part of ci: it needs the vulnerability database at vuln.go.dev, or a mirror in GOVULNDB.
