@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,7 @@ func encodings(secret []byte) map[string][]string {
 		quoted := strconv.Quote(string(part))
 		needles["quoted"] = append(needles["quoted"], quoted[1:len(quoted)-1])
 		needles["hex"] = append(needles["hex"], hex.EncodeToString(part), strings.ToUpper(hex.EncodeToString(part)))
+		needles["URL"] = append(needles["URL"], url.QueryEscape(string(part)), url.PathEscape(string(part)))
 		decimal := strings.Trim(fmt.Sprintf("%d", part), "[]")
 		needles["decimal"] = append(needles["decimal"], decimal, strings.ReplaceAll(decimal, " ", ","),
 			strings.ReplaceAll(decimal, " ", ", "))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,8 @@ func TestLeaksAreFoundInEveryEncoding(t *testing.T) {
 		"the end of a log line":   {hex.EncodeToString(key[900:1000]), "slurm.key (hex)"},
 		"a password in a URL":     {"mysql://slurm:canary-ABCDEFGH@db", "password (raw)"},
 		"a short secret":          {"pass tiny", "short (raw)"},
+		"a key in a query":        {"https://db/?key=" + url.QueryEscape(string(key)), "slurm.key (URL)"},
+		"a key in a path":         {"https://db/" + url.PathEscape(string(key)) + "/", "slurm.key (URL)"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
