@@ -36,6 +36,7 @@ func TestChaos(t *testing.T) {
 				devcluster: own, replicas: defaultNodes,
 				random: rand.New(rand.NewPCG(*chaosSeed, 0)),
 			}
+			run.plant(t)
 			run.start(t, ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 6, 1, 4, 5}})
 			run.fillQueue(t, *queued)
 			onHostNetwork := run.startJobOnHostNetwork(t)
@@ -49,6 +50,7 @@ func TestChaos(t *testing.T) {
 			}
 			onHostNetwork(t)
 			run.finish(t)
+			t.Run("no secrets leak", run.leakedNoSecrets)
 		})
 	}
 }
@@ -66,6 +68,9 @@ type chaosRun struct {
 	devcluster *cluster.Cluster
 	random     *rand.Rand
 	jobs       *jobLedger
+	// planted are the secrets before the first fault, and logs those of all containers since then.
+	planted map[string][]byte
+	logs    *cluster.KeptLogs
 	// replicas is the desired number of nodes; chores counts the administrator's changes so far.
 	replicas, chores int
 	// faults counts the injected faults.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
-	"github.com/slurm-operator/slurm-operator/test/leak"
 )
 
 // TestServicesOfACluster tests the services of a cluster, slurmctld, slurmdbd, slurmrestd, a login pod and a token, and
@@ -250,50 +249,6 @@ func (c *slurmCluster) rotatesJWTKey(t *testing.T) {
 		})
 	t.Logf("%s: tokens work %.1f s after the JWT key was rotated", c.version, time.Since(started).Seconds())
 	becomesReady(t, c.namespace, time.Minute, "controller.slinky.slurm.net/slurm")
-}
-
-// I7: no secret bytes in logs, events, statuses or ConfigMaps. TestNoSecretInObjectsOrMetrics covers the metrics.
-func (c *slurmCluster) leaksNoSecrets(t *testing.T) {
-	secrets := map[string][]byte{
-		"the database password": []byte(c.password), "a token": []byte(c.token(t)),
-		"slurm.key":   c.secret(t, "slurm-auth-slurm", "slurm.key"),
-		"the JWT key": c.secret(t, "slurm-auth-jwths256", "jwt_hs256.key"),
-		"the TLS key": c.tlsKey(t),
-	}
-	for place, text := range c.publicTexts(t) {
-		if found := leak.Find(text, secrets); len(found) > 0 {
-			t.Errorf("%s has %v", place, found)
-		}
-	}
-	// Check that a leak would be found.
-	c.namespace.Apply(t,
-		fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: leak}, data: {key: %x}}",
-			secrets["slurm.key"]))
-	defer c.namespace.MustRun(t, "delete", "configmap/leak")
-	if found := leak.Find(c.publicTexts(t)["objects"], secrets); len(found) != 1 ||
-		!strings.HasPrefix(found[0], "slurm.key") {
-		t.Errorf("a key in a ConfigMap is found as %v", found)
-	}
-}
-
-// publicTexts returns all objects and logs that non-administrators may read.
-func (c *slurmCluster) publicTexts(t *testing.T) map[string]string {
-	t.Helper()
-	texts := map[string]string{
-		"objects": c.namespace.MustRun(t, "get",
-			"slurm,configmaps,events,pods,services,statefulsets,deployments,controllerrevisions", "--output=yaml"),
-	}
-	for _, namespace := range []kube.Namespace{c.namespace, c.operator} {
-		for pod := range strings.FieldsSeq(namespace.MustRun(t, "get", "pods", "--output=name")) {
-			// A pod may be deleted meanwhile, or have a container that has not started.
-			log, err := namespace.Run(t.Context(), "logs", pod, "--all-containers", "--ignore-errors")
-			if err != nil {
-				t.Logf("no log of %s: %v", pod, err)
-			}
-			texts["the log of "+pod] = log
-		}
-	}
-	return texts
 }
 
 func (c *slurmCluster) setExtraConf(t *testing.T, conf string) {

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"embed"
@@ -33,6 +34,7 @@ func TestDirectoryUsers(t *testing.T) {
 			t.Run("a token identifies the user", site.acceptsToken)
 			t.Run("a partition is for a group", site.admitsGroup)
 			t.Run("a removed user cannot log in", site.refusesRemovedUser)
+			t.Run("the password in sssd.conf does not leak", site.hidesBindPassword)
 		})
 	}
 }
@@ -40,12 +42,13 @@ func TestDirectoryUsers(t *testing.T) {
 // A directorySite is a cluster with a directory service, and a pod with ssh from which users log in.
 type directorySite struct {
 	slurmCluster
-	password string
+	// password is that of the user carol, and bindPassword one in sssd.conf.
+	password, bindPassword string
 }
 
 func startDirectorySite(t *testing.T, version string) directorySite {
 	t.Helper()
-	site := directorySite{password: rand.Text()}
+	site := directorySite{password: rand.Text(), bindPassword: "canary-" + rand.Text()}
 	site.namespace = kube.NewNamespace(t, "identity-"+strings.ReplaceAll(version, ".", "-"))
 	site.operator, site.version = operatorNamespace, version
 	private, authorized := sshKeyPair(t)
@@ -56,10 +59,21 @@ func startDirectorySite(t *testing.T, version string) directorySite {
 		Password, AuthorizedKey string
 	}{Password: site.password, AuthorizedKey: authorized})
 	site.namespace.ApplyTemplates(t, identity, "identity/client.yaml", smokeSettings{Version: version})
-	site.namespace.InstallCluster(t, identity, "identity/values.yaml", smokeSettings{Version: version})
+	site.namespace.InstallCluster(t, identity, "identity/values.yaml", struct {
+		smokeSettings
+		BindPassword string
+	}{smokeSettings{Version: version}, site.bindPassword})
 	becomesReady(t, site.namespace, 5*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm",
 		"nodeset/worker", "nodeset/shell", "loginset/login")
 	return site
+}
+
+// hidesBindPassword searches everything that non-administrators may read for a password in sssd.conf.
+func (s directorySite) hidesBindPassword(t *testing.T) {
+	if config := s.secret(t, "slurm-sssd", "sssd.conf"); !bytes.Contains(config, []byte(s.bindPassword)) {
+		t.Fatal("sssd.conf does not have the password")
+	}
+	s.checkTexts(t, map[string][]byte{"the password in sssd.conf": []byte(s.bindPassword)}, s.publicTexts(t))
 }
 
 // createCertificates creates the certificate of the directory service, and a ConfigMap with the CA that signed it.

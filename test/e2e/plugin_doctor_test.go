@@ -328,9 +328,7 @@ func (c pluginCluster) plansUpgrade(t *testing.T) {
 
 // reportsNoSecrets searches a report for the values of all Secrets of the cluster.
 func (c pluginCluster) reportsNoSecrets(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "report.tar.gz")
-	c.shows(t, []string{"report", "--file=" + file}, file+" has ")
-	files := unpackReport(t, file)
+	files := c.report(t)
 	for _, want := range []string{
 		"doctor.json", "slurm/config.txt", "slurm/sdiag.txt", "configmaps/", "logs/", "objects/pods/",
 	} {
@@ -363,6 +361,14 @@ func (c pluginCluster) reportsNoSecrets(t *testing.T) {
 			}
 		}
 	}
+}
+
+// report returns the files of a report.
+func (c pluginCluster) report(t *testing.T) map[string]string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.tar.gz")
+	c.shows(t, []string{"report", "--file=" + file}, file+" has ")
+	return unpackReport(t, file)
 }
 
 func unpackReport(t *testing.T, file string) map[string]string {

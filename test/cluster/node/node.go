@@ -147,6 +147,9 @@ func (n Node) daemonPid(daemon string) (int, error) {
 		KubeProxy)
 }
 
+// PodLogs returns the directory with the logs of the node's pods.
+func (n Node) PodLogs() string { return n.path("disk/log-pods") }
+
 func (n Node) path(name string) string { return filepath.Join(n.Processes.Dir, "nodes", n.Name, name) }
 
 func (n Node) cgroup() string { return cgroupPrefix + n.Name }
@@ -158,7 +161,7 @@ func (n Node) initConfig(authority *pki.Authority) (initConfig, error) {
 			n.path("disk/kubelet"):        "/var/lib/kubelet",
 			n.path("disk/containerd"):     "/var/lib/containerd",
 			n.path("disk/cni"):            "/var/lib/cni",
-			n.path("disk/log-pods"):       "/var/log/pods",
+			n.PodLogs():                   "/var/log/pods",
 			n.path("disk/log-containers"): "/var/log/containers",
 			n.path("disk/local-path"):     LocalPathDir,
 			n.path("cni"):                 "/etc/cni/net.d",
