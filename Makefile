@@ -54,7 +54,7 @@ TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-em
 TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
-.PHONY: help deps build binaries images plugin-release sbom generate charts verify lint vulnerabilities test test-race test-integration test-charts test-slurm test-confinement \
+.PHONY: help deps build binaries images plugin-release sbom outdated generate charts verify lint vulnerabilities test test-race test-integration test-charts test-slurm test-confinement \
     docs fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator bin/kubectl-slurm $(DEVCLUSTER)
 
@@ -85,6 +85,9 @@ plugin-release: ## Build archives of kubectl slurm VERSION for all platforms, to
 
 sbom: images ## Write an SBOM for each image into bin/sbom
 	$(DEVCLUSTER) bills bin/sbom
+
+outdated: images ## List the packages in the images that have a security update in Debian; fails if there are any (root)
+	$(DEVCLUSTER) outdated
 
 SITE := hack/site
 docs: $(SITE)/node_modules/.package-lock.json ## Build the documentation site into bin/site, and check all links (npm)

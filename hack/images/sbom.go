@@ -36,15 +36,28 @@ type component struct {
 
 // WriteBills writes an SBOM for each of the product's images in the layout into a directory.
 func WriteBills(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return eachProductImage(ctx, func(name string, layers []string) error {
+		bill, err := billOf(name, layers)
+		if err != nil {
+			return err
+		}
+		file := strings.NewReplacer("/", "-", ":", "-").Replace(name) + ".cdx.json"
+		return writeJSON(filepath.Join(dir, file), bill)
+	})
+}
+
+// eachProductImage calls a function with the name and the unpacked layers of each of the product's images in the
+// layout.
+func eachProductImage(ctx context.Context, visit func(name string, layers []string) error) error {
 	source, err := openLayout()
 	if err != nil {
 		return err
 	}
 	index, err := source.index()
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for i := range index.Manifests {
@@ -56,12 +69,7 @@ func WriteBills(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		bill, err := billOf(name, unpacked.Layers)
-		if err != nil {
-			return err
-		}
-		file := strings.NewReplacer("/", "-", ":", "-").Replace(name) + ".cdx.json"
-		if err := writeJSON(filepath.Join(dir, file), bill); err != nil {
+		if err := visit(name, unpacked.Layers); err != nil {
 			return err
 		}
 	}
@@ -77,7 +85,7 @@ func billOf(name string, layers []string) (bill, error) {
 		Metadata: subject{component{Type: "container", Name: image, Version: tag}},
 	}
 	for _, layer := range slices.Backward(layers) {
-		packages, err := debianPackages(filepath.Join(layer, "var/lib/dpkg/status"))
+		packages, err := debianPackages(filepath.Join(layer, "var/lib/dpkg/status"), isInstalled)
 		if err == nil {
 			is.Components = packages // the uppermost list of packages is complete
 			return is, nil
@@ -96,8 +104,13 @@ func billOf(name string, layers []string) (bill, error) {
 	return is, nil
 }
 
-// debianPackages reads dpkg's list of installed packages.
-func debianPackages(path string) ([]component, error) {
+// isInstalled reports whether a package in dpkg's own list is installed.
+func isInstalled(fields map[string]string) bool {
+	return strings.HasSuffix(fields["Status"], " installed")
+}
+
+// debianPackages reads a list of Debian packages, and returns those with the wanted fields.
+func debianPackages(path string, wanted func(fields map[string]string) bool) ([]component, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -106,7 +119,7 @@ func debianPackages(path string) ([]component, error) {
 	var packages []component
 	fields := map[string]string{}
 	end := func() {
-		if strings.HasSuffix(fields["Status"], " installed") {
+		if fields["Package"] != "" && wanted(fields) {
 			packages = append(packages, component{
 				Type: "library", Name: fields["Package"], Version: fields["Version"],
 				URL: "pkg:deb/debian/" + fields["Package"] + "@" + url.QueryEscape(fields["Version"]) + "?arch=" +

@@ -117,6 +117,18 @@ func writeBills(ctx context.Context, arguments []string) error {
 	return images.WriteBills(ctx, arguments[0])
 }
 
+func listOutdated(ctx context.Context, _ []string) error {
+	outdated, err := images.Outdated(ctx)
+	for _, update := range outdated {
+		fmt.Println(update)
+	}
+	if err == nil && len(outdated) > 0 {
+		err = fmt.Errorf("%d packages are outdated; delete the directories debian and images in the cache, and run "+
+			"make images", len(outdated))
+	}
+	return err
+}
+
 func serveRegistry(ctx context.Context, arguments []string) error {
 	dir, err := images.Dir()
 	if err != nil {

@@ -32,6 +32,7 @@ var commands = []command{
 	{"binaries", "build every program that test clusters run and print their directories", buildBinaries},
 	{"images [OPERATOR]", "build every image, with that operator binary", buildImages},
 	{"bills DIRECTORY", "write an SBOM (CycloneDX) for each image into a directory", writeBills},
+	{"outdated", "list the packages in the images that have a security update in Debian", listOutdated},
 	{"node on|off NAME", "power a node on or off", power},
 	{"node cut|heal NAME", "disconnect a node from the network, or reconnect it", power},
 	{"node delay NAME DURATION", "delay everything that a node sends and receives; 0s removes the delay", power},
