@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -80,6 +81,15 @@ func (c *Cluster) Capture(podUID string, port uint16) (*network.Capture, error) 
 		return nil, err
 	}
 	return network.NewCapture(fmt.Sprintf("/proc/%d/ns/net", processes[0]), port)
+}
+
+// Dial connects to an address from a pod's network.
+func (c *Cluster) Dial(ctx context.Context, podUID, transport, address string) (net.Conn, error) {
+	processes, err := podProcesses(podUID)
+	if err != nil {
+		return nil, err
+	}
+	return network.Dial(ctx, fmt.Sprintf("/proc/%d/ns/net", processes[0]), transport, address)
 }
 
 // podProcesses returns the processes of a pod's containers. There is at least one.

@@ -15,12 +15,13 @@ func openCluster() (own *cluster.Cluster, ours bool) {
 	return own, err == nil && own.Plane.Kubeconfig() == os.Getenv("KUBECONFIG")
 }
 
-// ownCluster returns the cluster under test if its nodes can be powered off. On any other cluster the test is skipped.
+// ownCluster returns the cluster under test if its nodes and their network can be changed. On any other cluster the test
+// is skipped.
 func ownCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	own, ours := openCluster()
 	if !ours {
-		t.Skip("this test powers off Kubernetes nodes: run it on the cluster of make cluster-up")
+		t.Skip("this test changes Kubernetes nodes or their network: run it on the cluster of make cluster-up")
 	}
 	return own
 }

@@ -66,6 +66,23 @@ func daemon(ctx context.Context, arguments []string) error {
 	return errUsage
 }
 
+func policies(ctx context.Context, arguments []string) error {
+	if len(arguments) != 1 {
+		return errUsage
+	}
+	found, err := cluster.Open()
+	if err != nil {
+		return err
+	}
+	switch arguments[0] {
+	case "on":
+		return found.EnforcePolicies(ctx, os.Stderr)
+	case "off":
+		return found.EndEnforcement(ctx)
+	}
+	return errUsage
+}
+
 func auditLog(_ context.Context, arguments []string) error {
 	found, err := cluster.Open()
 	if err != nil {

@@ -37,6 +37,7 @@ var commands = []command{
 	{"node cut|heal NAME", "disconnect a node from the network, or reconnect it", power},
 	{"node delay NAME DURATION", "delay everything that a node sends and receives; 0s removes the delay", power},
 	{"daemon stop|continue|restart NAME", "stop, continue or restart a daemon: etcd, node-1/kubelet, …", daemon},
+	{"policies on|off", "enforce NetworkPolicies, which no node does by default, or stop enforcing them", policies},
 	{"audit [DURATION]", "count writes to the API server by user in the last DURATION (all)", auditLog},
 }
 

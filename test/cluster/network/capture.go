@@ -25,19 +25,15 @@ type Capture struct {
 
 // NewCapture records until Stop. The namespace is that of a file, such as /proc/1/ns/net.
 func NewCapture(namespaceFile string, port uint16) (*Capture, error) {
-	namespace, err := os.Open(namespaceFile)
-	if err != nil {
-		return nil, err
-	}
-	defer namespace.Close()
 	capture := &Capture{port: port, done: make(chan error, 1)}
+	var err error
 	thread.Run(func() {
-		if err = unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err == nil {
+		if err = enter(namespaceFile); err == nil {
 			capture.socket, err = openNamespace()
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("capturing in %s: %w", namespaceFile, err)
+		return nil, fmt.Errorf("capturing packets: %w", err)
 	}
 	go func() { capture.done <- capture.record() }()
 	return capture, nil

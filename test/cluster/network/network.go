@@ -178,24 +178,29 @@ func isNamespace(name string) bool {
 }
 
 // Dial connects to an address from the node's network namespace.
-func (w Wire) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+func (w Wire) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return Dial(ctx, w.NamespaceFile(), network, address)
+}
+
+// Dial connects to an address from a network namespace, that of a file such as /proc/1/ns/net.
+func Dial(ctx context.Context, namespaceFile, network, address string) (conn net.Conn, err error) {
 	thread.Run(func() {
-		if err = w.enter(); err == nil {
+		if err = enter(namespaceFile); err == nil {
 			conn, err = new(net.Dialer).DialContext(ctx, network, address)
 		}
 	})
 	return conn, err
 }
 
-// enter moves the calling thread into the node's network namespace.
-func (w Wire) enter() error {
-	file, err := os.Open(w.NamespaceFile())
+// enter moves the calling thread into a network namespace.
+func enter(namespaceFile string) error {
+	file, err := os.Open(namespaceFile)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("entering the network of %s: %w", w.Namespace(), err)
+		return fmt.Errorf("entering the network of %s: %w", namespaceFile, err)
 	}
 	return nil
 }
