@@ -11,7 +11,7 @@ func agentCommand() *cobra.Command {
 		Config:    "/etc/slurm",
 		PIDFile:   "/run/slurmctld/slurmctld.pid",
 		Listen:    ":6816",
-		Slurmctld: "127.0.0.1:6817",
+		Slurmctld: "localhost:6817", // with IPv4 or IPv6
 	}
 	command := &cobra.Command{
 		Use:   "agent",

@@ -120,6 +120,30 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// TestIPv6ReachesAllDaemons checks that the parameter which docs/installation.md names is in every file that daemons and
+// commands read.
+func TestIPv6ReachesAllDaemons(t *testing.T) {
+	const key, want = "CommunicationParameters", "EnableIPv6"
+	cluster, accounting := minimal(), database()
+	cluster.ExtraConf, accounting.ExtraConf = key+"="+want, key+"="+want
+	slurm, err := Build(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slurmdbd, err := BuildDatabase(accounting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, document := range map[string]Document{
+		"slurm.conf": slurm, "slurm.conf of slurmrestd": Clients(slurm), "slurmdbd.conf": slurmdbd,
+		"slurm.conf of slurmdbd's helper": Clients(slurmdbd),
+	} {
+		if got, _ := document.Get(key); got != want {
+			t.Errorf("%s has %q", file, got)
+		}
+	}
+}
+
 func TestConfinementHasDefaults(t *testing.T) {
 	for name, test := range map[string]struct {
 		confined, exclusive bool

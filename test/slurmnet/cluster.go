@@ -40,6 +40,8 @@ type Options struct {
 	NodeConf string
 	// Accounting adds slurmdbd and MariaDB.
 	Accounting bool
+	// IPv6 gives all hosts addresses of IPv6 only.
+	IPv6 bool
 	// ExtraConf is appended to slurm.conf.
 	ExtraConf string
 	// Files are additional files in slurmctld's /etc/slurm, by name.
@@ -81,6 +83,7 @@ func Start(tb testing.TB, opts Options) *Cluster {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	sandbox.ipv6 = opts.IPv6
 	cluster := &Cluster{sandbox: sandbox, opts: opts}
 	logs := tb.TempDir() // created first, because cleanups run in reverse order
 	tb.Cleanup(func() {
@@ -152,16 +155,20 @@ func (c *Cluster) define(ctx context.Context, logs string, opts Options) error {
 		}
 		c.Nodes = append(c.Nodes, node)
 	}
-	c.URL = fmt.Sprintf("http://%s:6820", c.Slurmrestd.address)
+	c.URL = "http://" + net.JoinHostPort(c.Slurmrestd.address, "6820")
 	return nil
 }
 
 // slurmrestdCommand omits the plugins that need slurmdbd if there is none: 24.11 would not start with them.
 func (o Options) slurmrestdCommand() []string {
-	if o.Accounting {
-		return nil
+	command := []string{"/usr/sbin/slurmrestd", "-a", "rest_auth/jwt"}
+	if !o.Accounting {
+		command = append(command, "-s", "openapi/slurmctld")
 	}
-	return []string{"/usr/sbin/slurmrestd", "-a", "rest_auth/jwt", "-s", "openapi/slurmctld", "0.0.0.0:6820"}
+	if o.IPv6 {
+		return append(command, "[::]:6820")
+	}
+	return append(command, "0.0.0.0:6820")
 }
 
 // startAll starts the daemons, each after those that it needs.

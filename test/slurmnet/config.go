@@ -42,6 +42,9 @@ AccountingStorageHost=slurmdbd
 {{- if .Metrics}}
 MetricsType=metrics/openmetrics
 {{- end}}
+{{- if .IPv6}}
+CommunicationParameters=EnableIPv6
+{{- end}}
 {{- if .CloudNodes}}
 NodeName=cloud-[0-{{.LastCloudNode}}] State=CLOUD CPUs=8 RealMemory=32768
 {{- end}}
@@ -59,11 +62,19 @@ StoragePass=slurm
 StorageLoc=slurm_acct_db
 `
 
+func (o Options) slurmdbdConf() string {
+	if o.IPv6 {
+		return slurmdbdConf + "CommunicationParameters=EnableIPv6\n"
+	}
+	return slurmdbdConf
+}
+
 func (o Options) slurmConf() (string, error) {
 	var conf strings.Builder
 	err := slurmConf.Execute(&conf, map[string]any{
 		"Accounting":    o.Accounting,
 		"Metrics":       o.Version != "24.11", // it does not support them
+		"IPv6":          o.IPv6,
 		"CloudNodes":    o.CloudNodes,
 		"LastCloudNode": o.CloudNodes - 1,
 		"MaxNodes":      o.Nodes + o.CloudNodes + 100, // room for nodes that a test creates
@@ -81,7 +92,7 @@ func (c *Cluster) configure(opts Options) error {
 	c.jwtKey = randomBytes(32)
 	slurmKey := randomBytes(1024)
 	// The test needs an entry too, because Slurm looks up the names of its peers and is slow if it does not find them.
-	hosts := []string{"127.0.0.1 localhost", c.sandbox.address(outside) + " test"}
+	hosts := []string{"127.0.0.1 localhost", "::1 localhost", c.sandbox.address(outside) + " test"}
 	for _, daemon := range c.daemons {
 		hosts = append(hosts, daemon.address+" "+daemon.Name)
 	}
@@ -102,7 +113,9 @@ func (c *Cluster) configure(opts Options) error {
 				files = append(files, file{"/etc/slurm/" + name, content, 0, 0o644})
 			}
 		case c.Slurmdbd:
-			files = append(files, key, jwtKey, file{"/etc/slurm/slurmdbd.conf", slurmdbdConf, slurmUser, 0o600})
+			files = append(files, key, jwtKey, file{
+				"/etc/slurm/slurmdbd.conf", opts.slurmdbdConf(), slurmUser, 0o600,
+			})
 		case c.Slurmrestd:
 			files = append(files, config)
 		case c.MariaDB:

@@ -49,14 +49,14 @@ func (d *Daemon) setup(index int) string {
 	layers := slices.Clone(d.image.Layers)
 	slices.Reverse(layers) // overlayfs expects the uppermost first
 	return strings.NewReplacer(
-		"NAME", d.Name, "PORT", fmt.Sprintf("port%d", index), "ADDRESS", d.address,
+		"NAME", d.Name, "PORT", fmt.Sprintf("port%d", index), "ADDRESS", d.sandbox.onLink(d.address),
 		"LAYERS", strings.Join(layers, ":"), "ROOT", d.root(),
 	).Replace(`
 ip netns add NAME
 ip link add PORT type veth peer name eth0 netns NAME
 ip link set PORT master switch up
 ip -n NAME link set lo up
-ip -n NAME address add ADDRESS/24 dev eth0
+ip -n NAME address add ADDRESS dev eth0
 ip -n NAME link set eth0 up
 mkdir -p /run/hosts/NAME/upper /run/hosts/NAME/work ROOT
 mount -t overlay -o lowerdir=LAYERS,upperdir=/run/hosts/NAME/upper,workdir=/run/hosts/NAME/work overlay ROOT

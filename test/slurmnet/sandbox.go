@@ -21,6 +21,7 @@ import (
 // /run/hosts. The hosts are connected to a bridge, and another link connects the bridge to the test.
 type sandbox struct {
 	index int          // of the subnet and the link
+	ipv6  bool         // whether the subnet is one of IPv6
 	claim net.Listener // reserves the index
 	init  *process
 }
@@ -40,9 +41,21 @@ func claimSandbox(ctx context.Context) (*sandbox, error) {
 }
 
 // address returns the n-th address of the sandbox's subnet, which is in the range reserved for network tests (RFC
-// 2544), so that it does not conflict with others.
+// 2544) or a unique local one (RFC 4193), so that it does not conflict with others.
 func (s *sandbox) address(n int) string {
+	if s.ipv6 {
+		return fmt.Sprintf("fd53:6c75:726d:%x::%x", s.index, n)
+	}
 	return fmt.Sprintf("198.%d.%d.%d", 18+s.index/256, s.index%256, n)
+}
+
+// onLink returns an address of the subnet as an argument of ip address. Addresses of IPv6 are usable at once, without a
+// search for duplicates.
+func (s *sandbox) onLink(address string) string {
+	if s.ipv6 {
+		return address + "/64 nodad"
+	}
+	return address + "/24"
 }
 
 // link returns the name of the link from the test to the sandbox.
@@ -95,7 +108,7 @@ func (s *sandbox) connect() error {
 	}
 	err := ip([]string{
 		fmt.Sprintf("link add %s type veth peer name outside netns %d", s.link(), s.init.pid()),
-		fmt.Sprintf("address add %s/24 dev %s", s.address(outside), s.link()),
+		fmt.Sprintf("address add %s dev %s", s.onLink(s.address(outside)), s.link()),
 		fmt.Sprintf("link set %s up", s.link()),
 	})
 	if err != nil {

@@ -91,6 +91,33 @@ func TestClusterRunsJobs(t *testing.T) {
 	}
 }
 
+// TestSlurmRunsOverIPv6 shows what docs/installation.md says about clusters without IPv4: one parameter in slurm.conf
+// and slurmdbd.conf suffices.
+func TestSlurmRunsOverIPv6(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			cluster := startVersion(t, version, Options{Nodes: 2, Accounting: true, IPv6: true})
+			if got := strings.Fields(mustRun(t, cluster, "srun", "-N2", "hostname")); len(got) != 2 ||
+				got[0] == got[1] {
+				t.Errorf("srun on two nodes printed %q", got)
+			}
+			job := mustRun(t, cluster, "sbatch", "--parsable", "--wrap", "srun hostname")
+			cluster.WaitFor(t, "the job in accounting", func(ctx context.Context) error {
+				out, err := cluster.Run(ctx, "sacct", "--noheader", "--parsable2", "--allocations", "--jobs="+job,
+					"--format=state")
+				if state := strings.TrimSpace(out); err == nil && state != "COMPLETED" {
+					err = fmt.Errorf("sacct shows %q", state)
+				}
+				return err
+			})
+			if address := mustRun(t, cluster, "sinfo", "--noheader", "--Node", "--nodes=node-0",
+				"--format=%o"); !strings.Contains(address, "fd53:") {
+				t.Errorf("a node has the address %s", address)
+			}
+		})
+	}
+}
+
 func TestRESTRequiresAToken(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	err := Run(context.Background(), Options{
-		Config: "/etc/slurm", PIDFile: "/run/slurmctld/slurmctld.pid", Listen: ":6816", Slurmctld: "127.0.0.1:6817",
+		Config: "/etc/slurm", PIDFile: "/run/slurmctld/slurmctld.pid", Listen: ":6816", Slurmctld: "localhost:6817",
 	})
 	panic(err)
 }
