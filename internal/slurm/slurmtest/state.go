@@ -124,12 +124,12 @@ func (s *Server) SetFlag(name, flag string, set bool) {
 }
 
 // StopNodes stops the slurmds of nodes, as when their pods are deleted: they no longer answer. Nodes without a record
-// are ignored.
+// are ignored, and those that are powered down: slurmctld expects no answer of them.
 func (s *Server) StopNodes(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
-		if node := s.nodes[name]; node != nil {
+		if node := s.nodes[name]; node != nil && (node.power == powerUp || node.power == powerLeaving) {
 			node.setFlag("NOT_RESPONDING", true)
 		}
 	}
