@@ -42,6 +42,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1beta1.ControllerSpecApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ControllerStatus"):
 		return &apiv1beta1.ControllerStatusApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("ElasticSchedule"):
+		return &apiv1beta1.ElasticScheduleApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ExternalConfig"):
 		return &apiv1beta1.ExternalConfigApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("FeatureRule"):
@@ -72,6 +74,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1beta1.NodeSetApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("NodeSetElastic"):
 		return &apiv1beta1.NodeSetElasticApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("NodeSetElasticStatus"):
+		return &apiv1beta1.NodeSetElasticStatusApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("NodeSetPartition"):
 		return &apiv1beta1.NodeSetPartitionApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("NodeSetRollingUpdate"):
@@ -86,6 +90,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1beta1.NodeSetStatusApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("NodeSetUpdateStrategy"):
 		return &apiv1beta1.NodeSetUpdateStrategyApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("NodeTaintRule"):
+		return &apiv1beta1.NodeTaintRuleApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ObjectReference"):
 		return &apiv1beta1.ObjectReferenceApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("PodTemplate"):

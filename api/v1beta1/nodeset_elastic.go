@@ -7,6 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // pod deleted.
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",message="spec.elastic.minReplicas must not be greater than maxReplicas; lower it, or raise maxReplicas"
 // +kubebuilder:validation:XValidation:rule="self.warmReplicas <= self.maxReplicas",fieldPath=".warmReplicas",message="spec.elastic.warmReplicas must not be greater than maxReplicas; lower it, or raise maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedules) || self.schedules.all(schedule, schedule.warmReplicas <= self.maxReplicas)",fieldPath=".schedules",message="spec.elastic.schedules[].warmReplicas must not be greater than maxReplicas; lower it, or raise maxReplicas"
 type NodeSetElastic struct {
 	// maxReplicas is the maximum number of pods, and the number of Slurm nodes that users see.
 	// +required
@@ -27,6 +28,13 @@ type NodeSetElastic struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65536
 	WarmReplicas int32 `json:"warmReplicas"`
+
+	// schedules keep more idle Slurm nodes up at certain times of the week. The largest number applies: of warmReplicas,
+	// and of the schedules whose time it is.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Schedules []ElasticSchedule `json:"schedules,omitempty"`
 
 	// idleTimeout is how long a Slurm node must be idle before it is powered down.
 	// +optional
@@ -54,3 +62,94 @@ type NodeSetElastic struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('10s')",message="spec.elastic.capacityBackoff must be a duration of at least 10s; use for example 10m"
 	CapacityBackoff metav1.Duration `json:"capacityBackoff,omitempty,omitzero"`
 }
+
+// ElasticSchedule keeps idle Slurm nodes up at certain times of the week.
+// +kubebuilder:validation:XValidation:rule="self.from != self.to",fieldPath=".to",message="schedules[].to must differ from schedules[].from; for whole days, use from 00:00 to 24:00"
+type ElasticSchedule struct {
+	// warmReplicas is the number of idle Slurm nodes that are kept up.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65536
+	WarmReplicas int32 `json:"warmReplicas,omitempty"`
+
+	// days are those on which the time begins. Defaults to all days.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=7
+	Days []Weekday `json:"days,omitempty"`
+
+	// from is when Slurm nodes begin to be powered up, such as 07:00.
+	// +required
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="schedules[].from must be a time from 00:00 to 23:59; use for example 07:00"
+	From string `json:"from,omitempty"`
+
+	// to is when Slurm nodes are no longer kept up, such as 19:00, or 24:00. If it is earlier than from, it is on the next
+	// day.
+	// +required
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$')",message="schedules[].to must be a time from 00:00 to 24:00; use for example 19:00"
+	To string `json:"to,omitempty"`
+
+	// timeZone of from and to, as in the IANA time zone database, such as Europe/Berlin.
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+/-]*$') && self != 'Local'",message="schedules[].timeZone must be a name of the IANA time zone database; use for example Europe/Berlin, or UTC"
+	TimeZone string `json:"timeZone,omitempty"`
+}
+
+// Weekday is a day of the week.
+// +kubebuilder:validation:Enum=Mon;Tue;Wed;Thu;Fri;Sat;Sun
+type Weekday string
+
+// NodeSetElasticStatus counts the Slurm nodes of an elastic NodeSet by why they are up. Each that is up counts once;
+// those that are powering down are not up.
+type NodeSetElasticStatus struct {
+	// poweringUp is the number of Slurm nodes that are powering up.
+	// +optional
+	PoweringUp int32 `json:"poweringUp"`
+
+	// busy is the number of Slurm nodes that are up and have jobs.
+	// +optional
+	Busy int32 `json:"busy"`
+
+	// minimum is the number of idle Slurm nodes that are up because of minReplicas.
+	// +optional
+	Minimum int32 `json:"minimum"`
+
+	// warm is the number of further idle Slurm nodes that are up because of warmReplicas.
+	// +optional
+	Warm int32 `json:"warm"`
+
+	// scheduled is the number of further idle Slurm nodes that are up because of schedules.
+	// +optional
+	Scheduled int32 `json:"scheduled"`
+
+	// idle is the number of other idle Slurm nodes, which are powered down after idleTimeout.
+	// +optional
+	Idle int32 `json:"idle"`
+
+	// closed is the number of Slurm nodes that are up, have no jobs and take none: they are drained or down.
+	// +optional
+	Closed int32 `json:"closed"`
+
+	// poweringDown is the number of Slurm nodes that are powering down.
+	// +optional
+	PoweringDown int32 `json:"poweringDown"`
+
+	// jobs are those with the lowest IDs that keep Slurm nodes up: at most 10, and of several jobs on a Slurm node the one
+	// that ends last. It changes at most once per minute.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Jobs []int64 `json:"jobs,omitempty"`
+
+	// jobsChangedAt is when jobs last changed.
+	// +optional
+	JobsChangedAt *metav1.Time `json:"jobsChangedAt,omitempty"`
+}
+
+// MaxElasticJobs is the maximum length of status.elastic.jobs.
+const MaxElasticJobs = 10

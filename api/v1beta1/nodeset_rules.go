@@ -18,6 +18,20 @@ type NodeConditionRule struct {
 	Status corev1.ConditionStatus `json:"status,omitempty"`
 }
 
+// NodeTaintRule is a taint of a Kubernetes node that drains the Slurm nodes on it.
+type NodeTaintRule struct {
+	// key of the taint, such as karpenter.sh/disrupted.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key,omitempty"`
+
+	// value of the taint. If unset, every value counts.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Value string `json:"value,omitempty"`
+}
+
 // NodeLabelRules maps labels of a Kubernetes node to properties of the Slurm nodes on it.
 type NodeLabelRules struct {
 	// features maps labels to Slurm features.

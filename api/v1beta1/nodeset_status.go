@@ -60,6 +60,10 @@ type NodeSetStatus struct {
 	// +optional
 	SlurmDrain int32 `json:"slurmDrain"`
 
+	// elastic counts Slurm nodes by why they are up. Set only for an elastic NodeSet.
+	// +optional
+	Elastic *NodeSetElasticStatus `json:"elastic,omitempty"`
+
 	// nodeSetHash is the hash of the current revision. Updated pods have it as a label.
 	// +optional
 	NodeSetHash string `json:"nodeSetHash,omitempty"`

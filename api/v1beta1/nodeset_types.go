@@ -16,6 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`
 // +kubebuilder:printcolumn:name="Up",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.elastic.maxReplicas`
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`
 // +kubebuilder:printcolumn:name="Idle",type=integer,JSONPath=`.status.slurmIdle`
 // +kubebuilder:printcolumn:name="Alloc",type=integer,JSONPath=`.status.slurmAllocated`
@@ -213,6 +214,15 @@ type NodeSetSpec struct {
 	// +listMapKey=status
 	// +kubebuilder:validation:MaxItems=32
 	DrainOnNodeConditions []NodeConditionRule `json:"drainOnNodeConditions,omitempty"`
+
+	// drainOnNodeTaints drains a Slurm node while its Kubernetes node has one of these taints, and undrains it afterwards.
+	// Defaults to the taints of Kubernetes nodes that are about to be reclaimed or removed, as set by Karpenter,
+	// cluster-autoscaler, aws-node-termination-handler and GKE; an empty list disables that. Addition.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +kubebuilder:validation:MaxItems=32
+	DrainOnNodeTaints []NodeTaintRule `json:"drainOnNodeTaints,omitzero"`
 
 	// nodeLabels maps labels of the Kubernetes node to features and topology of the Slurm node. Addition.
 	// +optional

@@ -134,7 +134,8 @@ var (
 	nodeSetSpec = shared.with(names("scalingMode", "extraConf", "partition", "updateStrategy", "revisionHistoryLimit",
 		"persistentVolumeClaimRetentionPolicy", "minReadySeconds", "ordinalPadding", "pinToNode",
 		"workloadDisruptionProtection", "pruneSlurmNodeRecords", "oversubscribeNode", "registrationTimeout",
-		"drainOnNodeConditions", "nodeLabels", "gres", "cgroupAccess", "reservedMemory")).with(fields{
+		"drainOnNodeConditions", "drainOnNodeTaints", "nodeLabels", "gres", "cgroupAccess", "reservedMemory",
+		"elastic")).with(fields{
 		"slurmd": container, "ssh": names("enabled", "sssdConfRef"),
 	})
 	status = fields{"metadata": metadata, "status": all{}}

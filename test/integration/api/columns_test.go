@@ -40,6 +40,16 @@ func TestKubectlGetShowsReadinessAndReason(t *testing.T) {
 					"Waiting for 1 node: gpu-16 runs job 4711 until 14:05."),
 			},
 		},
+		&slinkyv1beta1.NodeSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "burst"},
+			Spec: slinkyv1beta1.NodeSetSpec{
+				ControllerRef: ref, Elastic: &slinkyv1beta1.NodeSetElastic{MaxReplicas: 64},
+			},
+			Status: slinkyv1beta1.NodeSetStatus{
+				Desired: 3, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 2, SlurmIdle: 1, SlurmAllocated: 2,
+				Conditions: ready(metav1.ConditionFalse, slinkyv1beta1.ReasonPodsNotReady, "2 of 3 pods are ready."),
+			},
+		},
 		&slinkyv1beta1.LoginSet{
 			ObjectMeta: metav1.ObjectMeta{Name: "login"},
 			Spec:       slinkyv1beta1.LoginSetSpec{ControllerRef: ref},

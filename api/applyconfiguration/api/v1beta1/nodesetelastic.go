@@ -19,6 +19,9 @@ type NodeSetElasticApplyConfiguration struct {
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 	// warmReplicas is the number of idle Slurm nodes that are kept up, so that small jobs start at once.
 	WarmReplicas *int32 `json:"warmReplicas,omitempty"`
+	// schedules keep more idle Slurm nodes up at certain times of the week. The largest number applies: of warmReplicas,
+	// and of the schedules whose time it is.
+	Schedules []ElasticScheduleApplyConfiguration `json:"schedules,omitempty"`
 	// idleTimeout is how long a Slurm node must be idle before it is powered down.
 	IdleTimeout *v1.Duration `json:"idleTimeout,omitempty"`
 	// startTimeout is how long the pods for a job may take until all of their Slurm nodes have registered. After that,
@@ -56,6 +59,19 @@ func (b *NodeSetElasticApplyConfiguration) WithMinReplicas(value int32) *NodeSet
 // If called multiple times, the WarmReplicas field is set to the value of the last call.
 func (b *NodeSetElasticApplyConfiguration) WithWarmReplicas(value int32) *NodeSetElasticApplyConfiguration {
 	b.WarmReplicas = &value
+	return b
+}
+
+// WithSchedules adds the given value to the Schedules field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Schedules field.
+func (b *NodeSetElasticApplyConfiguration) WithSchedules(values ...*ElasticScheduleApplyConfiguration) *NodeSetElasticApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSchedules")
+		}
+		b.Schedules = append(b.Schedules, *values[i])
+	}
 	return b
 }
 

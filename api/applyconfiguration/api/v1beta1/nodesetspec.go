@@ -69,6 +69,10 @@ type NodeSetSpecApplyConfiguration struct {
 	// drainOnNodeConditions drains a Slurm node while its Kubernetes node has one of these conditions, and undrains it
 	// afterwards. Addition.
 	DrainOnNodeConditions []NodeConditionRuleApplyConfiguration `json:"drainOnNodeConditions,omitempty"`
+	// drainOnNodeTaints drains a Slurm node while its Kubernetes node has one of these taints, and undrains it afterwards.
+	// Defaults to the taints of Kubernetes nodes that are about to be reclaimed or removed, as set by Karpenter,
+	// cluster-autoscaler, aws-node-termination-handler and GKE; an empty list disables that. Addition.
+	DrainOnNodeTaints []NodeTaintRuleApplyConfiguration `json:"drainOnNodeTaints,omitempty"`
 	// nodeLabels maps labels of the Kubernetes node to features and topology of the Slurm node. Addition.
 	NodeLabels *NodeLabelRulesApplyConfiguration `json:"nodeLabels,omitempty"`
 	// gres maps device requests of the pod to GRES, in addition to the operator's built-in table (GPUs of the usual
@@ -273,6 +277,19 @@ func (b *NodeSetSpecApplyConfiguration) WithDrainOnNodeConditions(values ...*Nod
 			panic("nil value passed to WithDrainOnNodeConditions")
 		}
 		b.DrainOnNodeConditions = append(b.DrainOnNodeConditions, *values[i])
+	}
+	return b
+}
+
+// WithDrainOnNodeTaints adds the given value to the DrainOnNodeTaints field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the DrainOnNodeTaints field.
+func (b *NodeSetSpecApplyConfiguration) WithDrainOnNodeTaints(values ...*NodeTaintRuleApplyConfiguration) *NodeSetSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithDrainOnNodeTaints")
+		}
+		b.DrainOnNodeTaints = append(b.DrainOnNodeTaints, *values[i])
 	}
 	return b
 }

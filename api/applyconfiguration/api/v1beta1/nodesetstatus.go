@@ -37,6 +37,8 @@ type NodeSetStatusApplyConfiguration struct {
 	SlurmDown *int32 `json:"slurmDown,omitempty"`
 	// slurmDrain is the number of the NodeSet's Slurm nodes with the flag DRAIN.
 	SlurmDrain *int32 `json:"slurmDrain,omitempty"`
+	// elastic counts Slurm nodes by why they are up. Set only for an elastic NodeSet.
+	Elastic *NodeSetElasticStatusApplyConfiguration `json:"elastic,omitempty"`
 	// nodeSetHash is the hash of the current revision. Updated pods have it as a label.
 	NodeSetHash *string `json:"nodeSetHash,omitempty"`
 	// collisionCount is part of the hash, so that different revisions never have the same name.
@@ -152,6 +154,14 @@ func (b *NodeSetStatusApplyConfiguration) WithSlurmDown(value int32) *NodeSetSta
 // If called multiple times, the SlurmDrain field is set to the value of the last call.
 func (b *NodeSetStatusApplyConfiguration) WithSlurmDrain(value int32) *NodeSetStatusApplyConfiguration {
 	b.SlurmDrain = &value
+	return b
+}
+
+// WithElastic sets the Elastic field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Elastic field is set to the value of the last call.
+func (b *NodeSetStatusApplyConfiguration) WithElastic(value *NodeSetElasticStatusApplyConfiguration) *NodeSetStatusApplyConfiguration {
+	b.Elastic = value
 	return b
 }
 

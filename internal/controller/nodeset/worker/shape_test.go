@@ -30,7 +30,8 @@ func TestShapeMatchesPodTemplate(t *testing.T) {
 		"workloadDisruptionProtection": `false`,
 		"pruneSlurmNodeRecords":        `"Always"`, "oversubscribeNode": `true`, "registrationTimeout": `"7m"`,
 		"drainOnNodeConditions": `[{"type":"GPUBroken","status":"True"}]`, "nodeLabels": `{}`,
-		"gres": `[{"resource":"example.com/card","name":"card"}]`, "cgroupAccess": `"Privileged"`,
+		"drainOnNodeTaints": `[{"key":"spot"}]`,
+		"gres":              `[{"resource":"example.com/card","name":"card"}]`, "cgroupAccess": `"Privileged"`,
 		"reservedMemory": `"64Mi"`, "taintKubeNodes": `true`, "elastic": `{"maxReplicas":3}`,
 	}
 	withCards := `{"resources":{"limits":{"cpu":"2","memory":"1Gi","example.com/card":"2"}}}`
