@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/plugin/nodes"
 )
@@ -86,6 +87,12 @@ func cordoned(input *Input) []Finding {
 		}
 		found = append(found, Finding{"its Kubernetes node " + node.Name + " is cordoned" + why,
 			"kubectl uncordon " + node.Name})
+	}
+	if input.NodeSet != nil {
+		if taint := observation.DrainingTaint(input.NodeSet, node); taint != nil {
+			found = append(found, Finding{fmt.Sprintf("its Kubernetes node %s has the taint %s, for which the NodeSet asks "+
+				"for a drain", node.Name, taint.Key), "kubectl describe node " + node.Name})
+		}
 	}
 	return append(found, conditions(input.NodeSet, node)...)
 }

@@ -97,6 +97,9 @@ func TestEveryCauseIsNamed(t *testing.T) {
 				{Type: "GPUFault", Status: corev1.ConditionTrue, Message: "XID 79"},
 			}
 		}, []string{"has the condition GPUFault=True, for which the NodeSet asks for a drain: XID 79"}},
+		"a Kubernetes node that is about to be reclaimed": {func(s *scene) {
+			s.node.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}}
+		}, []string{"has the taint karpenter.sh/disrupted, for which the NodeSet asks for a drain"}},
 		"a terminating pod": {func(s *scene) { s.pod.DeletionTimestamp = &metav1.Time{Time: now} },
 			[]string{"its pod is terminating"}},
 		"a failing container": {func(s *scene) {

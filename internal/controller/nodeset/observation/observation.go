@@ -238,5 +238,36 @@ func kubernetesNodeDrain(set *slinkyv1beta1.NodeSet, node *corev1.Node) string {
 			}
 		}
 	}
+	if taint := DrainingTaint(set, node); taint != nil {
+		return fmt.Sprintf("Kubernetes node %s has taint %s", node.Name, taint.Key)
+	}
 	return ""
+}
+
+// reclaimTaints are set on Kubernetes nodes that are about to be reclaimed or removed: a spot instance, maintenance, or
+// an autoscaler that consolidates.
+var reclaimTaints = []slinkyv1beta1.NodeTaintRule{
+	{Key: "karpenter.sh/disrupted"}, {Key: "karpenter.sh/disruption"}, // the second before Karpenter 1.0
+	{Key: "ToBeDeletedByClusterAutoscaler"},
+	{Key: "aws-node-termination-handler/spot-itn"}, {Key: "aws-node-termination-handler/scheduled-maintenance"},
+	{Key: "aws-node-termination-handler/asg-lifecycle-termination"},
+	{Key: "cloud.google.com/impending-node-termination"},
+}
+
+// DrainingTaint returns the first taint of a Kubernetes node for which its Slurm nodes must be drained; nil if there is
+// none. Pods need not tolerate it: most of these taints do not evict.
+func DrainingTaint(set *slinkyv1beta1.NodeSet, node *corev1.Node) *corev1.Taint {
+	rules := set.Spec.DrainOnNodeTaints
+	if rules == nil {
+		rules = reclaimTaints
+	}
+	for i := range node.Spec.Taints {
+		taint := &node.Spec.Taints[i]
+		if slices.ContainsFunc(rules, func(rule slinkyv1beta1.NodeTaintRule) bool {
+			return rule.Key == taint.Key && (rule.Value == "" || rule.Value == taint.Value)
+		}) {
+			return taint
+		}
+	}
+	return nil
 }

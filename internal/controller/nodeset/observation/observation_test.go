@@ -207,6 +207,11 @@ func TestPlanKubernetesNode(t *testing.T) {
 				node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUsHealthy", Status: corev1.ConditionFalse}}
 			}, wanted, "Kubernetes node m1 has condition GPUsHealthy=False",
 		},
+		"is drained with a taint of a node that is about to be reclaimed": {func(node *corev1.Node) {
+			node.Spec.Taints = []corev1.Taint{
+				{Key: "aws-node-termination-handler/spot-itn", Effect: corev1.TaintEffectPreferNoSchedule},
+			}
+		}, wanted, "Kubernetes node m1 has taint aws-node-termination-handler/spot-itn"},
 		"is not drained with other conditions": {func(node *corev1.Node) {
 			node.Status.Conditions = []corev1.NodeCondition{{Type: "GPUsHealthy", Status: corev1.ConditionTrue}}
 		}, wanted, ""},
@@ -226,10 +231,41 @@ func TestPlanKubernetesNode(t *testing.T) {
 			}
 		})
 	}
+	t.Run("is drained with the taints of drainOnNodeTaints", testDrainingTaints)
 	t.Run("keeps its pod without a template", func(t *testing.T) {
 		set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{ScalingMode: slinkyv1beta1.ScalingModeDaemonSet}}
 		if !KubernetesNode(set, nil, &corev1.Node{}).Wanted {
 			t.Error("no pod is wanted")
 		}
 	})
+}
+
+func testDrainingTaints(t *testing.T) {
+	karpenter := corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}
+	mine := corev1.Taint{Key: "example.com/maintenance", Value: "soon", Effect: corev1.TaintEffectNoSchedule}
+	rule := func(key, value string) []slinkyv1beta1.NodeTaintRule {
+		return []slinkyv1beta1.NodeTaintRule{{Key: key, Value: value}}
+	}
+	for name, test := range map[string]struct {
+		rules  []slinkyv1beta1.NodeTaintRule
+		taints []corev1.Taint
+		want   string
+	}{
+		"of the default":             {nil, []corev1.Taint{mine, karpenter}, karpenter.Key},
+		"none with an empty list":    {[]slinkyv1beta1.NodeTaintRule{}, []corev1.Taint{mine, karpenter}, ""},
+		"by key":                     {rule(mine.Key, ""), []corev1.Taint{karpenter, mine}, mine.Key},
+		"by key and value":           {rule(mine.Key, "soon"), []corev1.Taint{mine}, mine.Key},
+		"not if the value differs":   {rule(mine.Key, "now"), []corev1.Taint{mine}, ""},
+		"none without any taint":     {nil, nil, ""},
+		"none with an unknown taint": {nil, []corev1.Taint{mine}, ""},
+	} {
+		set := &slinkyv1beta1.NodeSet{Spec: slinkyv1beta1.NodeSetSpec{DrainOnNodeTaints: test.rules}}
+		got := ""
+		if taint := DrainingTaint(set, &corev1.Node{Spec: corev1.NodeSpec{Taints: test.taints}}); taint != nil {
+			got = taint.Key
+		}
+		if got != test.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
 }
