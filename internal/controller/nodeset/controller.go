@@ -123,7 +123,7 @@ func pause(scope *scope, next *plan.Plan, result outcome, nextEvent time.Time) t
 	}
 	wake := next.Wake
 	for _, moment := range []time.Time{desired.WindowEdge(scope.set, next.Outdated, scope.now),
-		retryPlacement(scope, result), nextEvent} {
+		retryPlacement(scope, result), jobsDue(scope, next), nextEvent} {
 		if wake.IsZero() || (!moment.IsZero() && moment.Before(wake)) {
 			wake = moment
 		}

@@ -185,7 +185,8 @@ var purposes = map[plan.Cause]string{
 	plan.PodCordon: "because the pod is cordoned", plan.FromKubernetesNode: "because of the Kubernetes node",
 	plan.Idle: "that were idle", plan.NoPod: "without a pod", plan.PoweredDown: "whose Slurm nodes are powered down",
 	plan.ForMinimum: "for minReplicas", plan.ForWarm: "for warmReplicas",
-	plan.NoCapacity: "for lack of capacity in Kubernetes", plan.NotStarted: "whose pods did not start in time",
+	plan.ForSchedule: "for a schedule",
+	plan.NoCapacity:  "for lack of capacity in Kubernetes", plan.NotStarted: "whose pods did not start in time",
 	plan.Exited: "that exited", plan.Lost: "whose Slurm node record was lost",
 }
 

@@ -41,7 +41,7 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 		WithSlurmIdle(counts.idle).WithSlurmAllocated(counts.allocated).WithSlurmDown(counts.down).
 		WithSlurmDrain(counts.drain)
 	is.CollisionCount, is.OrdinalToNode = cmp.Or(result.collisions, scope.revision.collisions), scope.pins.Status()
-	is.Conditions = conditions.Configuration()
+	is.Conditions, is.Elastic = conditions.Configuration(), elasticStatus(scope, next)
 	r.Metrics.waiting(set, next)
 	return r.Status.Write(ctx, set, conditions, is)
 }
@@ -125,7 +125,7 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 		return status.Degraded(slinkyv1beta1.ReasonNodesDown,
 			"%d Slurm nodes are down although their pods run; see sinfo -R for the reasons", counts.down)
 	case scope.set.Spec.Elastic != nil:
-		return status.Ready("%s", elasticMessage(scope, next))
+		return judgeElastic(scope, next)
 	case counts.desired == 0:
 		return status.Ready("the NodeSet is scaled to zero")
 	default:
@@ -229,46 +229,6 @@ func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, boo
 			counts.unknown), true
 	default:
 		return status.Verdict{}, false
-	}
-}
-
-// elasticMessage describes which Slurm nodes of an elastic NodeSet are up, and why.
-func elasticMessage(scope *scope, next *plan.Plan) string {
-	is, spec := next.Elastic, scope.set.Spec.Elastic
-	text := fmt.Sprintf("%d of at most %s up: %d with jobs, %d idle, %d starting", is.Up+is.Starting,
-		plural(int(spec.MaxReplicas), "Slurm node"), is.Busy, max(is.Up+is.Starting-is.Busy, 0), is.Starting)
-	if spec.MinReplicas > 0 || spec.WarmReplicas > 0 {
-		text += fmt.Sprintf("; at least %d stay up, and %d idle ones", spec.MinReplicas, spec.WarmReplicas)
-	}
-	if is.Held != "" {
-		text += "; " + is.Held
-	}
-	return text
-}
-
-// capacityUnavailable sets whether Slurm nodes of an elastic NodeSet are closed because they could not be started.
-func capacityUnavailable(scope *scope, next *plan.Plan, conditions *status.Conditions) {
-	if scope.set.Spec.Elastic == nil {
-		return
-	}
-	set := func(is metav1.ConditionStatus, reason, format string, arguments ...any) {
-		conditions.Set(slinkyv1beta1.ConditionCapacityUnavailable, is, reason, format, arguments...)
-	}
-	is := next.Elastic
-	retry := is.Retry.UTC().Format("15:04:05 MST")
-	switch {
-	case scope.snapshot.Slurm == nil:
-		set(metav1.ConditionUnknown, slinkyv1beta1.ReasonWaitingForSlurm, "Slurm was not queried yet")
-	case is.Unplaced > 0:
-		set(metav1.ConditionTrue, slinkyv1beta1.ReasonUnschedulable,
-			"Kubernetes has no room for more pods: %s closed to jobs until %s at the earliest; add Kubernetes nodes, or see "+
-				"why pods are not scheduled (kubectl get events)", plural(is.Unplaced, "Slurm node"), retry)
-	case is.Failed > 0:
-		set(metav1.ConditionTrue, slinkyv1beta1.ReasonStartTimeout,
-			"pods did not start in time: %s closed to jobs until %s at the earliest; see the events of the pods",
-			plural(is.Failed, "Slurm node"), retry)
-	default:
-		set(metav1.ConditionFalse, slinkyv1beta1.ReasonAsExpected, "no Slurm node is closed for lack of capacity")
 	}
 }
 

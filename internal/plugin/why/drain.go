@@ -54,7 +54,7 @@ func Lift(node *nodes.Node) string {
 		return "it ends after spec.elastic.capacityBackoff of the NodeSet " + set +
 			"; see the events and the log of its pod meanwhile"
 	case plan.Missing, plan.Exited, plan.Lost, plan.NoCause, plan.NoPod, plan.ForJob, plan.ForMinimum, plan.ForWarm,
-		plan.Idle, plan.PoweredDown, plan.BackoffIsOver:
+		plan.ForSchedule, plan.Idle, plan.PoweredDown, plan.BackoffIsOver:
 	}
 	return "it ends when its cause is gone"
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/invalid"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
+	"github.com/slurm-operator/slurm-operator/internal/schedule"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -32,6 +33,10 @@ func nodeSetFaults(set *slinkyv1beta1.NodeSet, _ Found) []Finding {
 	var findings []Finding
 	if _, err := nodeconf.Of(set); err != nil {
 		field, cause := invalid.Split(err, "spec")
+		findings = append(findings, find(field, "", "%v", cause))
+	}
+	if _, err := schedule.Of(set.Spec.Elastic); err != nil {
+		field, cause := invalid.Split(err, "spec.elastic.schedules")
 		findings = append(findings, find(field, "", "%v", cause))
 	}
 	if partition := set.Spec.Partition; partition.Enabled {

@@ -40,7 +40,12 @@ var nodeSetTests = map[string]test{
 		found: review.Found{Objects: map[review.Target]review.Result{
 			{Kind: review.ControllerKind, Name: "c"}: {InOtherNamespace: true},
 		}}},
-	"with a mistake in extraConf":   {is: "spec: {extraConf: \"Weight=10 Gres\"}", refused: true},
+	"with a mistake in extraConf": {is: "spec: {extraConf: \"Weight=10 Gres\"}", refused: true},
+	"with a schedule in an unknown time zone": {
+		is: `spec: {extraConf: CPUs=1 RealMemory=1, elastic: {maxReplicas: 2, schedules: [
+  {warmReplicas: 1, from: "07:00", to: "19:00", timeZone: Europe/Berlin},
+  {warmReplicas: 1, from: "07:00", to: "19:00", timeZone: Europe/Belrin}]}}`, refused: true,
+	},
 	"with a node name in extraConf": {is: "spec: {extraConf: \"NodeName=a Weight=10\"}", refused: true},
 	"with a mistake in its partition": {
 		is: "spec: {partition: {enabled: true, config: \"Default=YES MaxTime\"}}", refused: true,

@@ -4,13 +4,16 @@ package operator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,6 +96,54 @@ func TestElasticNodeSetFollowsJobs(t *testing.T) {
 		w.node(t, naming.WorkerHost(w.set, ordinal), "powered down", (*slurm.Node).PoweredOff)
 	}
 	w.ready(t)
+}
+
+// A schedule keeps idle nodes up while it is its time, and the status says why nodes are up.
+func TestElasticNodeSetSaysWhyNodesAreUp(t *testing.T) {
+	w := newElasticWorld(t, 4)
+	shows := func(want slinkyv1beta1.NodeSetElasticStatus) {
+		t.Helper()
+		w.eventually(t, w.set.Name, w.set, func() error {
+			got := w.set.Status.Elastic.DeepCopy()
+			if got != nil {
+				got.JobsChangedAt = nil
+			}
+			if diff := cmp.Diff(&want, got); diff != "" {
+				return errors.New(diff)
+			}
+			return nil
+		})
+	}
+	shows(slinkyv1beta1.NodeSetElasticStatus{})
+	now := time.Now().UTC()
+	w.patch(t, w.set, `{"spec":{"elastic":{"schedules":[{"warmReplicas":1,"from":%q,"to":%q}]}}}`,
+		now.Add(-time.Hour).Format("15:04"), now.Add(2*time.Hour).Format("15:04"))
+	w.hasPods(t, "gpu-0")
+	shows(slinkyv1beta1.NodeSetElasticStatus{Scheduled: 1})
+	job := w.submit(t, 1, "sleep 15")
+	shows(slinkyv1beta1.NodeSetElasticStatus{Busy: 1, Scheduled: 1, Jobs: []int64{job}})
+	w.jobIs(t, job, "COMPLETED")
+	shows(slinkyv1beta1.NodeSetElasticStatus{Scheduled: 1})
+	w.patch(t, w.set, `{"spec":{"elastic":{"schedules":null}}}`)
+	w.hasPods(t)
+	shows(slinkyv1beta1.NodeSetElasticStatus{})
+	w.waitUntilIdle(t)
+}
+
+// A Kubernetes node that is about to be reclaimed drains its Slurm node.
+func TestElasticNodeSetDrainsReclaimedNode(t *testing.T) {
+	w := newElasticWorld(t, 2)
+	job := w.submit(t, 1, "sleep 5")
+	w.jobIs(t, job, "RUNNING")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.nodeName}}
+	w.patch(t, node, `{"spec":{"taints":[{"key":"karpenter.sh/disrupted","effect":"NoSchedule"}]}}`)
+	w.node(t, "gpu-0", "drained", func(is *slurm.Node) bool {
+		return is.DrainedByUs() && strings.HasSuffix(is.Reason, "has taint karpenter.sh/disrupted")
+	})
+	w.jobIs(t, job, "COMPLETED")
+	w.hasPods(t, "gpu-0")
+	w.patch(t, node, `{"spec":{"taints":null}}`)
+	w.hasPods(t) // it is open, and idle
 }
 
 // kubectl scale sets spec.replicas, which an elastic NodeSet does not have.

@@ -13,6 +13,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
+	"github.com/slurm-operator/slurm-operator/internal/schedule"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -25,6 +26,7 @@ func Elastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string) *pla
 		Idle: cmp.Or(spec.IdleTimeout.Duration, defaultTimeout), Start: clusterconf.StartTimeout(spec),
 		Backoff: cmp.Or(spec.CapacityBackoff.Duration, defaultTimeout),
 	}
+	elastic.Schedules, _ = schedule.Of(spec)     // the NodeSet's status reports errors
 	document, _ := slurmconf.Parse(conf)         // the operator wrote it
 	administrator, _ := slurmconf.Parse(written) // the Controller's status reports errors
 	inForce := slurmconf.RecordsInForce(document, administrator)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slurm-operator/slurm-operator/internal/schedule"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -14,6 +15,8 @@ import (
 type Elastic struct {
 	// Min is how many Slurm nodes always stay up, Warm how many idle ones, and Max how many there are.
 	Min, Warm, Max int
+	// Schedules say when more idle Slurm nodes than Warm stay up.
+	Schedules []schedule.Window
 	// Idle is how long a Slurm node is idle before it is powered down.
 	Idle time.Duration
 	// Start is how long the pods for a job may take until all their Slurm nodes have registered.
@@ -48,6 +51,12 @@ type Summary struct {
 	Missing int
 	// Open counts the records of Slurm nodes that are not closed to jobs.
 	Open int
+	// Causes count the Slurm nodes that are up by why they are. Jobs are those that keep them up, see Causes.
+	Causes Causes
+	Jobs   []int64
+	// Warm is how many idle Slurm nodes should be up now; Scheduled says that a schedule asks for them.
+	Warm      int
+	Scheduled bool
 	// Held says why pods of Slurm nodes that are powering up are not created yet; empty if they are.
 	Held string
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/schedule"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -95,6 +96,12 @@ func newElasticModel(seed uint64) *elasticModel {
 			Max: size, Idle: time.Minute, Start: 3 * time.Minute, Backoff: 5 * time.Minute,
 			Min: w.rand.IntN(2), Warm: w.rand.IntN(2),
 		},
+	}
+	if w.rand.IntN(2) == 0 {
+		w.set.Elastic.Schedules = []schedule.Window{{
+			Warm: 1 + w.rand.IntN(size), Days: []time.Weekday{epoch.Weekday()}, Zone: time.UTC,
+			From: 12*time.Hour + 5*time.Minute, To: 12*time.Hour + 30*time.Minute,
+		}}
 	}
 	for i := range size {
 		w.nodes = append(w.nodes, &elasticNode{})
@@ -345,7 +352,11 @@ func (w *elasticModel) plan(fresh bool) plan.Plan {
 	}
 	w.history.Observe(w.mirrored, names)
 	s.DrainedSince = w.history.Since()
-	return plan.Next(s)
+	next := plan.Next(s)
+	if sum := sumOf(next.Elastic.Causes); sum != next.Desired {
+		w.violate("%d Slurm nodes are up, of which %d have a cause", next.Desired, sum)
+	}
+	return next
 }
 
 // reconcile plans, and carries the plan out.
@@ -434,7 +445,7 @@ func (w *elasticModel) recover() {
 	for i := range w.nodes {
 		w.resumeByAdmin(i)
 	}
-	w.set.Elastic.Min, w.set.Elastic.Warm = 0, 0
+	w.set.Elastic.Min, w.set.Elastic.Warm, w.set.Elastic.Schedules = 0, 0, nil
 	for range 2000 {
 		w.reconcile()
 		w.pass(5 * time.Second)

@@ -376,7 +376,10 @@ func TestElasticRecords(t *testing.T) {
 func TestElasticSummary(t *testing.T) {
 	next := plan.Next(elastic(8, waking(7, 0, 1), idle(0, 2, 3), allocated(8, 3),
 		closed(byUs("no capacity in Kubernetes"), 5*time.Minute, 4, 5)))
-	want := plan.Summary{Up: 2, Starting: 2, Busy: 3, Unplaced: 2, Open: 6, Retry: epoch.Add(15 * time.Minute)}
+	want := plan.Summary{
+		Up: 2, Starting: 2, Busy: 3, Unplaced: 2, Open: 6, Retry: epoch.Add(15 * time.Minute),
+		Causes: plan.Causes{PoweringUp: 2, Busy: 1, Idle: 1}, Jobs: []int64{7, 8},
+	}
 	if diff := cmp.Diff(want, next.Elastic); diff != "" {
 		t.Errorf("summary differs (-want +got):\n%s", diff)
 	}

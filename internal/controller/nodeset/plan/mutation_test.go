@@ -93,8 +93,12 @@ var mutations = map[string]mutation{
 	},
 	"power requests need no fresh snapshot": {"power.go", "if !p.JustRead {", "if false {"},
 	"the minimum is powered down": {
-		"power.go", "min(up-p.Set.Elastic.Min, idle-p.Set.Elastic.Warm)", "min(up, idle-p.Set.Elastic.Warm)",
+		"power.go", "min(up-p.Set.Elastic.Min, idle-p.Elastic.Warm)", "min(up, idle-p.Elastic.Warm)",
 	},
+	"schedules have no effect": {
+		"power.go", "max(p.Set.Elastic.Warm, scheduled)", "p.Set.Elastic.Warm + 0*scheduled",
+	},
+	"the end of a schedule is missed":      {"power.go", "p.wakeAt(boundary)", "_ = boundary"},
 	"pods of two jobs are created at once": {"elastic.go", "case before != nil:", "case false:"},
 	"pods are created before all Slurm nodes of a job power up": {
 		"elastic.go", "case group.incomplete || terminating:", "case terminating:",

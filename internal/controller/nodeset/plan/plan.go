@@ -83,6 +83,7 @@ const (
 	ForJob        Cause = "Job"
 	ForMinimum    Cause = "Minimum"
 	ForWarm       Cause = "Warm"
+	ForSchedule   Cause = "Schedule"
 	Idle          Cause = "Idle"
 	PoweredDown   Cause = "PoweredDown"
 	NoCapacity    Cause = "NoCapacity"

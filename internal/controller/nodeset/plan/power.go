@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slurm-operator/slurm-operator/internal/schedule"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -15,6 +16,8 @@ func (p *planner) power() {
 		return
 	}
 	p.Elastic = p.summarize()
+	p.applySchedules()
+	p.Elastic.Causes, p.Elastic.Jobs = p.causes()
 	if !p.Answers || p.Slurm == nil {
 		return
 	}
@@ -31,6 +34,13 @@ func (p *planner) power() {
 		p.powerDownIdle(pods)
 		p.powerUp()
 	}
+}
+
+// applySchedules sets how many idle Slurm nodes should be up now, and asks for a plan when that may change.
+func (p *planner) applySchedules() {
+	scheduled, boundary := schedule.At(p.Set.Elastic.Schedules, p.Now)
+	p.Elastic.Warm, p.Elastic.Scheduled = max(p.Set.Elastic.Warm, scheduled), scheduled > p.Set.Elastic.Warm
+	p.wakeAt(boundary)
 }
 
 // request adds an action about a Slurm node, if the snapshot was read for this plan.
@@ -256,7 +266,7 @@ func (p *planner) upAndIdle() (up, idle int) {
 // many as the minimum stay up, and as many idle ones as should be warm.
 func (p *planner) powerDownIdle(pods map[int]*Pod) {
 	up, idle := p.upAndIdle()
-	excess := min(up-p.Set.Elastic.Min, idle-p.Set.Elastic.Warm)
+	excess := min(up-p.Set.Elastic.Min, idle-p.Elastic.Warm)
 	for _, slot := range slices.Backward(p.Set.Elastic.Slots) {
 		pod, record := pods[slot.Ordinal], p.slotRecord(slot)
 		if excess <= 0 {
@@ -290,8 +300,8 @@ func (p *planner) mayPowerDown(pod *Pod, record *slurm.Node) bool {
 // powerUp powers Slurm nodes up until the minimum is up and enough idle ones are, those with the lowest ordinals first.
 func (p *planner) powerUp() {
 	up, idle := p.upAndIdle()
-	minimum := p.Set.Elastic.Min - up
-	missing := max(minimum, p.Set.Elastic.Warm-idle)
+	minimum, warm := p.Set.Elastic.Min-up, p.Set.Elastic.Warm-idle
+	missing := max(minimum, p.Elastic.Warm-idle)
 	for _, slot := range p.Set.Elastic.Slots {
 		record := p.slotRecord(slot)
 		if missing <= 0 || slot.Ordinal >= p.Set.Elastic.Max {
@@ -301,12 +311,16 @@ func (p *planner) powerUp() {
 			record.Flags.HasAny(slurm.FlagPoweringDown|slurm.FlagPowerUp) {
 			continue
 		}
-		cause, why := ForWarm, "more idle Slurm nodes should be up"
-		if minimum > 0 {
+		cause, why := ForSchedule, "more idle Slurm nodes should be up at this time"
+		switch {
+		case minimum > 0:
 			cause, why = ForMinimum, "more Slurm nodes should be up"
+		case warm > 0:
+			cause, why = ForWarm, "more idle Slurm nodes should be up"
 		}
 		p.request(PowerUp, slot, cause, why)
 		minimum--
+		warm--
 		missing--
 	}
 }
