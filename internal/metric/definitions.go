@@ -123,7 +123,26 @@ var (
 		Help:    "time from the drain of a Slurm node to the deletion of its pod",
 		Buckets: prometheus.ExponentialBuckets(1, 4, 10),
 	}
+	NodeSeconds = Definition{
+		Name: "slurm_operator_nodeset_node_seconds_total", Type: Counter, Labels: ofNodeSet("use"),
+		Help: "seconds that pods were on Kubernetes nodes, summed up over the pods, by use of their Slurm nodes: jobs, " +
+			"idle, starting, stopping, or closed to jobs; unknown before Slurm has answered",
+	}
+	PowerUpDuration = Definition{
+		Name: "slurm_operator_nodeset_power_up_seconds", Type: Histogram, Labels: ofNodeSet(),
+		Help:    "time from the power-up of a Slurm node of an elastic NodeSet until its slurmd has registered",
+		Buckets: powerUpBuckets,
+	}
+	PowerUpPhase = Definition{
+		Name: "slurm_operator_nodeset_power_up_phase_seconds", Type: Histogram, Labels: ofNodeSet("phase"),
+		Help: "the same by phase: create the pod, schedule it, start slurmd (which includes pulling images), register " +
+			"with slurmctld",
+		Buckets: powerUpBuckets,
+	}
 )
+
+// powerUpBuckets reach from a cached image on a free Kubernetes node to a large image on a new one.
+var powerUpBuckets = []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800}
 
 // Metrics of conditions, tokens and certificates.
 var (

@@ -63,7 +63,7 @@ func Groups() []Group {
 		}},
 		{"NodeSets", []Definition{
 			NodeSetInfo, NodeSetNodes, DesiredPods, Pods, ReadyPods, AvailablePods, OutdatedPods, WaitingPods, WaitEnd,
-			Actions, DrainDuration,
+			Actions, DrainDuration, NodeSeconds, PowerUpDuration, PowerUpPhase,
 		}},
 		{"Conditions, tokens and certificates", []Definition{
 			Condition, ConditionTransition, TokenIssued, TokenExpiry, CertificateExpiry,

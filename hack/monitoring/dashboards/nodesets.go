@@ -51,5 +51,15 @@ var nodeSets = dashboard{
 			},
 			conditions(`, kind="NodeSet", object_namespace="$namespace", name=~"$nodeset"`),
 		}},
+		{"Use and power-ups", []panel{
+			one(stack, 12, "Pods on Kubernetes nodes by use", number,
+				"sum by (use) (rate(slurm_operator_nodeset_node_seconds_total"+selectedSet+"[$__rate_interval]))", "{{use}}"),
+			one(graph, 12, "Time of power-ups, 9 of 10", seconds,
+				"histogram_quantile(0.9, sum by (le, nodeset) (rate(slurm_operator_nodeset_power_up_seconds_bucket"+selectedSet+
+					"[$__range])))", "{{nodeset}}"),
+			one(graph, 12, "Time of power-ups by phase, 9 of 10", seconds,
+				"histogram_quantile(0.9, sum by (le, phase) (rate(slurm_operator_nodeset_power_up_phase_seconds_bucket"+selectedSet+
+					"[$__range])))", "{{phase}}"),
+		}},
 	},
 }

@@ -45,6 +45,7 @@ type Reconciler struct {
 	expectations   expectations
 	drainHistories drainHistories
 	reservations   reservations
+	powerUps       powerUps
 	names          names
 	decisions      decisions
 }

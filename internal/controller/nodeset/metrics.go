@@ -16,16 +16,20 @@ type Metrics struct {
 	actions        *prometheus.CounterVec
 	waits, waitEnd *prometheus.GaugeVec
 	drains         *prometheus.HistogramVec
+	powerUps       *prometheus.HistogramVec
+	powerUpPhases  *prometheus.HistogramVec
+	bill           *bill
 }
 
 // NewMetrics registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	metrics := &Metrics{
 		actions: metric.Actions.NewCounter(), waits: metric.WaitingPods.NewGauge(), waitEnd: metric.WaitEnd.NewGauge(),
-		drains: metric.DrainDuration.NewHistogram(),
+		drains: metric.DrainDuration.NewHistogram(), powerUps: metric.PowerUpDuration.NewHistogram(),
+		powerUpPhases: metric.PowerUpPhase.NewHistogram(), bill: newBill(),
 	}
 	for _, collector := range []prometheus.Collector{metrics.actions, metrics.waits, metrics.waitEnd,
-		metrics.drains} {
+		metrics.drains, metrics.powerUps, metrics.powerUpPhases, metrics.bill} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
@@ -86,6 +90,9 @@ func waitEnd(waits []plan.Wait) time.Time {
 func (m *Metrics) forget(set *slinkyv1beta1.NodeSet) {
 	m.waits.DeletePartialMatch(labelsOf(set))
 	m.waitEnd.DeletePartialMatch(labelsOf(set))
+	m.powerUps.DeletePartialMatch(labelsOf(set))
+	m.powerUpPhases.DeletePartialMatch(labelsOf(set))
+	m.bill.forget(set)
 }
 
 func labelsOf(set *slinkyv1beta1.NodeSet) prometheus.Labels {

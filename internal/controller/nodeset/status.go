@@ -43,6 +43,8 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 	is.CollisionCount, is.OrdinalToNode = cmp.Or(result.collisions, scope.revision.collisions), scope.pins.Status()
 	is.Conditions, is.Elastic = conditions.Configuration(), elasticStatus(scope, next)
 	r.Metrics.waiting(set, next)
+	r.Metrics.bill.update(scope)
+	r.measurePowerUps(scope)
 	return r.Status.Write(ctx, set, conditions, is)
 }
 
