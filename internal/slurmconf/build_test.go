@@ -120,8 +120,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestIPv6ReachesAllDaemons checks that the parameter which docs/installation.md names is in every file that daemons and
-// commands read.
+// TestIPv6ReachesAllDaemons checks that the parameter which docs/installation.md names is in every file that daemons
+// and commands read.
 func TestIPv6ReachesAllDaemons(t *testing.T) {
 	const key, want = "CommunicationParameters", "EnableIPv6"
 	cluster, accounting := minimal(), database()
