@@ -52,7 +52,7 @@ func TestCheck(t *testing.T) {
 			"## Evictions and `kubectl drain`\n## auth/slurm, the 2nd_key\n" +
 				"[1](#evictions-and-kubectl-drain) [2](#authslurm-the-2nd_key)", nil,
 		},
-		"a repeated heading has a number": {"## Fix\n## Fix\n[first](#fix) [second](#fix-1)", nil},
+		"a repeated heading has a number":               {"## Fix\n## Fix\n[first](#fix) [second](#fix-1)", nil},
 		"the text of a link in a heading is its anchor": {"## See [b](b.md)\n[here](#see-b)", nil},
 		"a link whose text is on two lines is followed": {
 			"[two\nlines](c.md)", []string{"docs/a.md: docs/c.md: there is no such file"},
