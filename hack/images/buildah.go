@@ -103,6 +103,15 @@ func (s store) addBase(ctx context.Context, log io.Writer, suite string) error {
 	return s.build(ctx, "--file", dockerfile, "--tag", baseImage, dir)
 }
 
+// Debian returns a root filesystem with Debian packages, for a computer rather than a container.
+func Debian(ctx context.Context, packages ...string) (Unpacked, error) {
+	args := append([]string{"--include=" + strings.Join(packages, ",")}, bootstrapArgs(base)...)
+	dir, err := cache.Entry(ctx, "debian", cache.Key(args...), func(ctx context.Context, dir string) error {
+		return run(ctx, "mmdebstrap", append(args, filepath.Join(dir, "root"))...)
+	})
+	return Unpacked{Layers: []string{filepath.Join(dir, "root")}}, err
+}
+
 // bootstrapArgs returns mmdebstrap's arguments for a small root filesystem. The dpkg options also apply to packages
 // that are installed later. The signatures of a testing suite expire if the archive has not changed for a while.
 func bootstrapArgs(suite string) []string {

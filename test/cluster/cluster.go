@@ -1,6 +1,6 @@
 // Package cluster starts a real Kubernetes on one computer for tests: a control plane of plain processes, and nodes
 // that are sets of Linux namespaces, each with its own kubelet and containerd. It needs root, but no container engine
-// and no registry.
+// and no registry. One more node is a virtual machine with cgroup v2, which tests add when they need it.
 //
 // All its files are in one directory: logs, certificates, the nodes' disks. All its processes are marked with the name
 // of that directory, so that a cluster that was interrupted at any point can be cleaned up.
@@ -35,7 +35,9 @@ const registryAddress = network.HostAddress + ":5000"
 type Cluster struct {
 	Plane controlplane.Plane
 	Nodes []node.Node
-	state state
+	// Machine is off until StartMachine.
+	Machine node.Machine
+	state   state
 }
 
 // state is what is saved to find a running cluster again.
@@ -151,10 +153,14 @@ func (c *Cluster) start(ctx context.Context, log io.Writer) error {
 			return err
 		}
 	}
+	if err := c.Machine.Prepare(authority, c.Plane.Server()); err != nil {
+		return fmt.Errorf("preparing %s: %w", c.Machine.Name, err)
+	}
 	return addons.Apply(ctx, c.kubectl(), c.Plane.Kubeconfig(), addons.Settings{
-		DNSAddress:   network.DNSAddress,
-		LocalPathDir: node.LocalPathDir,
-		SharedDir:    filepath.Join(c.Plane.Processes.Dir, "nodes", "shared"),
+		DNSAddress:      network.DNSAddress,
+		LocalPathDir:    node.LocalPathDir,
+		SharedDir:       filepath.Join(c.Plane.Processes.Dir, "nodes", "shared"),
+		WritableCgroups: node.WritableCgroups,
 	})
 }
 
@@ -260,8 +266,16 @@ func (s state) cluster(dir string) *Cluster {
 			ServiceAddress: network.ServiceAddress,
 			PodCIDR:        network.PodCIDR,
 		},
+		Machine: node.Machine{
+			Name:      machineName,
+			Tap:       network.TapOf(1),
+			Processes: group,
+			Binaries:  s.Binaries,
+			Registry:  "http://" + registryAddress,
+		},
 	}
 	for number := 1; number <= s.Nodes; number++ {
+		made.Machine.Wires = append(made.Machine.Wires, network.WireOf(number))
 		made.Nodes = append(made.Nodes, node.Node{
 			Name:        fmt.Sprintf("node-%d", number),
 			Wire:        network.WireOf(number),

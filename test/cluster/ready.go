@@ -47,13 +47,24 @@ func (c *Cluster) waitReady(ctx context.Context, log io.Writer) error {
 	return nil
 }
 
-// UnreadyNodes lists the nodes that have not registered or that are not ready.
+// UnreadyNodes lists the nodes that have not registered or that are not ready. The machine is not one of them.
 func (c *Cluster) UnreadyNodes(ctx context.Context) ([]string, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.Plane.Kubeconfig())
+	ready, err := c.readyNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	var unready []string
+	for _, node := range c.Nodes {
+		if !ready[node.Name] {
+			unready = append(unready, node.Name)
+		}
+	}
+	return unready, nil
+}
+
+// readyNodes returns whether each registered node is ready.
+func (c *Cluster) readyNodes(ctx context.Context) (map[string]bool, error) {
+	client, err := c.client()
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +80,15 @@ func (c *Cluster) UnreadyNodes(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	var unready []string
-	for _, node := range c.Nodes {
-		if !ready[node.Name] {
-			unready = append(unready, node.Name)
-		}
+	return ready, nil
+}
+
+func (c *Cluster) client() (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Plane.Kubeconfig())
+	if err != nil {
+		return nil, err
 	}
-	return unready, nil
+	return kubernetes.NewForConfig(config)
 }
 
 // waitForDNS resolves the API server's name through the DNS Service, from the node.

@@ -18,9 +18,9 @@ import (
 // A Kernel is what a machine boots.
 type Kernel struct{ Image, Initrd string }
 
-// modules are what the kernel needs to mount the disk and to reach the network, besides the modules that these depend
-// on. Those that are built into a kernel have no file.
-var modules = []string{"virtio_pci", "virtio_blk", "virtio_net", "ext4", "overlay"}
+// defaultModules are what the kernel needs to mount the disk and to reach the network, besides the modules that these
+// depend on. Those that are built into a kernel have no file.
+var defaultModules = []string{"virtio_pci", "virtio_blk", "virtio_net", "ext4", "overlay"}
 
 const boot = `#!/busybox sh
 /busybox mount -t proc none /proc
@@ -35,14 +35,15 @@ for mounted in proc sys dev; do /busybox mount --move /$mounted /root/$mounted; 
 exec /busybox switch_root /root ` + directory + `/start
 `
 
-// GetKernel returns the kernel of Debian for virtual machines, from its package.
-func GetKernel(ctx context.Context) (Kernel, error) {
+// GetKernel returns the kernel of Debian for virtual machines, from its package, with additional modules.
+func GetKernel(ctx context.Context, additional ...string) (Kernel, error) {
 	name, err := kernelPackage(ctx)
 	if err != nil {
 		return Kernel{}, err
 	}
+	modules := slices.Concat(defaultModules, additional)
 	entry, err := cache.Entry(ctx, "kernels", cache.Key(name, boot, strings.Join(modules, " ")),
-		func(ctx context.Context, dir string) error { return unpackKernel(ctx, name, dir) })
+		func(ctx context.Context, dir string) error { return unpackKernel(ctx, name, modules, dir) })
 	return Kernel{Image: filepath.Join(entry, "vmlinuz"), Initrd: filepath.Join(entry, "initrd")}, err
 }
 
@@ -64,7 +65,7 @@ func kernelPackage(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s=%s", found[1], found[2]), nil
 }
 
-func unpackKernel(ctx context.Context, name, dir string) error {
+func unpackKernel(ctx context.Context, name string, modules []string, dir string) error {
 	const script = `
 apt-get download --quiet "$1"
 dpkg-deb --extract ./*.deb package

@@ -1,8 +1,8 @@
 // Package machine runs a virtual machine for a test, with cgroup v2 or v1 whatever the computer has. QEMU emulates the
 // processor, because not every computer can virtualize it. A machine boots in some seconds.
 //
-// The machine's root filesystem is an image of package hack/images. The test runs commands in it over the network,
-// where a small server executes them as root.
+// The machine's root filesystem comes from package hack/images. The test runs commands in it over the network, where a
+// small server executes them as root.
 package machine
 
 import (

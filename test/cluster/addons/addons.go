@@ -1,4 +1,4 @@
-// Package addons installs the add-ons of a test cluster: DNS and volumes.
+// Package addons installs the add-ons of a test cluster: DNS, volumes and a RuntimeClass.
 package addons
 
 import (
@@ -21,6 +21,8 @@ type Settings struct {
 	LocalPathDir string
 	// SharedDir is the directory for volumes that all nodes share.
 	SharedDir string
+	// WritableCgroups is the runtime handler that mounts cgroups writable, and its RuntimeClass.
+	WritableCgroups string
 }
 
 // The images in the manifests.

@@ -35,6 +35,23 @@ func up(ctx context.Context, arguments []string) error {
 	return nil
 }
 
+func machine(ctx context.Context, arguments []string) error {
+	if len(arguments) != 1 {
+		return errUsage
+	}
+	found, err := cluster.Open()
+	if err != nil {
+		return err
+	}
+	switch arguments[0] {
+	case "on":
+		return found.StartMachine(ctx, os.Stdout)
+	case "off":
+		return found.StopMachine(ctx)
+	}
+	return errUsage
+}
+
 func down(ctx context.Context, _ []string) error { return cluster.Down(ctx) }
 
 func kubeconfig(context.Context, []string) error {
@@ -83,6 +100,8 @@ func status(ctx context.Context, _ []string) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\n", node.Name, state, group.LogFile(node.Name+"-"+"kubelet"))
 	}
+	fmt.Fprintf(table, "%s\t%s\t%s\n", found.Machine.Name, either(found.Machine.Running(), "running", "off"),
+		group.LogFile(found.Machine.Name+"-console"))
 	return table.Flush()
 }
 

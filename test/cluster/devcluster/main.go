@@ -36,6 +36,7 @@ var commands = []command{
 	{"node on|off NAME", "power a node on or off", power},
 	{"node cut|heal NAME", "disconnect a node from the network, or reconnect it", power},
 	{"node delay NAME DURATION", "delay everything that a node sends and receives; 0s removes the delay", power},
+	{"machine on|off", "add or remove a node that is a virtual machine with cgroup v2", machine},
 	{"daemon stop|continue|restart NAME", "stop, continue or restart a daemon: etcd, node-1/kubelet, …", daemon},
 	{"policies on|off", "enforce NetworkPolicies, which no node does by default, or stop enforcing them", policies},
 	{"audit [DURATION]", "count writes to the API server by user in the last DURATION (all)", auditLog},

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/slurm-operator/slurm-operator/hack/binaries"
 	"github.com/slurm-operator/slurm-operator/test/cluster/network"
-	"github.com/slurm-operator/slurm-operator/test/cluster/pki"
 )
 
 // PauseImage keeps the namespaces of a pod alive.
@@ -18,27 +16,57 @@ const LocalPathDir = "/var/local-path"
 // mountTargets are the directories that a node mounts its own over; they are created on the host if they do not exist.
 var mountTargets = []string{
 	"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods", "/var/log/containers",
-	"/etc/cni/net.d", "/etc/cni", "/run/containerd", LocalPathDir,
+	networkDir, "/etc/cni", "/run/containerd", LocalPathDir,
 }
 
-// files returns the node's configuration files by their names in its directory.
-func (n Node) files(authority *pki.Authority) (map[string]string, error) {
-	plugin, err := binaries.Find(n.Binaries, "ptp")
-	if err != nil {
-		return nil, err
-	}
+// networkDir is the directory for the configuration of pod networks.
+const networkDir = "/etc/cni/net.d"
+
+// config is what the configuration files of a node depend on. Its paths are those on the node.
+type config struct {
+	name, address, podCIDR, registry string
+	// directory has the configuration files, certificates the certificates and keys, plugins the network plugins.
+	directory, certificates, plugins string
+	// cgroup is the cgroup of all pods.
+	cgroup string
+	// containerd is the part of containerd's configuration that depends on the type of the node.
+	containerd string
+	// taints are the node's taints, as a list in YAML.
+	taints string
+}
+
+// files returns the configuration files by their names in the node's directory.
+func (c config) files() map[string]string {
 	return map[string]string{
-		"containerd.toml": n.containerdConfig(filepath.Dir(plugin)),
+		"containerd.toml": c.containerdConfig(),
 		"certs.d/_default/hosts.toml": fmt.Sprintf("server = %q\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n",
-			n.Registry, n.Registry),
-		"cni/10-pods.conflist": n.cniConfig(),
-		"kubelet.yaml":         n.kubeletConfig(authority),
-		"kube-proxy.yaml":      n.kubeProxyConfig(authority),
+			c.registry, c.registry),
+		"cni/10-pods.conflist": c.cniConfig(),
+		"kubelet.yaml":         c.kubeletConfig(),
+		"kube-proxy.yaml":      c.kubeProxyConfig(),
 		"resolv.conf":          "",
-	}, nil
+	}
 }
 
-func (n Node) containerdConfig(pluginDir string) string {
+func (c config) path(name string) string { return filepath.Join(c.directory, name) }
+
+func (c config) certificate(name string) string { return filepath.Join(c.certificates, name) }
+
+// daemons returns the node's daemons. Their paths, environments and logs are not set.
+func (c config) daemons() []daemon {
+	return []daemon{
+		{Name: Containerd, Args: []string{"--config=" + c.path("containerd.toml")}},
+		{Name: Kubelet, Args: []string{
+			"--config=" + c.path("kubelet.yaml"),
+			"--kubeconfig=" + c.certificate(c.name+".kubeconfig"),
+			"--hostname-override=" + c.name,
+			"--node-ip=" + c.address,
+		}},
+		{Name: KubeProxy, Args: []string{"--config=" + c.path("kube-proxy.yaml")}},
+	}
+}
+
+func (c config) containerdConfig() string {
 	return fmt.Sprintf(`version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -52,23 +80,20 @@ sandbox = %[1]q
 [plugins."io.containerd.cri.v1.images".registry]
 config_path = %[2]q
 
-[plugins."io.containerd.cri.v1.runtime"]
-# The host may forbid lowering the OOM score of a process.
-restrict_oom_score_adj = true
-
 [plugins."io.containerd.cri.v1.runtime".cni]
 bin_dirs = [%[3]q]
-conf_dir = "/etc/cni/net.d"
+conf_dir = %[4]q
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
 SystemdCgroup = false
-`, PauseImage, n.path("certs.d"), pluginDir)
+
+%[5]s`, PauseImage, c.path("certs.d"), c.plugins, networkDir, c.containerd)
 }
 
-func (n Node) cniConfig() string {
+func (c config) cniConfig() string {
 	return fmt.Sprintf(`{
   "cniVersion": "1.0.0",
   "name": "pods",
@@ -81,10 +106,10 @@ func (n Node) cniConfig() string {
     {"type": "portmap", "capabilities": {"portMappings": true}}
   ]
 }
-`, n.Wire.PodCIDR())
+`, c.podCIDR)
 }
 
-func (n Node) kubeletConfig(authority *pki.Authority) string {
+func (c config) kubeletConfig() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
@@ -104,17 +129,18 @@ authentication:
   webhook: {enabled: true}
   x509: {clientCAFile: %[7]s}
 authorization: {mode: Webhook}
+registerWithTaints: %[8]s
 serializeImagePulls: false
 nodeLeaseDurationSeconds: 20
 # The nodes share one disk with everything else on the host: its fill level says nothing about the cluster.
 evictionHard: {nodefs.available: "1Mi", imagefs.available: "1Mi", nodefs.inodesFree: "1", memory.available: "100Mi"}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-`, n.cgroup(), network.DNSAddress, n.path("resolv.conf"), n.Wire.Address(),
-		authority.File(n.Name+".crt"), authority.File(n.Name+".key"), authority.File("ca.crt"))
+`, c.cgroup, network.DNSAddress, c.path("resolv.conf"), c.address,
+		c.certificate(c.name+".crt"), c.certificate(c.name+".key"), c.certificate("ca.crt"), c.taints)
 }
 
-func (n Node) kubeProxyConfig(authority *pki.Authority) string {
+func (c config) kubeProxyConfig() string {
 	return fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 clientConnection: {kubeconfig: %s}
@@ -126,5 +152,5 @@ healthzBindAddress: %[4]s
 metricsBindAddress: %[4]s
 # The connection tracking limits belong to the host.
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
-`, authority.File(n.Name+"-proxy.kubeconfig"), n.Name, network.PodCIDR, n.Wire.Address())
+`, c.certificate(c.name+"-proxy.kubeconfig"), c.name, network.PodCIDR, c.address)
 }

@@ -2,6 +2,8 @@
 // namespaces, with containerd, a kubelet and kube-proxy as its children. Killing that process is like cutting the
 // node's power: the kernel kills everything else on the node with it. What a real node keeps on its disk over a power
 // cut, this node keeps in its directory.
+//
+// Such nodes have the computer's kernel and its version of cgroups. A Machine is a node with its own.
 package node
 
 import (
@@ -48,29 +50,25 @@ type Node struct {
 
 // Prepare writes the node's configuration and certificates. It is called once for a node.
 func (n Node) Prepare(authority *pki.Authority, apiServer string) error {
-	if err := authority.IssueKubeconfig(n.Name, apiServer,
-		pki.Subject{CommonName: "system:node:" + n.Name, Organization: "system:nodes",
-			Hosts: []string{n.Name, n.Wire.Address()}}); err != nil {
+	if err := issue(authority, apiServer, n.Name, n.Wire.Address()); err != nil {
 		return err
 	}
-	if err := authority.IssueKubeconfig(n.Name+"-proxy", apiServer,
-		pki.Subject{CommonName: "system:kube-proxy"}); err != nil {
-		return err
-	}
-	files, err := n.files(authority)
+	plugin, err := binaries.Find(n.Binaries, "ptp")
 	if err != nil {
 		return err
 	}
-	for name, content := range files {
-		path := n.path(name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			return err
-		}
+	files := config{
+		name: n.Name, address: n.Wire.Address(), podCIDR: n.Wire.PodCIDR(), registry: n.Registry, directory: n.path(""),
+		certificates: authority.File(""), plugins: filepath.Dir(plugin), cgroup: n.cgroup(), taints: "[]",
+		containerd: `[plugins."io.containerd.cri.v1.runtime"]
+# The host may forbid lowering the OOM score of a process.
+restrict_oom_score_adj = true
+`,
 	}
-	config, err := n.initConfig(authority)
+	if err := writeFiles(n.path(""), files.files()); err != nil {
+		return err
+	}
+	config, err := n.initConfig(files)
 	if err != nil {
 		return err
 	}
@@ -84,6 +82,30 @@ func (n Node) Prepare(authority *pki.Authority, apiServer string) error {
 		return err
 	}
 	return os.WriteFile(n.path("init.json"), content, 0o644)
+}
+
+// issue issues the certificates of a node.
+func issue(authority *pki.Authority, apiServer, name, address string) error {
+	if err := authority.IssueKubeconfig(name, apiServer, pki.Subject{
+		CommonName: "system:node:" + name, Organization: "system:nodes", Hosts: []string{name, address},
+	}); err != nil {
+		return err
+	}
+	return authority.IssueKubeconfig(name+"-proxy", apiServer, pki.Subject{CommonName: "system:kube-proxy"})
+}
+
+// writeFiles writes files, by their names, into a directory.
+func writeFiles(dir string, files map[string]string) error {
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // On powers the node on.
@@ -154,7 +176,7 @@ func (n Node) path(name string) string { return filepath.Join(n.Processes.Dir, "
 
 func (n Node) cgroup() string { return cgroupPrefix + n.Name }
 
-func (n Node) initConfig(authority *pki.Authority) (initConfig, error) {
+func (n Node) initConfig(files config) (initConfig, error) {
 	config := initConfig{
 		Hostname: n.Name,
 		Mounts: map[string]string{
@@ -164,19 +186,10 @@ func (n Node) initConfig(authority *pki.Authority) (initConfig, error) {
 			n.PodLogs():                   "/var/log/pods",
 			n.path("disk/log-containers"): "/var/log/containers",
 			n.path("disk/local-path"):     LocalPathDir,
-			n.path("cni"):                 "/etc/cni/net.d",
+			n.path("cni"):                 networkDir,
 		},
-		Tmpfs: []string{"/run/containerd", "/run/netns"},
-	}
-	config.Daemons = []daemon{
-		{Name: Containerd, Args: []string{"--config=" + n.path("containerd.toml")}},
-		{Name: Kubelet, Args: []string{
-			"--config=" + n.path("kubelet.yaml"),
-			"--kubeconfig=" + authority.File(n.Name+".kubeconfig"),
-			"--hostname-override=" + n.Name,
-			"--node-ip=" + n.Wire.Address(),
-		}},
-		{Name: KubeProxy, Args: []string{"--config=" + n.path("kube-proxy.yaml")}},
+		Tmpfs:   []string{"/run/containerd", "/run/netns"},
+		Daemons: files.daemons(),
 	}
 	for i := range config.Daemons {
 		daemon := &config.Daemons[i]
