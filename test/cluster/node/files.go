@@ -29,6 +29,8 @@ type config struct {
 	directory, certificates, plugins string
 	// cgroup is the cgroup of all pods.
 	cgroup string
+	// runtime is the program that runs containers.
+	runtime string
 	// containerd is the part of containerd's configuration that depends on the type of the node.
 	containerd string
 	// taints are the node's taints, as a list in YAML.
@@ -88,9 +90,10 @@ conf_dir = %[4]q
 runtime_type = "io.containerd.runc.v2"
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+BinaryName = %[5]q
 SystemdCgroup = false
 
-%[5]s`, PauseImage, c.path("certs.d"), c.plugins, networkDir, c.containerd)
+%[6]s`, PauseImage, c.path("certs.d"), c.plugins, networkDir, c.runtime, c.containerd)
 }
 
 func (c config) cniConfig() string {

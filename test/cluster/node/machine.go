@@ -48,8 +48,12 @@ const (
 	machineDir = "/etc/node"
 )
 
+// machineRuntime runs the containers. In an emulated processor, runc needs some seconds to execute a command in a
+// container, longer than the kubelet waits for a probe.
+const machineRuntime = "crun"
+
 // machinePackages are the Debian packages of a machine, besides the base system.
-var machinePackages = []string{"iproute2", "mount", "nftables", "runc"}
+var machinePackages = []string{"iproute2", "mount", "nftables", machineRuntime}
 
 // machineModules are what the kernel needs for pod networks and for the rules of kube-proxy.
 var machineModules = []string{
@@ -64,14 +68,16 @@ runtime_type = "io.containerd.runc.v2"
 cgroup_writable = true
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.` + WritableCgroups + `.options]
+BinaryName = "` + machineRuntime + `"
 SystemdCgroup = false
 `
 
 func (m Machine) config() config {
 	return config{
 		name: m.Name, address: m.Tap.Address(), podCIDR: m.Tap.PodCIDR(), registry: m.Registry, directory: machineDir,
-		certificates: filepath.Join(machineDir, "pki"), plugins: programDir, containerd: writableCgroups,
-		taints: fmt.Sprintf("[{key: %s, effect: NoSchedule}]", MachineTaint),
+		certificates: filepath.Join(machineDir, "pki"), plugins: programDir, runtime: machineRuntime,
+		containerd: writableCgroups,
+		taints:     fmt.Sprintf("[{key: %s, effect: NoSchedule}]", MachineTaint),
 	}
 }
 

@@ -59,7 +59,7 @@ func (n Node) Prepare(authority *pki.Authority, apiServer string) error {
 	}
 	files := config{
 		name: n.Name, address: n.Wire.Address(), podCIDR: n.Wire.PodCIDR(), registry: n.Registry, directory: n.path(""),
-		certificates: authority.File(""), plugins: filepath.Dir(plugin), cgroup: n.cgroup(), taints: "[]",
+		certificates: authority.File(""), plugins: filepath.Dir(plugin), cgroup: n.cgroup(), taints: "[]", runtime: "runc",
 		containerd: `[plugins."io.containerd.cri.v1.runtime"]
 # The host may forbid lowering the OOM score of a process.
 restrict_oom_score_adj = true
