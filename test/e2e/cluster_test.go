@@ -54,6 +54,8 @@ type slurmCluster struct {
 	sshKey    []byte
 	// nodeOf returns the Slurm node of a pod; nil if both have the same name.
 	nodeOf func(pod string) string
+	// interval is the time between the jobs of a ledger, if it is not the default.
+	interval time.Duration
 }
 
 // slurmNode returns the name of a pod's Slurm node.

@@ -48,7 +48,7 @@ func (n *nodeSet) isConfined(t *testing.T, want bool) {
 		}
 		pods, err := n.namespace.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output",
 			`jsonpath={.items[*].metadata.annotations.nodeset\.slinky\.slurm\.net/job-confinement}`)
-		if prepared := strings.Count(pods, "Cgroups"); err == nil && (prepared == defaultNodes) != want {
+		if prepared := strings.Count(pods, "Cgroups"); err == nil && (prepared == n.nodes()) != want {
 			err = fmt.Errorf("%d pods are prepared", prepared)
 		}
 		if err != nil {
@@ -68,26 +68,20 @@ func (n *nodeSet) isConfined(t *testing.T, want bool) {
 
 func (n *nodeSet) endsOnlyTheHog(t *testing.T) {
 	before := n.uids(t)
-	submit := func(script string) string {
-		t.Helper()
-		job, err := n.login(t.Context(), "sbatch", "--parsable", "--partition=gpu", "--nodelist=gpu-0", "--mem=100",
-			"--output=/dev/null", "--wrap="+script)
-		if err != nil {
-			t.Fatal(err)
+	options := []string{"--partition=gpu", "--nodelist=gpu-0", "--mem=100"}
+	neighbour := n.startJob(t, options...)
+	hog := n.submit(t, append(options, "--wrap=dd if=/dev/zero of=/dev/null bs=300M count=1")...)
+	n.namespace.Eventually(t, time.Minute, "the end of the hog", func(ctx context.Context) error {
+		state, err := n.login(ctx, "sacct", "--noheader", "--parsable2", "--allocations", "--jobs="+hog, "--format=state")
+		if err == nil && strings.TrimSpace(state) != "OUT_OF_MEMORY" {
+			err = fmt.Errorf("job %s is %s", hog, state)
 		}
-		return strings.TrimSpace(job)
+		return err
+	})
+	if err := n.jobIs(t.Context(), neighbour, "JobState=RUNNING", "Restarts=0"); err != nil {
+		t.Error(err)
 	}
-	neighbour := submit("sleep 20")
-	hog := submit("dd if=/dev/zero of=/dev/null bs=300M count=1")
-	for job, want := range map[string]string{neighbour: "COMPLETED", hog: "OUT_OF_MEMORY"} {
-		n.namespace.Eventually(t, time.Minute, "job "+job+" to be "+want, func(ctx context.Context) error {
-			state, err := n.login(ctx, "sacct", "--noheader", "--parsable2", "--allocations", "--jobs="+job, "--format=state")
-			if err == nil && strings.TrimSpace(state) != want {
-				err = fmt.Errorf("it is %s", state)
-			}
-			return err
-		})
-	}
+	n.finishJob(t, neighbour)
 	restarts, err := n.namespace.Run(t.Context(), "get", "pod", "gpu-0",
 		"--output=jsonpath={.status.containerStatuses[*].restartCount}")
 	if err != nil || strings.Trim(restarts, "0 ") != "" || n.uids(t)["gpu-0"] != before["gpu-0"] {

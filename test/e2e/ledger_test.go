@@ -27,7 +27,9 @@ type jobLedger struct {
 // submitJobs submits one job after another to a partition, until the ledger is stopped.
 func (c *slurmCluster) submitJobs(t *testing.T, name, partition string) *jobLedger {
 	t.Helper()
-	return c.startLedger(t, ledger.Stream{Name: name, Partition: partition, Lengths: []int{2, 9, 1, 4, 7}})
+	return c.startLedger(t, ledger.Stream{
+		Name: name, Partition: partition, Lengths: []int{2, 9, 1, 4, 7}, Interval: c.interval,
+	})
 }
 
 // startLedger starts a stream of jobs and its ledger.

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,8 @@ func TestNodeSet(t *testing.T) {
 // nodeSet is the NodeSet gpu of a cluster.
 type nodeSet struct {
 	*slurmCluster
+	// size is the number of its nodes, if it is not defaultNodes.
+	size int
 	// spare is a Kubernetes node that runs none of the cluster's services.
 	spare string
 }
@@ -73,8 +76,11 @@ func startNodeSet(t *testing.T, operator kube.Namespace, version string, extraCo
 	return set
 }
 
-// defaultNodes is the number of nodes unless a test scales the set.
+// defaultNodes is the number of nodes of most sets.
 const defaultNodes = 4
+
+// nodes returns the number of nodes unless a test scales the set.
+func (n *nodeSet) nodes() int { return cmp.Or(n.size, defaultNodes) }
 
 func (n *nodeSet) applyAndWait(t *testing.T) {
 	t.Helper()
@@ -325,7 +331,7 @@ func (n *nodeSet) waitUntilAllIdle(t *testing.T) {
 	t.Helper()
 	n.namespace.Eventually(t, 3*time.Minute, "all nodes of the NodeSet to be idle", func(ctx context.Context) error {
 		return errors.Join(conditionIs(ctx, n.namespace, "nodeset/gpu", "Ready", "True"),
-			n.sinfoShows(ctx, "gpu idle 4"))
+			n.sinfoShows(ctx, fmt.Sprintf("gpu idle %d", n.nodes())))
 	})
 }
 

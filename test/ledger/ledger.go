@@ -6,10 +6,12 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Stream is a stream of jobs with the same name.
@@ -21,7 +23,12 @@ type Stream struct {
 	// Lengths are the durations of the jobs in seconds, in turn. A job is submitted every 1.5 seconds and uses one CPU
 	// and little memory, so two nodes are enough for jobs of five seconds.
 	Lengths []int
+	// Interval is the time between jobs, if it is not 1.5 seconds.
+	Interval time.Duration
 }
+
+// defaultInterval is the time between jobs.
+const defaultInterval = 1500 * time.Millisecond
 
 func (s Stream) directory() string { return "/tmp/ledger-" + s.Name }
 
@@ -38,10 +45,11 @@ until [ -e end ]; do
     [ -e end ] && break
     job=$(sbatch --parsable --job-name=%s --partition=%s --mem=64M --output=/dev/null \
         --wrap="sleep $length" 2>>refused) && echo "$job" >>accepted
-    sleep 1.5
+    sleep %g
   done;
 done
-touch ended`, s.directory(), strings.Join(lengths, " "), s.Name, s.Partition)
+touch ended`, s.directory(), strings.Join(lengths, " "), s.Name, s.Partition,
+		cmp.Or(s.Interval, defaultInterval).Seconds())
 	return []string{"sh", "-c",
 		fmt.Sprintf(
 			`rm -rf %[1]s; mkdir %[1]s; touch %[1]s/accepted %[1]s/refused; setsid sh -c '%[2]s' >/dev/null 2>&1 </dev/null &`, s.directory(), loop)}
