@@ -62,7 +62,7 @@ func TestNodeSet(t *testing.T) {
 		}) && t.Run(fmt.Sprintf("NodeSet of %d", pods), func(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
 			report.Kubernetes = versionOf(t, cluster)
-			newBench(t, cluster, pods).measure(t, &result)
+			newBench(t, cluster, pods, newController()).measure(t, &result)
 		})
 		if !passed {
 			t.FailNow()
@@ -105,7 +105,7 @@ func newController() *slinkyv1beta1.Controller {
 	}
 }
 
-// A bench is a simulated cluster with the operator, and an in-memory Slurm as its external slurmctld.
+// A bench is a simulated cluster with the operator, and an in-memory Slurm as its slurmctld.
 type bench struct {
 	client.Client
 	cluster  *simulated.Cluster
@@ -116,7 +116,7 @@ type bench struct {
 	pods     int
 }
 
-func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
+func newBench(t *testing.T, cluster *simulated.Cluster, pods int, controller *slinkyv1beta1.Controller) *bench {
 	t.Helper()
 	b := &bench{cluster: cluster, slurm: slurmtest.New(t, slurmtest.Release2605), pods: pods}
 	key := []byte("a key that is not secret, because its cluster does not exist")
@@ -137,7 +137,6 @@ func newBench(t *testing.T, cluster *simulated.Cluster, pods int) *bench {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keysName},
 		Data:       map[string][]byte{slinkyv1beta1.SlurmKeyFile: key, slinkyv1beta1.JWTKeyFile: key},
 	}
-	controller := newController()
 	restAPI := &slinkyv1beta1.RestApi{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName},
 		Spec:       slinkyv1beta1.RestApiSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: clusterName}},
