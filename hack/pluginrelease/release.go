@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -97,8 +98,9 @@ func (r *release) writeArchive(ctx context.Context, out, platform string, shared
 	if err != nil {
 		return archive{}, err
 	}
+	sum := sha256.Sum256(packed)
 	written := archive{
-		system: system, architecture: architecture, sum: fmt.Sprintf("%x", sha256.Sum256(packed)),
+		system: system, architecture: architecture, sum: hex.EncodeToString(sum[:]),
 		file: fmt.Sprintf("%s_%s_%s_%s.%s", name, r.version, system, architecture, extension),
 	}
 	return written, os.WriteFile(filepath.Join(out, written.file), packed, 0o644)

@@ -7,8 +7,8 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -134,8 +134,8 @@ func TestChecksumsAndManifestAreThoseOfTheArchives(t *testing.T) {
 	manifest := string(files["krew/slurm.yaml"])
 	for _, line := range lines {
 		sum, name, _ := strings.Cut(line, "  ")
-		if want := fmt.Sprintf("%x", sha256.Sum256(files[name])); sum != want {
-			t.Errorf("%s: %s, want %s", name, sum, want)
+		if want := sha256.Sum256(files[name]); sum != hex.EncodeToString(want[:]) {
+			t.Errorf("%s: %s, want %x", name, sum, want)
 		}
 		if !strings.Contains(manifest, "sha256: "+sum) || !strings.Contains(manifest, "https://example.org/v0.1.0/"+name) {
 			t.Errorf("the manifest lacks %s", name)

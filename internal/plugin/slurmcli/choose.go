@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,8 +30,8 @@ type Candidates struct {
 // slurmctld. A standby is not ready, and could run them too.
 //
 // An external slurmctld has no pod. Its cluster may have login pods and slurmd pods, whose containers run as root, who
-// administers Slurm. A login pod is preferred, because commands of Slurm are what it is for. slurmrestd has the commands
-// too, and neither a key nor a user of its own, so it does not qualify.
+// administers Slurm. A login pod is preferred, because commands of Slurm are what it is for. slurmrestd has the
+// commands too, and neither a key nor a user of its own, so it does not qualify.
 func Choose(controller *slinkyv1beta1.Controller, among *Candidates) (kube.Container, error) {
 	if !controller.Spec.External {
 		if pod := best(among.Slurmctld); pod != nil {
@@ -74,7 +73,7 @@ func best(pods []corev1.Pod) *corev1.Pod {
 		switch {
 		case !runs(pod):
 		case found == nil, kube.IsReady(pod) && !kube.IsReady(found),
-			kube.IsReady(pod) == kube.IsReady(found) && strings.Compare(pod.Name, found.Name) < 0:
+			kube.IsReady(pod) == kube.IsReady(found) && pod.Name < found.Name:
 			found = pod
 		}
 	}
