@@ -186,7 +186,7 @@ func createCluster(t *testing.T, access client.Client) {
 	}}
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "slurm"}}
 	must(access.Create(t.Context(), controller))
-	controller.Status.Conditions = healthy
+	controller.Status.Conditions, controller.Status.ObservedGeneration = healthy, controller.Generation
 	controller.Status.Nodes = &slinkyv1beta1.NodeCounts{Total: 5000, Allocated: 4000, Idle: 1000}
 	must(access.Status().Update(t.Context(), controller))
 	group, ctx := errgroup.WithContext(t.Context())
@@ -202,6 +202,7 @@ func createCluster(t *testing.T, access client.Client) {
 		set.Status = slinkyv1beta1.NodeSetStatus{
 			Desired: podsPerNodeSet, Replicas: podsPerNodeSet, ReadyReplicas: podsPerNodeSet, AvailableReplicas: podsPerNodeSet,
 			UpdatedReplicas: podsPerNodeSet, SlurmAllocated: 80, SlurmIdle: 20, Conditions: healthy,
+			ObservedGeneration: set.Generation,
 		}
 		must(access.Status().Update(t.Context(), set))
 		for ordinal := range podsPerNodeSet {
