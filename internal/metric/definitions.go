@@ -62,6 +62,11 @@ var (
 		Name: "slurm_operator_slurm_partition_jobs", Type: Gauge, Labels: ofCluster("partition"),
 		Help: "jobs of a partition that has any, pending or with nodes; absent while the queue is partial",
 	}
+	PendingJobs = Definition{
+		Name: "slurm_operator_slurm_pending_jobs", Type: Gauge, Labels: ofCluster("partition", "reason"),
+		Help: "pending jobs by reason, in each of their partitions; tasks of an array that have not started are one job; " +
+			"absent if there are none, and while the queue is partial",
+	}
 	QueuePartial = Definition{
 		Name: "slurm_operator_slurm_queue_partial", Type: Gauge, Labels: ofCluster(),
 		Help: "1 while there are too many jobs to list, so that jobs are only counted, otherwise 0",
@@ -163,6 +168,11 @@ var (
 	TokenExpiry = Definition{
 		Name: "slurm_operator_token_expiry_timestamp_seconds", Type: Gauge, Labels: []string{"token_namespace", "token"},
 		Help: "when the JWT of a Token expires",
+	}
+	RestAPICertificateExpiry = Definition{
+		Name: "slurm_operator_restapi_certificate_expiry_timestamp_seconds", Type: Gauge,
+		Labels: []string{"restapi_namespace", "restapi"},
+		Help:   "when the certificate expires that slurmrestd serves, generated or given; absent if it cannot be used",
 	}
 	CertificateExpiry = Definition{
 		Name: "slurm_operator_webhook_certificate_expiry_timestamp_seconds", Type: Gauge,

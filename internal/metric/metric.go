@@ -59,14 +59,15 @@ func Groups() []Group {
 	return []Group{
 		{"Slurm clusters", []Definition{
 			Reachable, Info, SnapshotAge, Nodes, PartitionNodes, CPUs, PartitionCPUs, Memory, GPUs, Jobs, PartitionJobs,
-			QueuePartial, DrainedNodes, OldestDrain,
+			PendingJobs, QueuePartial, DrainedNodes, OldestDrain,
 		}},
 		{"NodeSets", []Definition{
 			NodeSetInfo, NodeSetNodes, DesiredPods, Pods, ReadyPods, AvailablePods, OutdatedPods, WaitingPods, WaitEnd,
 			Actions, DrainDuration, NodeSeconds, PowerUpDuration, PowerUpPhase,
 		}},
 		{"Conditions, tokens and certificates", []Definition{
-			Condition, ConditionTransition, TokenIssued, TokenExpiry, CertificateExpiry,
+			Condition, ConditionTransition, TokenIssued, TokenExpiry, RestAPICertificateExpiry,
+			CertificateExpiry,
 		}},
 		{"Requests to slurmrestd", []Definition{Requests, RequestDuration, ReceivedBytes}},
 	}

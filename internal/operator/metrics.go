@@ -14,10 +14,10 @@ import (
 // collected are the metrics that are computed at each scrape.
 var collected = []metric.Definition{
 	metric.Reachable, metric.Info, metric.SnapshotAge, metric.Nodes, metric.PartitionNodes, metric.CPUs,
-	metric.PartitionCPUs, metric.Memory, metric.GPUs, metric.Jobs, metric.PartitionJobs, metric.QueuePartial,
-	metric.DrainedNodes, metric.OldestDrain, metric.NodeSetInfo, metric.NodeSetNodes, metric.DesiredPods, metric.Pods,
-	metric.ReadyPods, metric.AvailablePods, metric.OutdatedPods, metric.Condition, metric.ConditionTransition,
-	metric.TokenIssued, metric.TokenExpiry,
+	metric.PartitionCPUs, metric.Memory, metric.GPUs, metric.Jobs, metric.PartitionJobs, metric.PendingJobs,
+	metric.QueuePartial, metric.DrainedNodes, metric.OldestDrain, metric.NodeSetInfo, metric.NodeSetNodes,
+	metric.DesiredPods, metric.Pods, metric.ReadyPods, metric.AvailablePods, metric.OutdatedPods, metric.Condition,
+	metric.ConditionTransition, metric.TokenIssued, metric.TokenExpiry, metric.RestAPICertificateExpiry,
 }
 
 // A collector collects metrics of sessions and objects. It reads only memory, and only when it is scraped, so that

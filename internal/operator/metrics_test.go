@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,7 +50,10 @@ func TestSnapshotMetrics(t *testing.T) {
 			{Name: "a-3", State: slurm.StateIdle, Flags: slurm.FlagDrain, Reason: "bad fan", ReasonAt: noon,
 				Partitions: []string{"all"}, CPUs: 8},
 		},
-		Queue: slurm.Queue{Pending: 7, Running: 1, Partitions: map[string]int{"a": 8}},
+		Queue: slurm.Queue{
+			Pending: 7, Running: 1, Partitions: map[string]int{"a": 8},
+			Waiting: map[slurm.Waiting]int{{Partition: "a", Reason: slurm.PendingLimit}: 7},
+		},
 	}
 	send, values := recorder()
 	collectSnapshot(snapshot, send)
@@ -70,6 +74,7 @@ func TestSnapshotMetrics(t *testing.T) {
 		"slurm_operator_slurm_jobs[pending]":                           7,
 		"slurm_operator_slurm_jobs[running]":                           1,
 		"slurm_operator_slurm_partition_jobs[a]":                       8,
+		"slurm_operator_slurm_pending_jobs[a limit]":                   7,
 		"slurm_operator_slurm_queue_partial[]":                         0,
 		"slurm_operator_slurm_drained_nodes[ScaleIn]":                  1,
 		"slurm_operator_slurm_drained_nodes[Update]":                   0,
@@ -114,11 +119,13 @@ func TestDrainCause(t *testing.T) {
 		"slurm-operator: NodeSet is being deleted":           "Deletion",
 		"slurm-operator: pod is cordoned":                    "PodCordon",
 		"slurm-operator: Kubernetes node node-2 is cordoned": "KubernetesNode",
+		"slurm-operator: no capacity in Kubernetes":          "NoCapacity",
+		"slurm-operator: its pod did not start in time":      "NotStarted",
 		"XID 79": "Other",
 		"":       "Other",
 	} {
 		node := &slurm.Node{State: slurm.StateIdle, Flags: slurm.FlagDrain, Reason: reason}
-		if got := drainCause(node); got != want || !slices.Contains(drainCauses, got) {
+		if got := drainCause(node); got != want || !slices.Contains(drainCauses(), got) {
 			t.Errorf("the drain %q has the cause %s, want %s", reason, got, want)
 		}
 	}
@@ -141,7 +148,7 @@ func TestCountGPUs(t *testing.T) {
 	}
 }
 
-// objects is a NodeSet and a Token with statuses.
+// objects is a NodeSet, a RestApi and a Token with statuses.
 func objects() []client.Object {
 	conditions := []metav1.Condition{{
 		Type: "Ready", Status: metav1.ConditionTrue, Reason: "AsExpected", LastTransitionTime: metav1.NewTime(noon),
@@ -154,6 +161,10 @@ func objects() []client.Object {
 				Conditions: conditions, Desired: 5, Replicas: 4, ReadyReplicas: 3, AvailableReplicas: 2, UpdatedReplicas: 1,
 				SlurmDrain: 2,
 			},
+		},
+		&slinkyv1beta1.RestApi{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "slurm"},
+			Status:     slinkyv1beta1.RestApiStatus{CertificateExpiresAt: new(metav1.NewTime(noon.Add(time.Hour)))},
 		},
 		&slinkyv1beta1.Token{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "alice"},
@@ -182,6 +193,7 @@ func TestObjectMetrics(t *testing.T) {
 		"slurm_operator_nodeset_ready_pods[hpc gpu]":                                        3,
 		"slurm_operator_nodeset_available_pods[hpc gpu]":                                    2,
 		"slurm_operator_nodeset_outdated_pods[hpc gpu]":                                     3,
+		"slurm_operator_restapi_certificate_expiry_timestamp_seconds[hpc slurm]":            transition + 3600,
 		"slurm_operator_token_issued_timestamp_seconds[hpc alice]":                          transition,
 		"slurm_operator_token_expiry_timestamp_seconds[hpc alice]":                          transition + 3600,
 		"slurm_operator_condition[NodeSet hpc gpu Ready True AsExpected]":                   1,
@@ -229,11 +241,20 @@ func TestAllMetricsAreRegistered(t *testing.T) {
 	}
 }
 
-// large returns a snapshot of 5,000 Slurm nodes in 20 partitions with 120,000 jobs.
+// pendingReasons are all reasons for which jobs can wait.
+var pendingReasons = []slurm.PendingReason{
+	slurm.PendingResources, slurm.PendingPriority, slurm.PendingDependency, slurm.PendingHeld, slurm.PendingBeginTime,
+	slurm.PendingLimit, slurm.PendingNodes, slurm.PendingReservation, slurm.PendingLicenses, slurm.PendingInvalid,
+	slurm.PendingOther,
+}
+
+// large returns a snapshot of 5,000 Slurm nodes in 20 partitions with 120,000 jobs. It has more than a real one: with
+// so many jobs, those of partitions and reasons are not counted.
 func large() *slurm.Snapshot {
-	snapshot := &slurm.Snapshot{
-		Queue: slurm.Queue{Pending: 100_000, Running: 20_000, Partitions: map[string]int{}, Loads: map[string]slurm.Load{}},
-	}
+	snapshot := &slurm.Snapshot{Queue: slurm.Queue{
+		Pending: 100_000, Running: 20_000, Loads: map[string]slurm.Load{}, Partitions: map[string]int{},
+		Waiting: map[slurm.Waiting]int{},
+	}}
 	for i := range 5000 {
 		partition := fmt.Sprintf("p%d", i%20)
 		name := fmt.Sprintf("n-%04d", i)
@@ -247,16 +268,19 @@ func large() *slurm.Snapshot {
 		snapshot.Nodes = append(snapshot.Nodes, node)
 		snapshot.Loads[name] = slurm.Load{Running: 4, Job: int64(i)}
 		snapshot.Partitions[partition] += 24
+		for _, reason := range pendingReasons {
+			snapshot.Waiting[slurm.Waiting{Partition: partition, Reason: reason}] += 2
+		}
 	}
 	return snapshot
 }
 
 // TestSeriesOfALargeCluster counts the series of a cluster with 5,000 Slurm nodes and 120,000 jobs: a fixed number for
-// the cluster and a fixed number for each partition.
+// the cluster, and a fixed number for each partition if its jobs wait for every reason.
 func TestSeriesOfALargeCluster(t *testing.T) {
 	send, values := recorder()
 	collectSnapshot(large(), send)
-	const perCluster, perPartition, partitions = 30, 15, 21 // with the partition of all Slurm nodes
+	const perCluster, perPartition, partitions = 35, 26, 21 // with the partition of all Slurm nodes
 	if want := perCluster + perPartition*partitions; len(values) > want {
 		t.Errorf("%d series, want at most %d, such as %v", len(values), want, slices.Sorted(maps.Keys(values))[:10])
 	}
@@ -283,9 +307,18 @@ func BenchmarkScrape(b *testing.B) {
 		b.Fatal(err)
 	}
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true})
+	body := ""
 	for b.Loop() {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", http.NoBody))
-		b.ReportMetric(float64(answer.Body.Len()), "bytes/scrape")
+		body = answer.Body.String()
 	}
+	series := 0
+	for line := range strings.Lines(body) {
+		if !strings.HasPrefix(line, "#") {
+			series++
+		}
+	}
+	b.ReportMetric(float64(len(body)), "bytes/scrape")
+	b.ReportMetric(float64(series), "series/scrape")
 }

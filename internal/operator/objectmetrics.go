@@ -39,6 +39,9 @@ func collectObject(kind string, item runtime.Object, send sender) {
 		collectConditions(kind, object, object.Status.Conditions, send)
 	case *slinkyv1beta1.RestApi:
 		collectConditions(kind, object, object.Status.Conditions, send)
+		if expires := object.Status.CertificateExpiresAt; expires != nil {
+			send(metric.RestAPICertificateExpiry, float64(expires.Unix()), object.Namespace, object.Name)
+		}
 	case *slinkyv1beta1.LoginSet:
 		collectConditions(kind, object, object.Status.Conditions, send)
 	case *slinkyv1beta1.NodeSet:

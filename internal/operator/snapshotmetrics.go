@@ -57,10 +57,13 @@ func takesJobs(state string) bool {
 // otherCause is the cause of drains that the operator did not set.
 const otherCause = "Other"
 
-// drainCauses are the causes of drains in metrics.
-var drainCauses = []string{
-	string(plan.ScaleIn), string(plan.Updating), string(plan.Deletion), string(plan.PodCordon),
-	string(plan.FromKubernetesNode), otherCause,
+// drainCauses returns the causes of drains in metrics.
+func drainCauses() []string {
+	causes := []string{otherCause}
+	for _, cause := range plan.DrainCauses() {
+		causes = append(causes, string(cause))
+	}
+	return causes
 }
 
 // drainCause returns the cause of a Slurm node's drain, or the empty string.
@@ -71,7 +74,7 @@ func drainCause(node *slurm.Node) string {
 	case !node.DrainedByUs():
 		return otherCause
 	}
-	cause, _ := plan.DrainCause(node.Reason)
+	cause, _ := plan.CauseOf(node.Reason)
 	return string(cause)
 }
 
@@ -147,6 +150,9 @@ func collectSnapshot(snapshot *slurm.Snapshot, send sender) {
 	for name, jobs := range snapshot.Partitions {
 		send(metric.PartitionJobs, float64(jobs), name)
 	}
+	for waiting, jobs := range snapshot.Waiting {
+		send(metric.PendingJobs, float64(jobs), waiting.Partition, string(waiting.Reason))
+	}
 	collectDrains(snapshot, send)
 }
 
@@ -162,7 +168,7 @@ func collectDrains(snapshot *slurm.Snapshot, send sender) {
 			oldest[cause] = node.ReasonAt
 		}
 	}
-	for _, cause := range drainCauses {
+	for _, cause := range drainCauses() {
 		send(metric.DrainedNodes, float64(nodes[cause]), cause)
 		if since, known := oldest[cause]; known {
 			send(metric.OldestDrain, float64(since.Unix()), cause)

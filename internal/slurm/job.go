@@ -17,6 +17,8 @@ type Job struct {
 	UserID int64
 	// Partition may be a list while the job is pending.
 	Partition string
+	// Reason is why a pending job waits, as Slurm names it: see ParsePendingReason.
+	Reason string
 	// Nodes is the hostlist expression of its nodes, including those where it is still being cleaned up.
 	Nodes       string
 	Reservation string

@@ -348,6 +348,7 @@ func TestCount(t *testing.T) {
 			"n2": {Other: 1, Job: 4, Unlimited: true},
 		},
 		Partitions: map[string]int{"p": 3, "completing": 1, "suspended": 1, "pending": 1, "odd": 1},
+		Waiting:    map[Waiting]int{{"p", PendingOther}: 1, {"pending", PendingOther}: 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -85,7 +85,7 @@ func (s *Session) CountJobs(ctx context.Context) (Queue, error) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	queue := Queue{Loads: map[string]Load{}, Partitions: map[string]int{}}
+	queue := newQueue()
 	if err := s.Client.EachJob(ctx, func(job *Job) error { return queue.count(job, 0) }); err != nil {
 		return Queue{}, err
 	}

@@ -42,6 +42,9 @@ type Queue struct {
 	// Partitions counts the jobs of each partition that has any: pending jobs and jobs that hold nodes. It is nil if
 	// Partial: see Session.CountJobs.
 	Partitions map[string]int
+	// Waiting counts the pending jobs by partition and reason; a job with several partitions counts in each. It is nil if
+	// Partial.
+	Waiting map[Waiting]int
 	// Pending and Running count the jobs of the cluster.
 	Pending, Running int
 	// Partial reports that there are too many jobs to list. Loads then covers every node whose record shows jobs and
@@ -194,9 +197,14 @@ func shareNodes(old []*Node, list []Node) (nodes []*Node, changed []string) {
 // maxNodes is Slurm's own limit of nodes per cluster, and so per job.
 const maxNodes = 65536
 
+// newQueue returns an empty queue, to which jobs are added with count.
+func newQueue() Queue {
+	return Queue{Loads: map[string]Load{}, Partitions: map[string]int{}, Waiting: map[Waiting]int{}}
+}
+
 // count counts jobs. A job whose nodes cannot be parsed invalidates the whole list. The offset is that of our clock.
 func count(jobs []Job, offset time.Duration) (Queue, error) {
-	queue := Queue{Loads: map[string]Load{}, Partitions: map[string]int{}}
+	queue := newQueue()
 	for i := range jobs {
 		if err := queue.count(&jobs[i], offset); err != nil {
 			return Queue{}, err
@@ -216,6 +224,9 @@ func (q *Queue) count(job *Job, offset time.Duration) error {
 	if job.Pending() || job.Holds() {
 		for partition := range strings.SplitSeq(job.Partition, ",") {
 			q.Partitions[partition]++
+			if job.Pending() {
+				q.Waiting[Waiting{partition, ParsePendingReason(job.Reason)}]++
+			}
 		}
 	}
 	if !job.Holds() {

@@ -1,5 +1,13 @@
 package dashboards
 
+// waiting returns a panel with pending jobs by a label.
+func waiting(title, label string) panel {
+	next := one(stack, 12, title, number, "sum by ("+label+") ("+
+		maxBy("partition, reason", "slurm_operator_slurm_pending_jobs"+selected)+")", "{{"+label+"}}")
+	next.description = "A job counts in each of its partitions. Empty with more than 1,000 jobs, which are only counted."
+	return next
+}
+
 // cluster is about one cluster.
 var cluster = dashboard{
 	name: "cluster", title: "Slurm / Cluster", description: "Nodes, resources, jobs and drains of a Slurm cluster.",
@@ -23,6 +31,9 @@ var cluster = dashboard{
 			one(stack, 8, "Memory", bytes, maxBy("state", "slurm_operator_slurm_memory_bytes"+selected), "{{state}}"),
 			one(stack, 8, "GPUs", number, maxBy("state", "slurm_operator_slurm_gpus"+selected), "{{state}}"),
 		}},
+		{"Pending jobs", []panel{
+			waiting("Pending jobs by reason", "reason"), waiting("Pending jobs by partition", "partition"),
+		}},
 		{"Partitions", []panel{
 			one(graph, 8, "Allocated CPUs", percent,
 				`sum by (partition) (slurm_operator_slurm_partition_cpus{controller_namespace="$namespace", `+
@@ -39,10 +50,12 @@ var cluster = dashboard{
 				maxBy("cause", "slurm_operator_slurm_drained_nodes"+selected), "{{cause}}"),
 			one(graph, 12, "Age of the oldest drain", seconds,
 				"time() - "+maxBy("cause", "slurm_operator_slurm_oldest_drain_timestamp_seconds"+selected), "{{cause}}"),
-			one(stat, 12, "Configuration since", moment, `1000 * max(slurm_operator_condition_last_transition_timestamp_seconds`+
+			one(stat, 8, "Configuration since", moment, `1000 * max(slurm_operator_condition_last_transition_timestamp_seconds`+
 				`{kind="Controller", object_namespace="$namespace", name="$controller", condition="ConfigurationApplied"})`, ""),
-			one(stat, 12, "Next expiry of a Token", moment,
+			one(stat, 8, "Next expiry of a Token", moment,
 				`1000 * min(slurm_operator_token_expiry_timestamp_seconds{token_namespace="$namespace"})`, ""),
+			one(stat, 8, "Next expiry of a certificate of slurmrestd", moment,
+				`1000 * min(slurm_operator_restapi_certificate_expiry_timestamp_seconds{restapi_namespace="$namespace"})`, ""),
 			conditions(`, object_namespace="$namespace"`),
 		}},
 	},

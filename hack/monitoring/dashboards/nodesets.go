@@ -49,6 +49,10 @@ var nodeSets = dashboard{
 					{"histogram_quantile(0.9, sum by (le) (rate(slurm_operator_nodeset_drain_seconds_bucket[$__range])))", "9 of 10"},
 				},
 			},
+			one(stack, 12, "Slurm nodes of elastic NodeSets that cannot be started", number,
+				"sum by (cause) ("+maxBy("controller, cause",
+					`slurm_operator_slurm_drained_nodes{controller_namespace="$namespace", cause=~"NoCapacity|NotStarted"}`)+")",
+				"{{cause}}"),
 			conditions(`, kind="NodeSet", object_namespace="$namespace", name=~"$nodeset"`),
 		}},
 		{"Use and power-ups", []panel{

@@ -8,13 +8,15 @@ var operator = dashboard{
 	name: "operator", title: "Slurm / Operator", description: "The operator's own health and cost.",
 	rows: []row{
 		{"Now", []panel{
-			one(stat, 6, "Leaders", number, `sum(leader_election_master_status{name="slurm-operator"})`, ""),
-			one(stat, 6, "Objects that are not ready", number,
+			one(stat, 4, "Leaders", number, `sum(leader_election_master_status{name="slurm-operator"})`, ""),
+			one(stat, 5, "Objects that are not ready", number,
 				`count(max by (object_namespace, kind, name) (slurm_operator_condition{condition="Ready", status!="True"}))`+
 					" or vector(0)", ""),
-			one(stat, 6, "Next expiry of a Token", moment,
+			one(stat, 5, "Next expiry of a Token", moment,
 				"1000 * min(slurm_operator_token_expiry_timestamp_seconds)", ""),
-			one(stat, 6, "Expiry of the webhook's certificate", moment,
+			one(stat, 5, "Next expiry of a certificate of slurmrestd", moment,
+				"1000 * min(slurm_operator_restapi_certificate_expiry_timestamp_seconds)", ""),
+			one(stat, 5, "Expiry of the webhook's certificate", moment,
 				"1000 * min(slurm_operator_webhook_certificate_expiry_timestamp_seconds)", ""),
 		}},
 		{"Reconciles", []panel{

@@ -21,6 +21,14 @@ func in(kind, condition, status, reason string, minute int) Case {
 	return Case{Series: map[string]string{series: "1x120"}, Minute: minute, Labels: []string{"a", kind, "s", reason}}
 }
 
+// lasting replaces the values of all series of a case.
+func (c Case) lasting(values string) Case {
+	for series := range c.Series {
+		c.Series[series] = values
+	}
+	return c
+}
+
 // with adds a series to a case.
 func (c Case) with(series, values string) Case {
 	c.Series[series] = values

@@ -59,6 +59,17 @@ var nodeAlerts = []Alert{
 			pods("slurm_operator_nodeset_desired_pods", "", "0x60")), Minute: 60},
 	},
 	{
+		// The condition is False again while the nodes are tried again, so it is remembered for longer than that takes.
+		Name: "SlurmCapacityUnavailable", Severity: Warning, For: "1m", Labels: ofObject,
+		Expr: `max by (object_namespace, kind, name, reason) (max_over_time(slurm_operator_condition{kind="NodeSet",
+			condition="CapacityUnavailable", status="True"}[30m]))`,
+		Summary: "Slurm nodes of " + objectName + " cannot be started: {{ $labels.reason }}",
+		Description: "The jobs that need them are back in the queue, and are tried again after " +
+			"spec.elastic.capacityBackoff. Jobs that need fewer nodes run.",
+		Fires: in("NodeSet", "CapacityUnavailable", "True", "Unschedulable", 25).lasting("1x5 _x100"),
+		Quiet: in("NodeSet", "CapacityUnavailable", "True", "Unschedulable", 50).lasting("1x5 _x100"),
+	},
+	{
 		Name: "SlurmUpdateStopped", Severity: Warning, For: "5m", Labels: ofObject,
 		Expr:        condition(`kind="NodeSet", condition="UpdateInProgress", reason="UpdateStopped"`),
 		Summary:     "The rollout of " + objectName + " stopped",

@@ -85,6 +85,16 @@ var operatorAlerts = []Alert{
 		}, Minute: 15},
 	},
 	{
+		Name: "SlurmRestApiCertificateExpires", Severity: Warning, For: "10m", Runbook: "SlurmRestApiCertificateExpires",
+		Expr: `max by (restapi_namespace, restapi) (slurm_operator_restapi_certificate_expiry_timestamp_seconds) - time() <
+			7 * 86400`,
+		Labels:      []string{"restapi_namespace", "restapi"},
+		Summary:     "The certificate of RestApi {{ $labels.restapi_namespace }}/{{ $labels.restapi }} expires soon",
+		Description: "It expires in {{ $value | humanizeDuration }}; then neither clients nor the operator reach slurmrestd.",
+		Fires:       Case{Series: served("518400x20"), Minute: 15, Labels: []string{"a", "s"}},
+		Quiet:       Case{Series: served("864000x20"), Minute: 15},
+	},
+	{
 		Name: "SlurmTokenExpires", Severity: Warning, For: "1m", Runbook: "SlurmTokenExpires",
 		Expr: `max by (token_namespace, token) (slurm_operator_token_expiry_timestamp_seconds) - time() <
 			(max by (token_namespace, token) (slurm_operator_token_expiry_timestamp_seconds) -
@@ -108,6 +118,13 @@ func durations(short, all string) map[string]string {
 	const series = `slurm_operator_slurm_request_duration_seconds_bucket{controller_namespace="a",controller="s",` +
 		`call="nodes",le=`
 	return map[string]string{series + `"2"}`: short, series + `"10"}`: all, series + `"+Inf"}`: all}
+}
+
+// served returns the series of when slurmrestd's certificate expires.
+func served(expires string) map[string]string {
+	return map[string]string{
+		`slurm_operator_restapi_certificate_expiry_timestamp_seconds{restapi_namespace="a",restapi="s"}`: expires,
+	}
 }
 
 func token(issued, expires string) map[string]string {

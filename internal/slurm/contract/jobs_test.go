@@ -69,9 +69,13 @@ func testJobStates(t *testing.T, c cluster) {
 			t.Errorf("task %s is %+v", state.ID, job)
 		}
 	}
-	if job, err := c.Job(t.Context(), array); err != nil || !job.Pending() {
-		t.Errorf("the array is %+v: %v", job, err)
-	}
+	eventually(t, "the array to wait for resources", func() error {
+		job, err := c.Job(t.Context(), array)
+		if err == nil && (!job.Pending() || slurm.ParsePendingReason(job.Reason) != slurm.PendingResources) {
+			err = fmt.Errorf("it is %+v", job)
+		}
+		return err
+	})
 	suspended, _ := running[0].Number()
 	c.suspend(t, suspended)
 	running[0].States = []string{"SUSPENDED"}

@@ -180,6 +180,7 @@ type wireJob struct {
 	UserName  string   `json:"user_name"`
 	UserID    number   `json:"user_id"`
 	Partition string   `json:"partition"`
+	Reason    string   `json:"state_reason"`
 	Nodes     string   `json:"nodes"`
 	ResvName  string   `json:"resv_name"`
 	StartTime number   `json:"start_time"`
@@ -193,8 +194,8 @@ func (w *wireJob) job(intern *interner) (slurm.Job, error) {
 	}
 	job := slurm.Job{
 		ID: w.JobID.value, Name: intern.text(w.Name), States: intern.list(w.JobState), User: intern.text(w.UserName),
-		UserID: w.UserID.value, Partition: intern.text(w.Partition), Nodes: intern.text(w.Nodes),
-		Reservation: intern.text(w.ResvName), Start: w.StartTime.time(), End: w.EndTime.time(),
+		UserID: w.UserID.value, Partition: intern.text(w.Partition), Reason: intern.text(w.Reason),
+		Nodes: intern.text(w.Nodes), Reservation: intern.text(w.ResvName), Start: w.StartTime.time(), End: w.EndTime.time(),
 	}
 	// Slurm invents an end a year ahead for a job without a limit.
 	if w.TimeLimit.infinite && job.Holds() {

@@ -290,6 +290,14 @@ func (j *job) states() []string {
 	return []string{j.base}
 }
 
+// reason returns why a job waits, as Slurm prints it.
+func (j *job) reason() string {
+	if j.base == "PENDING" {
+		return "Resources"
+	}
+	return "None"
+}
+
 func (j *job) object() object {
 	limit := object{"set": false, "infinite": true, "number": 0}
 	end := j.end
@@ -306,7 +314,7 @@ func (j *job) object() object {
 	return object{
 		"job_id": j.id, "name": j.name, "job_state": j.states(), "user_name": j.user, "user_id": 0, "partition": "all",
 		"nodes": compress(j.nodes), "resv_name": "", "start_time": set(unix(j.start)), "end_time": set(unix(end)),
-		"time_limit": limit,
+		"time_limit": limit, "state_reason": j.reason(),
 	}
 }
 

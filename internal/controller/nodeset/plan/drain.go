@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -84,6 +87,11 @@ func CauseOf(reason string) (Cause, bool) {
 	return FromKubernetesNode, true
 }
 
+// DrainCauses returns the causes of drains that the operator sets.
+func DrainCauses() []Cause {
+	return append(slices.Sorted(maps.Keys(drainReasons)), FromKubernetesNode)
+}
+
 var drainReasons = map[Cause]string{
 	ScaleIn:   "scale-in",
 	Updating:  "update",
@@ -92,15 +100,4 @@ var drainReasons = map[Cause]string{
 	// Those of Slurm nodes of elastic NodeSets, until a backoff is over.
 	NoCapacity: "no capacity in Kubernetes",
 	NotStarted: "its pod did not start in time",
-}
-
-// DrainCause returns the cause of a drain of the operator from the reason that Slurm shows; false if the operator did
-// not set it.
-func DrainCause(reason string) (Cause, bool) {
-	for cause, detail := range drainReasons {
-		if reason == slurm.OurReason(detail) {
-			return cause, true
-		}
-	}
-	return FromKubernetesNode, slurm.IsOurReason(reason)
 }
