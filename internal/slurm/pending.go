@@ -34,20 +34,16 @@ const (
 	PendingOther PendingReason = "other"
 )
 
-// pendingReasons are Slurm's names of reasons, by what they mean. All that begin with QOS or Assoc are limits, unless
-// they are listed.
+// pendingReasons are Slurm's names of reasons, by what they mean. All that begin with QOS, Assoc or Max are limits,
+// unless they are listed.
 var pendingReasons = map[PendingReason][]string{
-	PendingResources:  {"Resources"},
-	PendingPriority:   {"Priority"},
-	PendingDependency: {"Dependency"},
-	PendingHeld:       {"JobHeldAdmin", "JobHeldUser", "JobHoldMaxRequeue"},
-	PendingBeginTime:  {"BeginTime"},
-	PendingLimit: {
-		"JobArrayTaskLimit", "MaxMemPerLimit", "PartitionNodeLimit", "PartitionTimeLimit", "AccountingPolicy",
-	},
-	PendingNodes: {
-		"ReqNodeNotAvail", "NodeDown", "FrontEndDown", "PartitionDown", "PartitionInactive",
-	},
+	PendingResources:   {"Resources"},
+	PendingPriority:    {"Priority"},
+	PendingDependency:  {"Dependency"},
+	PendingHeld:        {"JobHeldAdmin", "JobHeldUser", "JobHoldMaxRequeue", "JobLaunchFailure", "SystemFailure"},
+	PendingBeginTime:   {"BeginTime"},
+	PendingLimit:       {"JobArrayTaskLimit", "PartitionNodeLimit", "PartitionTimeLimit", "AccountingPolicy"},
+	PendingNodes:       {"ReqNodeNotAvail", "NodeDown", "FrontEndDown", "PartitionDown", "PartitionInactive"},
 	PendingReservation: {"Reservation"},
 	PendingLicenses:    {"Licenses"},
 	PendingInvalid: {
@@ -63,13 +59,12 @@ func ParsePendingReason(name string) PendingReason {
 			return reason
 		}
 	}
-	switch {
-	case strings.HasPrefix(name, "QOS"), strings.HasPrefix(name, "Assoc"),
-		strings.HasPrefix(name, "Max") && strings.HasSuffix(name, "PerAccount"):
-		return PendingLimit
-	default:
-		return PendingOther
+	for _, prefix := range []string{"QOS", "Assoc", "Max"} {
+		if strings.HasPrefix(name, prefix) {
+			return PendingLimit
+		}
 	}
+	return PendingOther
 }
 
 // Waiting are the pending jobs of one partition with one reason.

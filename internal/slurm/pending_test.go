@@ -1,6 +1,8 @@
 package slurm
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +15,7 @@ func TestPendingReasons(t *testing.T) {
 		"JobHeldUser":              PendingHeld,
 		"AssocGrpGRES":             PendingLimit,
 		"QOSMaxCpuPerUserLimit":    PendingLimit,
-		"MaxCpuPerAccount":         PendingLimit,
+		"MaxCpuRunMinsPerUser":     PendingLimit,
 		"QOSNotAllowed":            PendingInvalid,
 		"DependencyNeverSatisfied": PendingInvalid,
 		"ReqNodeNotAvail":          PendingNodes,
@@ -24,6 +26,27 @@ func TestPendingReasons(t *testing.T) {
 		if got := ParsePendingReason(name); got != want {
 			t.Errorf("%q is %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestPendingReasonsOfSlurm lists the reasons of Slurm 24.11 and 26.05 that are in no other group.
+func TestPendingReasonsOfSlurm(t *testing.T) {
+	content, err := os.ReadFile("../plugin/why/testdata/reasons.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var others []string
+	for name := range strings.FieldsSeq(string(content)) {
+		if ParsePendingReason(name) == PendingOther {
+			others = append(others, name)
+		}
+	}
+	want := []string{
+		"BurstBufferOperation", "BurstBufferResources", "BurstBufferStageIn", "Cleaning", "FedJobLock", "InactiveLimit",
+		"NonZeroExitCode", "None", "Prolog", "SchedDefer", "TimeLimit",
+	}
+	if diff := cmp.Diff(want, others); diff != "" {
+		t.Errorf("other reasons (-want +got):\n%s", diff)
 	}
 }
 
