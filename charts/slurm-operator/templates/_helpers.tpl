@@ -46,6 +46,19 @@
 {{- ternary (index $context.Values (index . 1)).metricsPort 0 $context.Values.metrics.enabled -}}
 {{- end -}}
 
+{{/* Annotations of a component's pods: the user's, and those by which scrapers find them. Arguments: context, component. */}}
+{{- define "slurm-operator.podAnnotations" -}}
+{{- $context := index . 0 -}}
+{{- $port := include "slurm-operator.metricsPort" . -}}
+{{- $scrape := dict -}}
+{{- if and $context.Values.metrics.scrapeAnnotations (ne $port "0") -}}
+{{- $scrape = dict "prometheus.io/scrape" "true" "prometheus.io/port" $port "prometheus.io/path" "/metrics" -}}
+{{- end -}}
+{{- with merge (dict) (index $context.Values (index . 1)).podAnnotations $scrape -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Labels that select the pods of a component (operator, webhook). Arguments: context, component. */}}
 {{- define "slurm-operator.selector" -}}
 {{- $context := index . 0 -}}
