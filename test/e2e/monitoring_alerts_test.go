@@ -4,11 +4,14 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/certificate"
 )
 
 // unprovoked are alerts that no fault in minutes causes, with the reason. promtool tests their rules.
@@ -59,9 +62,20 @@ func (m *monitored) alertsFire(t *testing.T) {
 
 func (m *monitored) alertFaults() []alertFault {
 	return []alertFault{
-		m.nodesDown(), m.refusedConfiguration(), m.brokenUpdate(), m.scaleInAroundAJob(), m.hangingSlurmctld(),
-		m.lostDatabase(), m.incompleteObjects(), m.stoppedOperator(), m.deletedState(),
+		m.nodesDown(), m.refusedConfiguration(), m.brokenUpdate(), m.scaleInAroundAJob(), m.noCapacity(),
+		m.expiringCertificate(), m.hangingSlurmctld(), m.lostDatabase(), m.incompleteObjects(), m.stoppedOperator(),
+		m.deletedState(),
 	}
+}
+
+// apply applies objects.
+func (m *monitored) apply(t *testing.T, objects string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.namespace.MustRun(t, "apply", "--server-side", "-f", file)
 }
 
 func (m *monitored) nodesDown() alertFault {
@@ -138,6 +152,59 @@ func (m *monitored) scaleInAroundAJob() alertFault {
 	}
 }
 
+// noCapacity is a job for a node of an elastic NodeSet whose pod has room on no Kubernetes node.
+func (m *monitored) noCapacity() alertFault {
+	var job string
+	return alertFault{
+		"a pod that has no room", []string{"SlurmCapacityUnavailable"},
+		func(t *testing.T) {
+			t.Helper()
+			m.apply(t, fmt.Sprintf(`
+{apiVersion: slinky.slurm.net/v1beta1, kind: NodeSet, metadata: {name: huge}, spec: {
+  controllerRef: {name: slurm}, elastic: {maxReplicas: 1, startTimeout: 30s},
+  partition: {enabled: true, config: State=UP},
+  slurmd: {image: %q, resources: {limits: {cpu: "1", memory: 100Ti}}}}}
+`, smokeSettings{Version: m.version}.Image("slurmd", m.version)))
+			m.namespace.Eventually(t, 3*time.Minute, "the node of the NodeSet", func(ctx context.Context) error {
+				return m.sinfoShows(ctx, "huge idle~ 1")
+			})
+			job = m.submit(t, "--partition=huge", "--wrap=true")
+		},
+		func(t *testing.T) {
+			t.Helper()
+			m.mustLogin(t, "scancel", job)
+			m.namespace.MustRun(t, "delete", "--timeout=5m", "nodeset/huge")
+			m.waitUntilAllIdle(t)
+		},
+	}
+}
+
+// expiringCertificate is a given certificate that expires tomorrow.
+func (m *monitored) expiringCertificate() alertFault {
+	serve := func(t *testing.T, reference any) {
+		t.Helper()
+		m.patch(t, "restapi/slurm", map[string]any{"tls": map[string]any{"certificateRef": reference}})
+	}
+	return alertFault{
+		"a certificate that expires", []string{"SlurmRestApiCertificateExpires"},
+		func(t *testing.T) {
+			t.Helper()
+			pair, err := certificate.NewPair([]string{"slurm-restapi." + m.namespace.Name + ".svc"}, time.Now(), 24*time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.namespace.CreateSecret(t, "tomorrow", map[string][]byte{"tls.crt": pair.Certificate, "tls.key": pair.Key})
+			serve(t, map[string]any{"name": "tomorrow"})
+		},
+		func(t *testing.T) {
+			t.Helper()
+			serve(t, nil)
+			becomesReady(t, m.namespace, 3*time.Minute, "restapi/slurm")
+			m.waitUntilAllIdle(t)
+		},
+	}
+}
+
 func (m *monitored) hangingSlurmctld() alertFault {
 	return alertFault{
 		"a slurmctld that hangs", []string{"SlurmPodsWaitForSlurm"},
@@ -196,11 +263,7 @@ func (m *monitored) incompleteObjects() alertFault {
 		},
 		func(t *testing.T) {
 			t.Helper()
-			file := filepath.Join(t.TempDir(), "objects.yaml")
-			if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			m.namespace.MustRun(t, "apply", "--server-side", "-f", file) // the webhook warns about what is missing
+			m.apply(t, objects) // the webhook warns about what is missing
 		},
 		func(t *testing.T) {
 			t.Helper()

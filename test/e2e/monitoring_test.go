@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,12 +22,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slurm-operator/slurm-operator/hack/repo"
+	"github.com/slurm-operator/slurm-operator/test/panels"
 	"github.com/slurm-operator/slurm-operator/test/prometheus"
 )
 
 // TestMonitoring runs a real Prometheus on a real cluster: every metric in the reference has a series, every panel of
-// every dashboard has data, and alerts fire and resolve. Prometheus runs next to the test, and scrapes pods through the
-// API server.
+// every dashboard has data and is drawn, and alerts fire and resolve. Prometheus runs next to the test, and scrapes pods
+// through the API server.
 func TestMonitoring(t *testing.T) {
 	operator := startOperator(t)
 	helmCharts(".").installOperator(t, "--set=metrics.secure=false")
@@ -42,6 +44,7 @@ func TestMonitoring(t *testing.T) {
 			run.startPrometheus(t)
 			t.Run("all metrics have series", run.metricsHaveSeries)
 			run.alertsFire(t)
+			t.Run("every panel can be drawn", run.drawsPanels)
 		})
 	}
 }
@@ -50,6 +53,7 @@ func TestMonitoring(t *testing.T) {
 type monitored struct {
 	*nodeSet
 	prometheus *prometheus.Server
+	began      time.Time // when Prometheus was started
 	// ownMetrics says that slurmctld has metrics of its own.
 	ownMetrics bool
 }
@@ -93,9 +97,11 @@ func (m *monitored) startPrometheus(t *testing.T) {
 			})
 		}
 	}
-	options := prometheus.Options{Targets: targets, Rules: duration.ReplaceAll(rules, []byte("${1}0s"))}
+	rules = duration.ReplaceAll(rules, []byte("${1}0s"))
+	rules = bytes.ReplaceAll(rules, []byte("[30m]"), []byte("[1m]")) // so that what is remembered resolves soon
+	options := prometheus.Options{Targets: targets, Rules: rules}
 	options.TLS, options.Authorization = credentials(t, config)
-	m.prometheus = prometheus.Start(t, options)
+	m.began, m.prometheus = time.Now(), prometheus.Start(t, options)
 }
 
 // credentials returns Prometheus' settings for the API server.
@@ -127,11 +133,12 @@ func credentials(t *testing.T, config *rest.Config) (tls, authorization map[stri
 // metricRow matches a row of the metric reference.
 var metricRow = regexp.MustCompile("(?m)^\\| `(slurm_operator_[a-z_]+)` \\| (gauge|counter|histogram) \\|")
 
-// metricsHaveSeries scales in around a job on a node that an administrator has drained, so that there is something to
-// see, and then checks every metric of the operator and every panel.
+// metricsHaveSeries scales in around a job on a node that an administrator has drained, while another job waits, so
+// that there is something to see, and then checks every metric of the operator and every panel.
 func (m *monitored) metricsHaveSeries(t *testing.T) {
 	job := m.startJob(t, "--nodelist=gpu-1", "--time=30")
 	m.mustLogin(t, "scontrol", "update", "nodename=gpu-1", "state=drain", "reason=bad disk")
+	waiting := m.queueJob(t, "--begin=now+1hour")
 	m.scale(t, 0)
 	m.hasPods(t, "gpu-1")
 	root, err := repo.Root()
@@ -161,6 +168,7 @@ func (m *monitored) metricsHaveSeries(t *testing.T) {
 			}
 		}
 	}
+	m.mustLogin(t, "scancel", waiting)
 	m.scale(t, defaultNodes)
 	m.mustLogin(t, "scontrol", "update", "nodename=gpu-1", "state=resume")
 	m.finishJob(t, job)
@@ -226,6 +234,32 @@ func (m *monitored) panelQueries(t *testing.T) map[string][]string {
 		}
 	}
 	return queries
+}
+
+// drawsPanels draws all dashboards with what Prometheus has seen, into bin/panels, for a person to look at.
+func (m *monitored) drawsPanels(t *testing.T) {
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(monitoringFiles(t), "dashboards", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawer := panels.Drawer{Source: m.prometheus, From: m.began, To: time.Now(), Variables: map[string]string{
+		"__rate_interval": "1m", "namespace": m.namespace.Name, "controller": "slurm", "nodeset": ".*",
+	}}
+	for _, file := range files {
+		gaps, err := drawer.DrawFile(t.Context(), file, filepath.Join(root, "bin", "panels", m.version))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, gap := range gaps {
+			if m.ownMetrics || !usesOwnMetrics(gap.Query) { // Slurm 24.11 has none
+				t.Errorf("%s: the panel %q has no data for %s", filepath.Base(file), gap.Panel, gap.Query)
+			}
+		}
+	}
 }
 
 // alertNames returns the names of all alerts.

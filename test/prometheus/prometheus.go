@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,13 +48,28 @@ type Options struct {
 
 // A Server is a running Prometheus.
 type Server struct {
-	address string
+	url string
 }
+
+// Connect returns a Prometheus that runs already.
+func Connect(address string) *Server { return &Server{strings.TrimSuffix(address, "/")} }
 
 // A Sample is one result of a query.
 type Sample struct {
 	Labels map[string]string
 	Value  float64
+}
+
+// A Series is one result of a query at several times.
+type Series struct {
+	Labels map[string]string
+	Points []Point
+}
+
+// A Point is a value at a time.
+type Point struct {
+	At    time.Time
+	Value float64
 }
 
 // Start starts Prometheus, which stops when the test ends.
@@ -98,7 +114,7 @@ func Start(tb testing.TB, options Options) *Server {
 			tb.Logf("Prometheus' log (%v):\n%s", err, output)
 		}
 	})
-	server := &Server{address}
+	server := Connect("http://" + address)
 	server.waitReady(tb)
 	return server
 }
@@ -157,6 +173,61 @@ func (s *Server) waitReady(tb testing.TB) {
 
 // Query evaluates a query now.
 func (s *Server) Query(ctx context.Context, query string) ([]Sample, error) {
+	var result []struct {
+		Metric map[string]string
+		Value  pair
+	}
+	if err := s.evaluate(ctx, "query", url.Values{"query": {query}}, "vector", &result); err != nil {
+		return nil, err
+	}
+	samples := make([]Sample, len(result))
+	for i, one := range result {
+		samples[i] = Sample{Labels: one.Metric, Value: one.Value.Value}
+	}
+	return samples, nil
+}
+
+// Range evaluates a query at several times.
+func (s *Server) Range(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]Series, error) {
+	var result []struct {
+		Metric map[string]string
+		Values []pair
+	}
+	arguments := url.Values{
+		"query": {query}, "start": {from.UTC().Format(time.RFC3339)}, "end": {to.UTC().Format(time.RFC3339)},
+		"step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
+	}
+	if err := s.evaluate(ctx, "query_range", arguments, "matrix", &result); err != nil {
+		return nil, err
+	}
+	series := make([]Series, len(result))
+	for i, one := range result {
+		series[i].Labels = one.Metric
+		for _, value := range one.Values {
+			series[i].Points = append(series[i].Points, Point(value))
+		}
+	}
+	return series, nil
+}
+
+// A pair is a point as Prometheus encodes it: [seconds, "value"].
+type pair Point
+
+// UnmarshalJSON decodes a pair.
+func (p *pair) UnmarshalJSON(content []byte) error {
+	var text string
+	var seconds float64
+	if err := json.Unmarshal(content, &[]any{&seconds, &text}); err != nil {
+		return err
+	}
+	value, err := strconv.ParseFloat(text, 64)
+	*p = pair{At: time.UnixMilli(int64(seconds * 1000)), Value: value}
+	return err
+}
+
+// evaluate evaluates a query whose result is of a type.
+func (s *Server) evaluate(ctx context.Context, call string, arguments url.Values, resultType string, result any) error {
+	query := arguments.Get("query")
 	var answer struct {
 		Error string
 		Data  struct {
@@ -164,34 +235,18 @@ func (s *Server) Query(ctx context.Context, query string) ([]Sample, error) {
 			Result     json.RawMessage
 		}
 	}
-	if err := s.get(ctx, "/api/v1/query?query="+url.QueryEscape(query), &answer); err != nil {
-		return nil, fmt.Errorf("%w: %s: %s", err, query, answer.Error)
+	if err := s.get(ctx, "/api/v1/"+call+"?"+arguments.Encode(), &answer); err != nil {
+		return fmt.Errorf("%w: %s: %s", err, query, answer.Error)
 	}
-	if answer.Data.ResultType != "vector" {
-		return nil, fmt.Errorf("%s is a %s", query, answer.Data.ResultType)
+	if answer.Data.ResultType != resultType {
+		return fmt.Errorf("%s is a %s", query, answer.Data.ResultType)
 	}
-	var result []struct {
-		Metric map[string]string
-		Value  [2]any
-	}
-	if err := json.Unmarshal(answer.Data.Result, &result); err != nil {
-		return nil, err
-	}
-	samples := make([]Sample, len(result))
-	for i, one := range result {
-		text, ok := one.Value[1].(string)
-		value, err := strconv.ParseFloat(text, 64)
-		if !ok || err != nil {
-			return nil, fmt.Errorf("%v is no value: %w", one.Value, err)
-		}
-		samples[i] = Sample{Labels: one.Metric, Value: value}
-	}
-	return samples, nil
+	return json.Unmarshal(answer.Data.Result, result)
 }
 
 // get sends a request and decodes the answer, if one is wanted.
 func (s *Server) get(ctx context.Context, path string, answer any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,12 @@ func TestScrapesAndEvaluatesRules(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+	now := time.Now()
+	series, err := server.Range(t.Context(), "paths", now.Add(-time.Minute), now, time.Second)
+	if err != nil || len(series) != 1 || len(series[0].Points) == 0 || series[0].Points[0].Value != 7 ||
+		series[0].Labels["path"] != "/a" || now.Sub(series[0].Points[0].At) > time.Minute {
+		t.Errorf("over time: %v, %v", series, err)
+	}
 	if _, err := server.Query(t.Context(), "sum("); err == nil {
 		t.Error("an invalid query was accepted")
 	}

@@ -14,9 +14,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 	"github.com/slurm-operator/slurm-operator/test/golden"
+	"github.com/slurm-operator/slurm-operator/test/panels"
 	"github.com/slurm-operator/slurm-operator/test/prometheus"
 )
 
@@ -43,8 +45,8 @@ func TestMetricNames(t *testing.T) {
 	golden.Compare(t, "metrics-26.05.txt", strings.Join(slices.Sorted(maps.Keys(series)), "\n")+"\n")
 }
 
-// TestPrometheusScrapesSlurmctld checks that a real Prometheus understands every path, and can evaluate the recording
-// rules about nodes.
+// TestPrometheusScrapesSlurmctld checks that a real Prometheus understands every path, can evaluate the recording rules
+// about nodes, and has data for the panels about slurmctld.
 func TestPrometheusScrapesSlurmctld(t *testing.T) {
 	cluster := startVersion(t, "26.05", Options{Nodes: 1})
 	mustRun(t, cluster, "sbatch", "--wrap", "sleep 300")
@@ -59,10 +61,12 @@ func TestPrometheusScrapesSlurmctld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := os.ReadFile(filepath.Join(root, "charts", "slurm-operator", "files", "monitoring", "rules.yaml"))
+	files := filepath.Join(root, "charts", "slurm-operator", "files", "monitoring")
+	rules, err := os.ReadFile(filepath.Join(files, "rules.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	server := prometheus.Start(t, prometheus.Options{Targets: targets, Rules: rules})
 	for query, want := range map[string]float64{
 		"sum(up)": float64(len(metricPaths)), "sum(slurm_jobs_running)": 1, "count(slurm_user_jobs_running)": 1,
@@ -75,6 +79,20 @@ func TestPrometheusScrapesSlurmctld(t *testing.T) {
 			}
 			return err
 		})
+	}
+	drawer := panels.Drawer{Source: server, From: began, To: time.Now(), Variables: map[string]string{
+		"__rate_interval": "1m", "namespace": "hpc", "controller": "slurm",
+	}}
+	for _, name := range []string{"scheduler.json", "accounting.json"} {
+		gaps, err := drawer.DrawFile(t.Context(), filepath.Join(files, "dashboards", name), t.TempDir())
+		if err != nil {
+			t.Error(err)
+		}
+		for _, gap := range gaps {
+			if !strings.Contains(gap.Query, "slurm_operator_") {
+				t.Errorf("%s: the panel %q has no data for %s", name, gap.Panel, gap.Query)
+			}
+		}
 	}
 }
 
