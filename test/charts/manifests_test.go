@@ -54,7 +54,7 @@ func prepare(t *testing.T) {
 		fmt.Fprintf(&manifests, "---\n{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n", namespace)
 	}
 	for kind, group := range map[string]string{"ServiceMonitor": "monitoring.coreos.com",
-		"PodMonitor": "monitoring.coreos.com",
+		"PodMonitor":     "monitoring.coreos.com",
 		"PrometheusRule": "monitoring.coreos.com", "Certificate": "cert-manager.io", "Issuer": "cert-manager.io"} {
 		plural := strings.ToLower(kind) + "s"
 		fmt.Fprintf(&manifests, `---
