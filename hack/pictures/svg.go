@@ -98,7 +98,7 @@ func parse(line string) ([]part, error) {
 		}
 		parts = append(parts, words(line[:start], class)...)
 		code, rest, ends := strings.Cut(line[start+2:], "m")
-		known := false
+		var known bool
 		if class, known = styles[code]; !ends || !known && code != "0" {
 			return nil, fmt.Errorf("unknown escape sequence in %q", line)
 		}

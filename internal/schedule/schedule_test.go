@@ -108,8 +108,8 @@ func TestEveryMinuteAgreesWithBoundaries(t *testing.T) {
 	}
 }
 
-// TestNothingChangesBetweenBoundaries checks random schedules at random moments, half of them near a change of the local
-// clock.
+// TestNothingChangesBetweenBoundaries checks random schedules at random moments, half of them near a change of the
+// local clock.
 func TestNothingChangesBetweenBoundaries(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	zones := []string{"UTC", "Europe/Berlin", "America/Santiago", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Gaza"}

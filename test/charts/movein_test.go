@@ -4,6 +4,7 @@ package charts_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,7 +93,8 @@ func startOtherCRDs(t *testing.T) *otherCRDs {
 
 // controllerCRD returns a CRD for Controllers with two versions, of which one is stored.
 func controllerCRD(stored string) string {
-	crd := `apiVersion: apiextensions.k8s.io/v1
+	var crd strings.Builder
+	crd.WriteString(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: controllers.slinky.slurm.net}
 spec:
@@ -100,16 +102,12 @@ spec:
   scope: Namespaced
   names: {kind: Controller, listKind: ControllerList, plural: controllers, singular: controller}
   versions:
-`
+`)
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		storage := "false"
-		if version == stored {
-			storage = "true"
-		}
-		crd += "  - {name: " + version + ", served: true, storage: " + storage +
-			", schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
+		fmt.Fprintf(&crd, "  - {name: %s, served: true, storage: %t, "+
+			"schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n", version, version == stored)
 	}
-	return crd
+	return crd.String()
 }
 
 func writeFile(t *testing.T, content string) string {

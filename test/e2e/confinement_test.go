@@ -67,6 +67,7 @@ func (n *nodeSet) isConfined(t *testing.T, want bool) {
 }
 
 func (n *nodeSet) endsOnlyTheHog(t *testing.T) {
+	t.Helper()
 	before := n.uids(t)
 	options := []string{"--partition=gpu", "--nodelist=gpu-0", "--mem=100"}
 	neighbour := n.startJob(t, options...)

@@ -161,6 +161,7 @@ func (c *slurmCluster) takesOver(t *testing.T) {
 
 // goesBack checks that the other operator can run the cluster again, as docs/migrate.md describes it.
 func (c *slurmCluster) goesBack(t *testing.T, values foreignSettings) {
+	t.Helper()
 	running := c.startJob(t, "--nodelist=slinky-0", "--mem=64M", "--partition=slinky")
 	jobs := c.submitJobs(t, "back", "slinky")
 	c.shellFor(t, "docs/migrate.md").runSection(t, "Go back")

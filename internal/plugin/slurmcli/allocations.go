@@ -82,12 +82,12 @@ func newAllocation(values []string) (Allocation, error) {
 	for each := range strings.SplitSeq(values[4], ",") {
 		name, value, _ := strings.Cut(each, "=")
 		var err error
-		switch {
-		case name == "cpu":
+		switch name {
+		case "cpu":
 			job.CPUs, err = strconv.ParseInt(value, 10, 64)
-		case name == "mem":
+		case "mem":
 			job.Memory, err = parseMemory(value)
-		case name == gpuTRES: // of all types
+		case gpuTRES: // of all types
 			counted = true
 			job.GPUs, err = strconv.ParseInt(value, 10, 64)
 		}
