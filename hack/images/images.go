@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/slurm-operator/slurm-operator/hack/cache"
@@ -31,6 +32,9 @@ const base = "trixie"
 
 // slurmSuites are the suites that Slurm comes from, if it is not the base's.
 var slurmSuites = map[string]string{"26.05": "forky"}
+
+// Roles returns the roles that each Slurm version has an image of.
+func Roles() []string { return slices.Clone(roles) }
 
 // roles are the targets of the Slurm Dockerfile.
 var roles = []string{"slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login", "slurmd-mpi", "login-mpi"}

@@ -31,6 +31,11 @@ func openLayout() (layout, error) {
 	if err != nil {
 		return "", err
 	}
+	return openLayoutIn(dir)
+}
+
+// openLayoutIn returns the layout in a directory, and creates an empty one if there is none.
+func openLayoutIn(dir string) (layout, error) {
 	l := layout(dir)
 	if _, err := os.Stat(filepath.Join(dir, ociv1.ImageIndexFile)); err == nil {
 		return l, nil
@@ -103,17 +108,28 @@ func (l layout) layersOf(name string) (layers []ociv1.Descriptor, diffIDs []dige
 	if name == "" {
 		return nil, nil, nil
 	}
-	image, err := l.find(name)
+	image, err := l.read(name)
+	return image.manifest.Layers, image.config.RootFS.DiffIDs, err
+}
+
+// singleImage is an image for one architecture.
+type singleImage struct {
+	descriptor ociv1.Descriptor
+	manifest   ociv1.Manifest
+	config     ociv1.Image
+}
+
+// read returns the content of an image.
+func (l layout) read(name string) (singleImage, error) {
+	descriptor, err := l.find(name)
 	if err != nil {
-		return nil, nil, err
+		return singleImage{}, err
 	}
-	var manifest ociv1.Manifest
-	if err := l.readBlob(image.Digest, &manifest); err != nil {
-		return nil, nil, err
+	image := singleImage{descriptor: descriptor}
+	if err := l.readBlob(descriptor.Digest, &image.manifest); err != nil {
+		return singleImage{}, err
 	}
-	var config ociv1.Image
-	err = l.readBlob(manifest.Config.Digest, &config)
-	return manifest.Layers, config.RootFS.DiffIDs, err
+	return image, l.readBlob(image.manifest.Config.Digest, &image.config)
 }
 
 // readBlob decodes a JSON blob.
@@ -163,14 +179,19 @@ func (l layout) put(key string, images ...ociv1.Descriptor) error {
 	}
 	for _, image := range images {
 		image.Annotations[keyAnnotation] = key
-		index.Manifests = slices.DeleteFunc(index.Manifests,
-			func(old ociv1.Descriptor) bool { return nameOf(old) == nameOf(image) })
-		index.Manifests = append(index.Manifests, image)
+		replace(&index, image)
 	}
 	if err := l.writeIndex(index); err != nil {
 		return err
 	}
 	return l.collect(index)
+}
+
+// replace adds an image to an index, and removes the one that had its name.
+func replace(index *ociv1.Index, image ociv1.Descriptor) {
+	index.Manifests = slices.DeleteFunc(index.Manifests,
+		func(old ociv1.Descriptor) bool { return nameOf(old) == nameOf(image) })
+	index.Manifests = append(index.Manifests, image)
 }
 
 // collect removes the blobs that no image in the index uses.

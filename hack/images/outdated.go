@@ -78,7 +78,12 @@ func securityUpdates(ctx context.Context) ([]component, error) {
 	if err != nil || len(lists) == 0 {
 		return nil, errors.Join(err, errors.New("apt-get has downloaded no list of packages"))
 	}
-	return debianPackages(lists[0], func(map[string]string) bool { return true })
+	list, err := os.Open(lists[0])
+	if err != nil {
+		return nil, err
+	}
+	defer list.Close()
+	return debianPackages(list, func(map[string]string) bool { return true })
 }
 
 // isOlder compares versions of Debian packages.

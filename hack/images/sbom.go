@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/buildinfo"
 	"errors"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -79,20 +80,18 @@ func eachProductImage(ctx context.Context, visit func(name string, layers []stri
 // billOf returns the SBOM of an image: the Debian packages in its layers or, without any, the modules of its Go
 // programs.
 func billOf(name string, layers []string) (bill, error) {
-	image, tag, _ := strings.Cut(name, ":")
-	is := bill{
-		Format: "CycloneDX", Version: "1.6", Revision: 1,
-		Metadata: subject{component{Type: "container", Name: image, Version: tag}},
-	}
+	is := emptyBill(name)
 	for _, layer := range slices.Backward(layers) {
-		packages, err := debianPackages(filepath.Join(layer, "var/lib/dpkg/status"), isInstalled)
-		if err == nil {
-			is.Components = packages // the uppermost list of packages is complete
-			return is, nil
+		status, err := os.Open(filepath.Join(layer, dpkgStatus))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
 			return bill{}, err
 		}
+		defer status.Close()
+		is.Components, err = debianPackages(status, isInstalled) // the uppermost list of packages is complete
+		return is, err
 	}
 	for _, layer := range layers {
 		modules, err := goModules(layer)
@@ -104,18 +103,25 @@ func billOf(name string, layers []string) (bill, error) {
 	return is, nil
 }
 
+// emptyBill returns an SBOM without components.
+func emptyBill(name string) bill {
+	image, tag, _ := strings.Cut(name, ":")
+	return bill{
+		Format: "CycloneDX", Version: "1.6", Revision: 1,
+		Metadata: subject{component{Type: "container", Name: image, Version: tag}},
+	}
+}
+
+// dpkgStatus is dpkg's list of installed packages.
+const dpkgStatus = "var/lib/dpkg/status"
+
 // isInstalled reports whether a package in dpkg's own list is installed.
 func isInstalled(fields map[string]string) bool {
 	return strings.HasSuffix(fields["Status"], " installed")
 }
 
 // debianPackages reads a list of Debian packages, and returns those with the wanted fields.
-func debianPackages(path string, wanted func(fields map[string]string) bool) ([]component, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
+func debianPackages(list io.Reader, wanted func(fields map[string]string) bool) ([]component, error) {
 	var packages []component
 	fields := map[string]string{}
 	end := func() {
@@ -128,7 +134,7 @@ func debianPackages(path string, wanted func(fields map[string]string) bool) ([]
 		}
 		clear(fields)
 	}
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(list)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if lines.Text() == "" {

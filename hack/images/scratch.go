@@ -3,6 +3,7 @@ package images
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -31,16 +32,27 @@ type Scratch struct {
 	Links map[string]string
 	// Config is the configuration of the image's containers.
 	Config ociv1.ImageConfig
+	// Architecture is that of the files; this computer's if it is empty.
+	Architecture string
 }
 
-// AddScratch adds an image to the layout with a name, unless it is already there with the same content. Equal
-// descriptions give images that are equal to the byte.
+// AddScratch adds an image to the layout in the cache with a name, unless it is already there with the same content.
+// Equal descriptions give images that are equal to the byte.
 func AddScratch(name string, image Scratch) error {
-	target, err := openLayout()
+	dir, err := Dir()
 	if err != nil {
 		return err
 	}
-	key, err := image.key(target)
+	return image.AddTo(dir, name)
+}
+
+// AddTo does the same as AddScratch with the layout in a directory, which it creates if there is none.
+func (s Scratch) AddTo(dir, name string) error {
+	target, err := openLayoutIn(dir)
+	if err != nil {
+		return err
+	}
+	key, err := s.key(target)
 	if err != nil {
 		return err
 	}
@@ -54,7 +66,7 @@ func AddScratch(name string, image Scratch) error {
 		return err
 	}
 	defer unlock()
-	manifest, err := image.write(target)
+	manifest, err := s.write(target)
 	if err != nil {
 		return fmt.Errorf("writing image %s: %w", name, err)
 	}
@@ -67,7 +79,7 @@ func (s Scratch) key(target layout) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	parts := []string{fmt.Sprint(base), fmt.Sprint(s.Links), fmt.Sprintf("%+v", s.Config)}
+	parts := []string{fmt.Sprint(base), fmt.Sprint(s.Links), fmt.Sprintf("%+v", s.Config), s.Architecture}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
 		key, err := cache.KeyOfTree(s.Files[name])
 		if err != nil {
@@ -102,7 +114,7 @@ func (s Scratch) write(target layout) (ociv1.Descriptor, error) {
 		return ociv1.Descriptor{}, err
 	}
 	config, err := target.writeBlob(ociv1.MediaTypeImageConfig, ociv1.Image{
-		Platform: ociv1.Platform{Architecture: runtime.GOARCH, OS: "linux"},
+		Platform: ociv1.Platform{Architecture: cmp.Or(s.Architecture, runtime.GOARCH), OS: "linux"},
 		Config:   s.Config,
 		RootFS:   ociv1.RootFS{Type: "layers", DiffIDs: append(diffIDs, uncompressed.Digest())},
 	})

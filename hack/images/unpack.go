@@ -28,20 +28,12 @@ func Unpack(ctx context.Context, name string) (Unpacked, error) {
 	if err != nil {
 		return Unpacked{}, err
 	}
-	image, err := source.find(name)
+	image, err := source.read(name)
 	if err != nil {
 		return Unpacked{}, err
 	}
-	var manifest ociv1.Manifest
-	if err := source.readBlob(image.Digest, &manifest); err != nil {
-		return Unpacked{}, err
-	}
-	var config ociv1.Image
-	if err := source.readBlob(manifest.Config.Digest, &config); err != nil {
-		return Unpacked{}, err
-	}
-	unpacked := Unpacked{Config: config.Config}
-	for _, layer := range manifest.Layers {
+	unpacked := Unpacked{Config: image.config.Config}
+	for _, layer := range image.manifest.Layers {
 		dir, err := cache.Entry(ctx, "layers", layer.Digest.Encoded(), func(ctx context.Context, dir string) error {
 			root := filepath.Join(dir, "root")
 			if err := os.Mkdir(root, 0o755); err != nil {
