@@ -43,9 +43,16 @@ E2E_FLAGS = -kills=$(KILLS) -failovers=$(FAILOVERS) -outage=$(OUTAGE) -queued=$(
 BASE_URL ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
+# A release: its registry and a path in it, layouts with images of Slurm for other
+# architectures, who builds it (a URI, in the provenance), and cosign's flags for signatures with a key.
+REGISTRY ?=
+LAYOUTS ?=
+BUILDER ?= local
+SIGN_FLAGS ?=
+
 TOOL := hack/tool hack/tools
 HELMTOOL := hack/tool hack/tools/helm
-TAGS := integration,slurm,cluster,e2e,scale,mutation,soak
+TAGS := integration,slurm,cluster,e2e,scale,mutation,soak,release
 # Test results are recorded for verify-requirements.
 RECORDS := $(shell mkdir -p bin/tests)bin/tests
 # vet runs with the linters. The timeout is at least two hours, so that no test fails for being slow.
@@ -54,7 +61,7 @@ TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-em
 TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
 DEVCLUSTER := bin/devcluster
 
-.PHONY: help deps build binaries images plugin-release sbom outdated generate charts verify lint vulnerabilities test test-race test-integration test-charts test-slurm test-confinement \
+.PHONY: help deps build binaries images plugin-release sbom outdated release publish generate charts verify lint vulnerabilities test test-race test-integration test-charts test-release test-slurm test-confinement \
     docs fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator bin/kubectl-slurm $(DEVCLUSTER)
 
@@ -99,6 +106,13 @@ $(SITE)/node_modules/.package-lock.json: $(SITE)/package-lock.json
 	npm --prefix $(SITE) install --no-save --prefer-offline
 	touch $@
 
+release: ## Build the release VERSION for REGISTRY into dist/ (root, unless the images of Slurm are built); see docs/releases.md
+	rm -rf dist
+	go run ./hack/release build -version '$(VERSION)' -registry '$(REGISTRY)' -layouts '$(LAYOUTS)' -builder '$(BUILDER)'
+
+publish: ## Push the release in dist/ to its registry, and sign it with cosign
+	go run ./hack/release publish -sign-flags '$(SIGN_FLAGS)'
+
 ##@ Check
 generate: ## Write all generated files, and check the licenses of dependencies
 	go mod tidy
@@ -140,6 +154,9 @@ test-integration: ## Run the tests that need an API server
 test-charts: ## Test the Helm charts, without a cluster
 	$(HELMTOOL) helm-unittest --strict charts/slurm-operator charts/slurm
 	$(TEST) -tags integration -count=1 ./test/charts
+
+test-release: images ## Build a release, publish it to a registry of the test, verify its signatures, and pull it from there (root)
+	$(TEST) -tags release -count=1 ./test/release
 
 # One package at a time: the kernel reuses the number of a deleted namespace for the next one, in any process.
 test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
@@ -203,5 +220,5 @@ kubeconfig: ## Print the path of its kubeconfig
 ci: ## Run the checks for every change
 	bash .ci/run
 
-clean: ## Remove bin/; the cache outside the repository stays
-	rm -rf bin
+clean: ## Remove bin/ and dist/; the cache outside the repository stays
+	rm -rf bin dist

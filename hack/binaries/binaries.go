@@ -85,6 +85,8 @@ var (
 	Helm = Group{module: "helm", programs: []program{{"helm", "helm.sh/helm/v3/cmd/helm"}}}
 	// Policies enforces NetworkPolicies on a node.
 	Policies = Group{module: "netpol", programs: []program{{"netpol", "."}}}
+	// Cosign signs releases.
+	Cosign = Group{module: "cosign", programs: []program{{"cosign", "."}}}
 	// Kwok simulates the kubelets of thousands of nodes.
 	Kwok = Group{module: "kwok", programs: []program{{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}}}
 )
