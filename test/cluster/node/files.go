@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/slurm-operator/slurm-operator/test/cluster/network"
@@ -40,14 +41,28 @@ type config struct {
 // files returns the configuration files by their names in the node's directory.
 func (c config) files() map[string]string {
 	return map[string]string{
-		"containerd.toml": c.containerdConfig(),
-		"certs.d/_default/hosts.toml": fmt.Sprintf("server = %q\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n",
-			c.registry, c.registry),
-		"cni/10-pods.conflist": c.cniConfig(),
-		"kubelet.yaml":         c.kubeletConfig(),
-		"kube-proxy.yaml":      c.kubeProxyConfig(),
-		"resolv.conf":          "",
+		"containerd.toml":             c.containerdConfig(),
+		"certs.d/_default/hosts.toml": registryConfig(c.registry),
+		"cni/10-pods.conflist":        c.cniConfig(),
+		"kubelet.yaml":                c.kubeletConfig(),
+		"kube-proxy.yaml":             c.kubeProxyConfig(),
+		"resolv.conf":                 "",
 	}
+}
+
+// registryConfig lets containerd pull from the registry with a URL.
+func registryConfig(url string) string {
+	return fmt.Sprintf("server = %q\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", url, url)
+}
+
+// UseRegistry makes the node pull images whose names start with an address from the registry at that address, which has
+// no TLS. It takes effect with the next pull.
+func (n Node) UseRegistry(address string) error {
+	path := n.path("certs.d/" + address + "/hosts.toml")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(registryConfig("http://"+address)), 0o644)
 }
 
 func (c config) path(name string) string { return filepath.Join(c.directory, name) }
