@@ -71,6 +71,7 @@ const sections = [
     ['docs/reference/licenses.md', 'licenses', 'Licenses'],
   ]],
   ['Project', 'project', [
+    ['docs/releases.md', 'releases', 'Releases'],
     ['docs/roadmap.md', 'roadmap', 'Roadmap'],
     ['docs/requirements.md', 'requirements', 'Requirements'],
     ['GOVERNANCE.md', 'governance', 'Governance'],
