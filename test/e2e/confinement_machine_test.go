@@ -25,16 +25,19 @@ func TestConfinedNode(t *testing.T) {
 				set.hasSecurity(t, "cgroup-writable", false)
 				set.endsOnlyTheHog(t)
 			})
-			t.Run("changes without losing a job", set.changesConfinement)
 			t.Run("privileged pods have writable cgroups", func(t *testing.T) {
 				jobs := set.submitJobs(t, "access", "gpu")
-				set.apply(t, node, "Privileged")
+				set.patch(t, "nodeset/gpu", map[string]any{
+					"cgroupAccess": "Privileged",
+					"template":     map[string]any{"spec": map[string]any{"runtimeClassName": nil}},
+				})
 				set.hasSecurity(t, "", true)
-				set.isConfined(t, true)
 				jobs.stop(t)
 				jobs.checkAllCompleted(t)
+				set.isConfined(t, true)
 				set.endsOnlyTheHog(t)
 			})
+			t.Run("changes without losing a job", set.changesConfinement)
 		})
 	}
 }
@@ -63,20 +66,21 @@ func startMachineSet(t *testing.T, operator kube.Namespace, version, node string
 	t.Helper()
 	set := &nodeSet{slurmCluster: startServices(t, operator, "machine", version), size: 2}
 	set.interval = machineInterval
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, err := set.namespace.Run(context.WithoutCancel(t.Context()), "logs", "--prefix", "--tail=-1",
+				"--selector=app.kubernetes.io/name=slurmd", "--container=slurmd")
+			t.Logf("the logs of slurmd (%v):\n%s", err, out)
+		}
+	})
 	started := time.Now()
-	set.apply(t, node, "RuntimeClass")
+	set.namespace.ApplyTemplates(t, manifests, "nodeset/machine.yaml", settings{
+		smokeSettings: smokeSettings{Version: version}, Nodes: set.size, Node: node,
+	})
 	becomesReady(t, set.namespace, 5*time.Minute, "nodeset/gpu")
 	t.Logf("%s: %d nodes ready %.1f s after they were applied", version, set.size, time.Since(started).Seconds())
 	set.waitUntilAllIdle(t)
 	return set
-}
-
-// apply applies the NodeSet for a machine.
-func (n *nodeSet) apply(t *testing.T, node, access string) {
-	t.Helper()
-	n.namespace.ApplyTemplates(t, manifests, "nodeset/machine.yaml", settings{
-		smokeSettings: smokeSettings{Version: n.version}, Nodes: n.size, Node: node, CgroupAccess: access,
-	})
 }
 
 // hasSecurity waits until all pods have a RuntimeClass, and slurmd's container is privileged or not. Without
@@ -101,5 +105,4 @@ func (n *nodeSet) hasSecurity(t *testing.T, runtimeClass string, privileged bool
 		}
 		return conditionIs(ctx, n.namespace, "nodeset/gpu", "Ready", "True")
 	})
-	n.waitUntilAllIdle(t)
 }

@@ -29,8 +29,6 @@ type settings struct {
 	// Nodes is the number of slurmds, and Node the Kubernetes node they run on; empty for any.
 	Nodes int
 	Node  string
-	// CgroupAccess is how slurmd gets writable cgroups.
-	CgroupAccess string
 	// Elsewhere is the namespace of the daemons that a cluster uses as external ones.
 	Elsewhere string
 }
