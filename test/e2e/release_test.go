@@ -10,6 +10,7 @@ import (
 
 	"github.com/slurm-operator/slurm-operator/hack/release/build"
 	"github.com/slurm-operator/slurm-operator/test/cluster/network"
+	"github.com/slurm-operator/slurm-operator/test/document"
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
 	"github.com/slurm-operator/slurm-operator/test/release"
 )
@@ -25,7 +26,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	built := publishRelease(t, registry)
-	root, readme := readDocument(t, "README.md")
+	root, readme := document.Read(t, "README.md")
 	removeEverything(t)
 	t.Cleanup(func() { removeEverything(t) })
 	inCheckout := regexp.MustCompile(` charts/(slurm[a-z-]*)`)
