@@ -48,8 +48,8 @@ const (
 	machineDir = "/etc/node"
 )
 
-// machineRuntime runs the containers. In an emulated processor, runc needs some seconds to execute a command in a
-// container, longer than the kubelet waits for a probe.
+// machineRuntime runs the containers. With runc, on a busy computer, a command in a container took longer than the
+// kubelet waits for a probe.
 const machineRuntime = "crun"
 
 // machinePackages are the Debian packages of a machine, besides the base system.
