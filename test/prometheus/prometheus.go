@@ -194,7 +194,7 @@ func (s *Server) Range(ctx context.Context, query string, from, to time.Time, st
 		Values []pair
 	}
 	arguments := url.Values{
-		"query": {query}, "start": {from.UTC().Format(time.RFC3339)}, "end": {to.UTC().Format(time.RFC3339)},
+		"query": {query}, "start": {from.UTC().Format(time.RFC3339Nano)}, "end": {to.UTC().Format(time.RFC3339Nano)},
 		"step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
 	}
 	if err := s.evaluate(ctx, "query_range", arguments, "matrix", &result); err != nil {
