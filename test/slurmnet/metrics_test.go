@@ -80,20 +80,23 @@ func TestPrometheusScrapesSlurmctld(t *testing.T) {
 			return err
 		})
 	}
-	drawer := panels.Drawer{Source: server, From: began, To: time.Now(), Variables: map[string]string{
-		"__rate_interval": "1m", "namespace": "hpc", "controller": "slurm",
-	}}
-	for _, name := range []string{"scheduler.json", "accounting.json"} {
-		gaps, err := drawer.DrawFile(t.Context(), filepath.Join(files, "dashboards", name), t.TempDir())
-		if err != nil {
-			t.Error(err)
-		}
-		for _, gap := range gaps {
-			if !strings.Contains(gap.Query, "slurm_operator_") {
-				t.Errorf("%s: the panel %q has no data for %s", name, gap.Panel, gap.Query)
+	dashboards := filepath.Join(files, "dashboards")
+	cluster.WaitFor(t, "data for every panel about slurmctld", func(ctx context.Context) error {
+		drawer := panels.Drawer{Source: server, From: began, To: time.Now(), Variables: map[string]string{
+			"__rate_interval": "1m", "namespace": "hpc", "controller": "slurm",
+		}}
+		var faults []error
+		for _, name := range []string{"scheduler.json", "accounting.json"} {
+			gaps, err := drawer.DrawFile(ctx, filepath.Join(dashboards, name), t.TempDir())
+			faults = append(faults, err)
+			for _, gap := range gaps {
+				if !strings.Contains(gap.Query, "slurm_operator_") {
+					faults = append(faults, fmt.Errorf("%s: the panel %q has no data for %s", name, gap.Panel, gap.Query))
+				}
 			}
 		}
-	}
+		return errors.Join(faults...)
+	})
 }
 
 // listMetrics adds the metrics of a path, with the names of their labels.
