@@ -299,8 +299,8 @@ func TestIdleLoginSetWritesNothing(t *testing.T) {
 		Status: status.NewWriter(direct, events.NewFakeRecorder(10),
 			client.FieldOwner(naming.ManagedBy+"/"+loginset.Name)),
 	}
-	versions := world.versions(t)
 	world.waitUntilIdle(t)
+	versions := world.versions(t)
 	for _, want := range []int64{6, 0, 0} { // five children and the status, then nothing
 		writes.Store(0)
 		if _, err := reconciler.Reconcile(t.Context(),
