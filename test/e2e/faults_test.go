@@ -15,8 +15,8 @@ func openCluster() (own *cluster.Cluster, ours bool) {
 	return own, err == nil && own.Plane.Kubeconfig() == os.Getenv("KUBECONFIG")
 }
 
-// ownCluster returns the cluster under test if its nodes and their network can be changed. On any other cluster the test
-// is skipped.
+// ownCluster returns the cluster under test if its nodes and their network can be changed. On any other cluster the
+// test is skipped.
 func ownCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	own, ours := openCluster()

@@ -27,8 +27,8 @@ import (
 )
 
 // TestMonitoring runs a real Prometheus on a real cluster: every metric in the reference has a series, every panel of
-// every dashboard has data and is drawn, and alerts fire and resolve. Prometheus runs next to the test, and scrapes pods
-// through the API server.
+// every dashboard has data and is drawn, and alerts fire and resolve. Prometheus runs next to the test, and scrapes
+// pods through the API server.
 func TestMonitoring(t *testing.T) {
 	operator := startOperator(t)
 	helmCharts(".").installOperator(t, "--set=metrics.secure=false")

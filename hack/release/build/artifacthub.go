@@ -1,7 +1,7 @@
 package build
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,34 +22,33 @@ func (b *build) annotate(text string) (string, error) {
 	}
 	annotations, _ := chart["annotations"].(map[string]any)
 	if annotations == nil {
-		return "", errors.New("Chart.yaml has no annotations")
+		return "", fmt.Errorf("the metadata of the chart %v has no annotations", chart["name"])
 	}
 	annotations["artifacthub.io/prerelease"] = strconv.FormatBool(b.release.Prerelease())
-	lists := map[string]func() (any, error){}
+	var annotation string
+	var list any
 	switch chart["name"] {
 	case "slurm-operator-crds":
-		lists["artifacthub.io/crds"] = func() (any, error) { return describeCRDs(b.Source.Dir) }
+		crds, err := describeCRDs(b.Source.Dir)
+		if err != nil {
+			return "", err
+		}
+		annotation, list = "artifacthub.io/crds", crds
 	case "slurm-operator":
-		lists["artifacthub.io/images"] = func() (any, error) {
-			return b.describeImages(func(image Image) bool { return image.Name == operatorImage }), nil
-		}
-	case "slurm":
-		lists["artifacthub.io/images"] = func() (any, error) { return b.describeImages(isDefault), nil }
+		annotation, list = "artifacthub.io/images", b.describeImages(isOperator)
+	default:
+		annotation, list = "artifacthub.io/images", b.describeImages(isDefault)
 	}
-	for annotation, list := range lists {
-		entries, err := list()
-		if err != nil {
-			return "", err
-		}
-		described, err := yaml.Marshal(entries)
-		if err != nil {
-			return "", err
-		}
-		annotations[annotation] = string(described)
+	described, err := yaml.Marshal(list)
+	if err != nil {
+		return "", err
 	}
+	annotations[annotation] = string(described)
 	edited, err := yaml.Marshal(chart)
 	return string(edited), err
 }
+
+func isOperator(image Image) bool { return image.Name == operatorImage }
 
 // isDefault reports whether the slurm chart uses an image by default: one of the newest Slurm, or MariaDB.
 func isDefault(image Image) bool {
