@@ -67,6 +67,13 @@ func daemon(ctx context.Context, arguments []string) error {
 }
 
 func policies(ctx context.Context, arguments []string) error {
+	return turn(arguments,
+		func(found *cluster.Cluster) error { return found.EnforcePolicies(ctx, os.Stderr) },
+		func(found *cluster.Cluster) error { return found.EndEnforcement(ctx) })
+}
+
+// turn turns a part of the cluster on or off.
+func turn(arguments []string, on, off func(*cluster.Cluster) error) error {
 	if len(arguments) != 1 {
 		return errUsage
 	}
@@ -76,9 +83,9 @@ func policies(ctx context.Context, arguments []string) error {
 	}
 	switch arguments[0] {
 	case "on":
-		return found.EnforcePolicies(ctx, os.Stderr)
+		return on(found)
 	case "off":
-		return found.EndEnforcement(ctx)
+		return off(found)
 	}
 	return errUsage
 }

@@ -36,20 +36,9 @@ func up(ctx context.Context, arguments []string) error {
 }
 
 func machine(ctx context.Context, arguments []string) error {
-	if len(arguments) != 1 {
-		return errUsage
-	}
-	found, err := cluster.Open()
-	if err != nil {
-		return err
-	}
-	switch arguments[0] {
-	case "on":
-		return found.StartMachine(ctx, os.Stdout)
-	case "off":
-		return found.StopMachine(ctx)
-	}
-	return errUsage
+	return turn(arguments,
+		func(found *cluster.Cluster) error { return found.StartMachine(ctx, os.Stdout) },
+		func(found *cluster.Cluster) error { return found.StopMachine(ctx) })
 }
 
 func down(ctx context.Context, _ []string) error { return cluster.Down(ctx) }

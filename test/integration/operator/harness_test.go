@@ -297,9 +297,16 @@ func (w *world) gone(t *testing.T, name string, object client.Object) {
 // server, each after a pause, so that it scales with the speed of the computer.
 func (w *world) waitUntilIdle(t *testing.T) {
 	t.Helper()
-	const enough = 40
+	w.waitUntilQuiet(t, 2*time.Second)
+}
+
+// waitUntilQuiet is like waitUntilIdle, for a given time.
+func (w *world) waitUntilQuiet(t *testing.T, length time.Duration) {
+	t.Helper()
+	const interval = 50 * time.Millisecond
+	enough := int(length / interval)
 	last, quiet := w.writes.Load(), 0
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
+	err := wait.PollUntilContextTimeout(t.Context(), interval, pollTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			if err := w.List(ctx, &corev1.PodList{}); err != nil {
 				return false, err

@@ -38,39 +38,30 @@ func TestIdleOperatorWritesNothing(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: slinkyv1beta1.NodeSetSpec{ControllerRef: controller},
 		},
 	)
-	stop := world.acceptEverything(t) // the NodeSet changes the configuration once more
-	world.waitUntilIdle(t)
+	stop := world.acceptEverything(t)       // the NodeSet changes the configuration once more
+	world.waitUntilQuiet(t, 20*time.Second) // longer than the pause between two polls
 	stop()
-	// The operator settles within a few windows: on a busy computer, something may be late.
-	for range 3 {
-		writes, lists := world.watchIdle(t)
-		if writes == 0 && len(lists) == 0 {
-			return
-		}
-		t.Logf("%d writes; lists of nodes or jobs, with the last requests: %q", writes, lists)
-	}
-	t.Error("the operator has not become idle")
-}
-
-// watchIdle waits for more than a minute, because some polls happen every 15 seconds. It returns the number of writes in
-// that time, and the last requests to Slurm if there were lists of nodes or jobs.
-func (w *world) watchIdle(t *testing.T) (writes int64, lists []string) {
-	t.Helper()
+	// More than a minute, because some polls happen every 15 seconds.
 	const window = 65 * time.Second
-	written, requests := w.writes.Load(), len(w.slurm.Requests())
-	listed, _ := w.slurm.Lists()
+	before, requests := world.writes.Load(), len(world.slurm.Requests())
+	lists, _ := world.slurm.Lists()
+	timer := time.NewTimer(window)
+	defer timer.Stop()
 	select {
-	case <-time.After(window):
+	case <-timer.C:
 	case <-t.Context().Done():
 	}
-	if len(w.slurm.Requests()) == requests {
+	if writes := world.writes.Load() - before; writes != 0 {
+		t.Errorf("%d writes in %s", writes, window)
+	}
+	if after, _ := world.slurm.Lists(); after != lists {
+		t.Errorf("%d lists of nodes or jobs in %s, the last requests were %q", after-lists, window,
+			last(world.slurm.Requests(), 20))
+	}
+	if len(world.slurm.Requests()) == requests {
 		t.Error("Slurm got no requests at all, so the test proves nothing")
 	}
-	t.Logf("%d requests to Slurm in %s", len(w.slurm.Requests())-requests, window)
-	if now, _ := w.slurm.Lists(); now != listed {
-		lists = last(w.slurm.Requests(), 20)
-	}
-	return w.writes.Load() - written, lists
+	t.Logf("%d requests to Slurm in %s", len(world.slurm.Requests())-requests, window)
 }
 
 // last returns the last elements of a list.
