@@ -14,10 +14,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
-// A running cluster becomes confined in two steps: the NodeSets replace all slurmd pods by prepared ones, each when its
-// Slurm node is drained, and only then the settings change. In the other direction there are three: jobs are no longer
-// confined, then cgroups are disabled, and the pods follow. A slurmd that is still starting jobs with the old settings
-// would fail them if it found cgroups disabled.
+// A running cluster becomes confined in three steps: the NodeSets replace all slurmd pods by prepared ones, each when its
+// Slurm node is drained, then cgroups are enabled, and then jobs are confined. In the other direction, jobs are no longer
+// confined, then cgroups are disabled, and the pods follow. A slurmd that is being reconfigured may start a job with the
+// settings for jobs from one side of a change and cgroup.conf from the other: if cgroups were not enabled on both, the
+// job would fail.
 
 // settleTime is how long a slurmd may take at most to adopt new settings.
 const settleTime = 2 * time.Minute
@@ -44,9 +45,14 @@ func (s *scope) confinement() slinkyv1beta1.JobConfinement {
 // isNew reports whether no slurmd has been configured yet.
 func (s *scope) isNew() bool { return s.promoted == nil && !s.hasSlurmds() }
 
-// confines reports whether the configuration confines jobs: if it is to, and all slurmd pods are prepared for it.
+// confines reports whether the configuration confines jobs: if it is to, all slurmd pods are prepared for it, and all
+// slurmds run with cgroups.
 func (s *scope) confines() bool {
-	return s.confinement() == slinkyv1beta1.JobConfinementCgroups && s.unprepared == 0
+	if s.confinement() != slinkyv1beta1.JobConfinementCgroups || s.unprepared > 0 {
+		return false
+	}
+	return s.promoted == nil || clusterconf.IsConfined(s.inForce()) ||
+		clusterconf.EnablesCgroups(s.promoted.files) && s.hasSettled()
 }
 
 // enablesCgroups reports whether cgroup.conf enables cgroups.
@@ -78,7 +84,10 @@ func (s *scope) hasSettled() bool {
 }
 
 // isSwitching reports whether the configuration changes once pods have been replaced or slurmds have settled.
-func (s *scope) isSwitching() bool { return s.unprepared > 0 || s.podConfinement() != s.confinement() }
+func (s *scope) isSwitching() bool {
+	return s.podConfinement() != s.confinement() ||
+		s.confinement() == slinkyv1beta1.JobConfinementCgroups && !s.confines()
+}
 
 // observeSlurmds counts the slurmd pods that are not prepared for confinement, if the cluster is to become confined, or
 // uses a cgroup.conf of another operator.

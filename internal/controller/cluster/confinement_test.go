@@ -75,8 +75,18 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 		"pods are prepared first": {
 			changes: changes{unconfined, since(0), choose(cgroups), unprepared}, pods: cgroups, waits: true,
 		},
-		"jobs are confined when all pods are prepared": {
-			changes: changes{unconfined, since(0), choose(cgroups)}, confines: true, enables: true, pods: cgroups,
+		"cgroups are enabled when all pods are prepared": {
+			changes: changes{unconfined, since(settleTime), choose(cgroups)}, enables: true, pods: cgroups, waits: true,
+		},
+		"jobs are not confined until slurmctld runs with cgroups": {
+			changes: changes{unconfined, choose(cgroups), enabled}, enables: true, pods: cgroups, waits: true,
+		},
+		"jobs are not confined until slurmds run with cgroups": {
+			changes: changes{unconfined, since(settleTime - 1), choose(cgroups), enabled},
+			enables: true, pods: cgroups, waits: true,
+		},
+		"jobs are confined when slurmds run with cgroups": {
+			changes: changes{unconfined, since(settleTime), choose(cgroups), enabled}, confines: true, enables: true, pods: cgroups,
 		},
 		"the settings are given up first": {
 			changes: changes{confined, since(0), choose(none), enabled}, enables: true, pods: cgroups, waits: true,
