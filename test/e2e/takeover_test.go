@@ -23,7 +23,7 @@ func TestTakeOver(t *testing.T) {
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
 			addOtherImages(t, version)
-			c, settings := startForeignCluster(t, operator, version)
+			c, settings := startForeignCluster(t, operator, version, "")
 			t.Run("jobs come along", c.takesOver)
 			t.Run("and back again", func(t *testing.T) { c.goesBack(t, settings) })
 		})
@@ -35,6 +35,8 @@ type foreignSettings struct {
 	smokeSettings
 	Password string
 	Ordinals []int
+	// Machine is the Kubernetes node of slurmds that confine jobs; empty if they do not.
+	Machine string
 	// uids are the UIDs of the custom resources by kind.
 	uids map[string]string
 }
@@ -51,8 +53,10 @@ var foreignResources = map[string]string{
 	"NodeSet": "nodeset/slurm-worker-slinky",
 }
 
-// startForeignCluster starts a cluster as another operator would have made it, while this one does not run.
-func startForeignCluster(t *testing.T, operator kube.Namespace, version string) (*slurmCluster, foreignSettings) {
+// startForeignCluster starts a cluster as another operator would have made it, while this one does not run. Its jobs
+// are confined if it gets a machine for them.
+func startForeignCluster(t *testing.T, operator kube.Namespace, version, machine string) (
+	*slurmCluster, foreignSettings) {
 	t.Helper()
 	c := &slurmCluster{
 		namespace: kube.NewNamespace(t, "takeover-"+strings.ReplaceAll(version, ".", "-")), operator: operator,
@@ -72,7 +76,7 @@ func startForeignCluster(t *testing.T, operator kube.Namespace, version string) 
 	c.namespace.CreateSecret(t, "slurm-auth-slurm", map[string][]byte{"slurm.key": key})
 	c.namespace.CreateSecret(t, "slurm-auth-jwths256", map[string][]byte{"jwt_hs256.key": bytes.Clone(key[:32])})
 	values := foreignSettings{smokeSettings: smokeSettings{Version: version}, Password: c.password,
-		Ordinals: []int{0, 1}, uids: map[string]string{}}
+		Ordinals: []int{0, 1}, Machine: machine, uids: map[string]string{}}
 	c.namespace.ApplyTemplates(t, manifests, "cluster/database.yaml", values)
 	c.namespace.ApplyTemplates(t, manifests, "takeover/resources.yaml", values)
 	for kind, object := range foreignResources {
@@ -132,31 +136,36 @@ func (c *slurmCluster) takesOver(t *testing.T) {
 	}
 	becomesReady(t, c.namespace, 4*time.Minute, "controller.slinky.slurm.net/slurm", "restapi/slurm", "accounting/slurm")
 	c.keptState(t)
-
-	t.Log("the pod with the long job is not replaced before the job ends")
-	c.namespace.Eventually(t, 3*time.Minute, "the replacement of the idle pod", func(ctx context.Context) error {
-		return c.hasRevision(ctx, "slurm-worker-slinky-1")
-	})
-	if err := c.jobIs(t.Context(), first, "JobState=RUNNING", "Restarts=0"); err != nil {
-		t.Error(err)
-	}
-	if err := c.hasRevision(t.Context(), "slurm-worker-slinky-0"); err == nil {
-		t.Error("the pod with the long job was replaced")
-	}
-	c.namespace.MustRun(t, "exec", "slurm-worker-slinky-0", "--container=slurmd", "--", "touch", "/tmp/end-"+first)
-	c.namespace.Eventually(t, 3*time.Minute, "the replacement of the last pod", func(ctx context.Context) error {
-		return c.hasRevision(ctx, "slurm-worker-slinky-0")
-	})
-	becomesReady(t, c.namespace, 3*time.Minute, "nodeset/slurm-worker-slinky")
+	c.replacesPods(t, first)
 	jobs.stop(t)
 	jobs.checkAllCompleted(t)
 	if out, err := c.login(t.Context(), "srun", "--partition=all", "--nodes=2", "--mem=64M", "hostname"); err != nil {
 		t.Errorf("srun printed %q: %v", out, err)
 	}
-	if err := c.jobIs(t.Context(), first, "JobState=COMPLETED", "Restarts=0"); err != nil {
+	t.Logf("%s: slurmctld did not answer for %.1f s at most", c.version, away().Seconds())
+}
+
+// replacesPods waits until the slurmd pods of the other operator are replaced, that with a long job when it has ended.
+func (c *slurmCluster) replacesPods(t *testing.T, long string) {
+	t.Helper()
+	t.Log("the pod with the long job is not replaced before the job ends")
+	c.namespace.Eventually(t, 3*time.Minute, "the replacement of the idle pod", func(ctx context.Context) error {
+		return c.hasRevision(ctx, "slurm-worker-slinky-1")
+	})
+	if err := c.jobIs(t.Context(), long, "JobState=RUNNING", "Restarts=0"); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%s: slurmctld did not answer for %.1f s at most", c.version, away().Seconds())
+	if err := c.hasRevision(t.Context(), "slurm-worker-slinky-0"); err == nil {
+		t.Error("the pod with the long job was replaced")
+	}
+	c.namespace.MustRun(t, "exec", "slurm-worker-slinky-0", "--container=slurmd", "--", "touch", "/tmp/end-"+long)
+	c.namespace.Eventually(t, time.Minute, "the end of the long job", func(ctx context.Context) error {
+		return c.jobIs(ctx, long, "JobState=COMPLETED", "Restarts=0")
+	})
+	c.namespace.Eventually(t, 3*time.Minute, "the replacement of the last pod", func(ctx context.Context) error {
+		return c.hasRevision(ctx, "slurm-worker-slinky-0")
+	})
+	becomesReady(t, c.namespace, 3*time.Minute, "nodeset/slurm-worker-slinky")
 }
 
 // goesBack checks that the other operator can run the cluster again, as docs/migrate.md describes it.
