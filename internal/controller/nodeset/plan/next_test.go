@@ -277,6 +277,13 @@ func TestUpdate(t *testing.T) {
 				"keep gpu-0 (Update): gpu-0 is not drained yet",
 			},
 		},
+		"drains a pod whose job ends instead of one whose job has no time limit": {
+			scene(2, outdated(0, 1), drained(1, byUs("update")), busy(0, time.Hour), busy(1, 0)),
+			[]string{
+				"drain node gpu-0: slurm-operator: update", "undrain node gpu-1: it may take jobs again",
+				"keep gpu-0 (Update): gpu-0 runs job 100 until 2026-03-01 13:00 UTC",
+			},
+		},
 		"drains no other pod while it cannot lift a drain": {scene(2, outdated(0, 1), drained(1, byUs("update")),
 			busy(1, time.Hour), notResponding(0), notResponding(1)), []string{
 			"keep gpu-1 (Update): gpu-1 runs job 101 until 2026-03-01 13:00 UTC",
