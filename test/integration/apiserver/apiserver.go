@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -85,6 +86,8 @@ func start(ctx context.Context) (*Server, error) {
 			BinaryAssetsDirectory: assets,
 			CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd", "bases")},
 			ErrorIfCRDPathMissing: true,
+			// envtest's own 20 seconds are too few beside a compiler.
+			ControlPlaneStartTimeout: 3 * time.Minute,
 		},
 	}
 	// Nothing deletes the Services of finished tests, and envtest's own range has only 254 addresses.
