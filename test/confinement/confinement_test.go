@@ -164,6 +164,25 @@ func testJobs(t *testing.T, version string, v1 bool) {
 	}
 }
 
+// A privileged container sees the cgroups of its Kubernetes node, and must leave all but its own alone.
+func TestJobsAreConfinedInPrivilegedContainers(t *testing.T) {
+	forEachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
+		slurm, machine := start(t, version, slurmnet.MachineOptions{})
+		set := newNodeSet(slinkyv1beta1.CgroupAccessPrivileged)
+		configure(t, slurm, set, settings{confined: true, enabled: true})
+		p := newPod(t, machine, set)
+		p.start(t, slurm)
+		waitIdle(t, slurm, p)
+		checkOwnLimit(t, slurm, p)
+		checkDevices(t, slurm, p)
+		checkDaemons(t, slurm, p)
+		if others := machine.MustRun(t, "ls -d /sys/fs/cgroup/*/"); strings.TrimSpace(others) != "/sys/fs/cgroup/kubepods/" {
+			t.Errorf("the machine has the cgroups %s", others)
+		}
+	})
+}
+
 // hog is a script that takes some megabytes of memory.
 func hog(megabytes int) string {
 	return fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=%dM count=1", megabytes)

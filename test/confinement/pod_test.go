@@ -197,7 +197,9 @@ func (p *pod) config() object {
 		resources["cpu"] = object{"cpus": p.cores}
 	}
 	if !p.v1 {
-		namespaces = append(namespaces, object{"type": "cgroup"})
+		if !privileged { // containerd leaves privileged containers in the namespace of the Kubernetes node
+			namespaces = append(namespaces, object{"type": "cgroup"})
+		}
 		resources["unified"] = object{"memory.oom.group": "1"}
 	}
 	return object{

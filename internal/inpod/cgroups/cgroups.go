@@ -66,6 +66,9 @@ var controllers = []string{"cpu", "cpuset", "memory"}
 const leaf = "init"
 
 func prepareV2(directory string, opts Options) error {
+	if err := enterNamespace(directory); err != nil {
+		return err
+	}
 	if err := makeWritable(directory, opts.Remount); err != nil {
 		return err
 	}
@@ -85,6 +88,31 @@ func prepareV2(directory string, opts Options) error {
 	}
 	if opts.Devices {
 		return tryDeviceFilter(home)
+	}
+	return nil
+}
+
+// enterNamespace makes the container's own cgroup the root of the mounted ones. Container runtimes do so, but leave
+// privileged containers in the namespace of the Kubernetes node, where the root is that of all its cgroups.
+func enterNamespace(directory string) error {
+	content, err := os.ReadFile("/proc/thread-self/cgroup")
+	if err != nil {
+		return err
+	}
+	own := strings.TrimPrefix(strings.TrimSpace(string(content)), "0::")
+	if own == "/" || own == "/"+leaf {
+		return nil
+	}
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("creating a cgroup namespace for %s: %w; %s", own, err, remedy)
+	}
+	// The kernel mounts no file system over itself.
+	err = unix.Unmount(directory, unix.MNT_DETACH)
+	if err == nil {
+		err = unix.Mount("cgroup2", directory, "cgroup2", mountFlags, "")
+	}
+	if err != nil {
+		return fmt.Errorf("mounting the container's own cgroups: %w; %s", err, remedy)
 	}
 	return nil
 }
@@ -117,6 +145,9 @@ func moveProcesses(from, to string) error {
 			return nil
 		}
 		for _, process := range processes {
+			if process == "0" { // which would be this process
+				return fmt.Errorf("%s has processes that are not those of this container; %s", from, remedy)
+			}
 			err := os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(process), 0)
 			if err != nil && !errors.Is(err, unix.ESRCH) { // it has exited
 				return fmt.Errorf("moving process %s to another cgroup: %w; %s", process, err, remedy)
@@ -160,13 +191,15 @@ func makeWritable(directory string, remount bool) error {
 	if !remount || !errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("the container's cgroups are not writable: %w; %s", err, remedy)
 	}
-	const kept = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC // the flags of the container runtime
-	if err := unix.Mount("", directory, "", unix.MS_REMOUNT|unix.MS_BIND|kept, ""); err != nil {
+	if err := unix.Mount("", directory, "", unix.MS_REMOUNT|unix.MS_BIND|mountFlags, ""); err != nil {
 		return fmt.Errorf("remounting %s writable: %w: the container lacks SYS_ADMIN, or a security module of the "+
 			"Kubernetes node, such as AppArmor or SELinux, forbids it; %s", directory, err, remedy)
 	}
 	return tryCreate(directory)
 }
+
+// mountFlags are those with which container runtimes mount cgroups.
+const mountFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
 // probe is the name of a cgroup that exists only for a moment.
 const probe = "slurm-operator-probe"
