@@ -25,7 +25,7 @@ func TestConfinedTakeOver(t *testing.T) {
 }
 
 func (c *slurmCluster) takesOverConfined(t *testing.T) {
-	first := c.startJob(t, "--nodelist=slinky-0", "--mem=64M", "--partition=slinky")
+	first := c.startJob(t, "--nodelist=slinky-0", "--mem=64M", "--partition=slinky", "--time=UNLIMITED")
 	jobs := c.submitJobs(t, "takeover", "slinky")
 	c.jobsAreConfined(t)
 

@@ -102,7 +102,7 @@ func (c *slurmCluster) identities(t *testing.T) string {
 
 func (c *slurmCluster) takesOver(t *testing.T) {
 	before := c.identities(t)
-	first := c.startJob(t, "--nodelist=slinky-0", "--mem=64M", "--partition=slinky")
+	first := c.startJob(t, "--nodelist=slinky-0", "--mem=64M", "--partition=slinky", "--time=UNLIMITED")
 	jobs := c.submitJobs(t, "takeover", "slinky")
 	away := c.watchSlurmctld(t)
 
@@ -171,7 +171,7 @@ func (c *slurmCluster) replacesPods(t *testing.T, long string) {
 // goesBack checks that the other operator can run the cluster again, as docs/migrate.md describes it.
 func (c *slurmCluster) goesBack(t *testing.T, values foreignSettings) {
 	t.Helper()
-	running := c.startJob(t, "--nodelist=slinky-0", "--mem=64M", "--partition=slinky")
+	running := c.startJob(t, "--nodelist=slinky-0", "--mem=64M", "--partition=slinky", "--time=UNLIMITED")
 	jobs := c.submitJobs(t, "back", "slinky")
 	c.shellFor(t, "docs/migrate.md").runSection(t, "Go back")
 	values.Ordinals = nil // the other operator adopts the slurmd pods
