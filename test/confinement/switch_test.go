@@ -12,8 +12,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// A pod that is prepared for confinement runs with either settings. Jobs and steps start all the time, and none is lost
-// when the settings change in the order in which the operator changes them.
+// A pod that is prepared for confinement runs with either settings. Jobs and steps start all the time, also while slurmd
+// adopts settings late, and none is lost when they change in the order in which the operator changes them.
 func TestNoJobIsLostWhenConfinementChanges(t *testing.T) {
 	forEachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
@@ -27,18 +27,25 @@ func TestNoJobIsLostWhenConfinementChanges(t *testing.T) {
 			"--mem=20", "--job-name=long", "--output=/dev/null")
 		jobs := []string{long}
 		// Cgroups are not enabled again in the same pod: slurmd would exit.
-		for _, each := range []settings{{confined: true, enabled: true}, {enabled: true}, {}} {
+		for _, each := range []settings{{enabled: true}, {confined: true, enabled: true}, {enabled: true}, {}} {
+			// slurmctld has the settings before slurmd, so some jobs start while slurmd adopts them.
+			machine.MustRun(t, "pkill -STOP -x slurmd")
 			configure(t, slurm, set, each)
-			// Some jobs start during the change, and the last one after it.
-			for range 3 {
-				job := submit(t, slurm, "srun --mem=10 --overlap cat /proc/self/cgroup", "--mem=20", "--output=/tmp/cgroup")
-				jobs = append(jobs, job)
+			var during []string
+			for range 4 {
+				during = append(during, submit(t, slurm, "srun --mem=10 --overlap true", "--mem=20", "--output=/dev/null"))
+			}
+			machine.MustRun(t, "pkill -CONT -x slurmd")
+			for _, job := range during {
 				waitState(t, slurm, job, "COMPLETED")
 			}
+			after := submit(t, slurm, "srun --mem=10 --overlap cat /proc/self/cgroup", "--mem=20", "--output=/tmp/cgroup")
+			waitState(t, slurm, after, "COMPLETED")
 			if cgroup := output(t, p, "cgroup"); strings.Contains(cgroup, "/step_") != each.confined {
 				t.Errorf("with %+v, a job is in the cgroup %q", each, cgroup)
 			}
 			waitState(t, slurm, long, "RUNNING")
+			jobs = append(append(jobs, during...), after)
 		}
 		machine.MustRun(t, "touch /volumes/tmp/finish")
 		for _, job := range jobs {

@@ -129,11 +129,16 @@ func cgroupsDisabled(scope *scope, candidate candidate) time.Time {
 	}
 }
 
-// unpreparedMessage describes what a cluster waits for before jobs are confined.
-func unpreparedMessage(count int) string {
-	if count == 0 {
+// confinementMessage describes what a cluster waits for before jobs are confined.
+func (s *scope) confinementMessage() string {
+	switch {
+	case s.unprepared > 0:
+		return fmt.Sprintf("; jobs are not confined yet: %d slurmd pods must be replaced first, each when its Slurm node is "+
+			"drained (spec.jobConfinement)", s.unprepared)
+	case s.confinement() == slinkyv1beta1.JobConfinementCgroups && !s.confines():
+		return "; jobs are not confined yet: all slurmds must have adopted the cgroup.conf that enables cgroups first, which " +
+			"takes up to " + settleTime.String() + " (spec.jobConfinement)"
+	default:
 		return ""
 	}
-	return fmt.Sprintf("; jobs are not confined yet: %d slurmd pods must be replaced first, each when its Slurm node is "+
-		"drained (spec.jobConfinement)", count)
 }

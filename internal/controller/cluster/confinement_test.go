@@ -123,6 +123,10 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 			if got := scope.isSwitching(); got != test.waits {
 				t.Errorf("the Controller is polled: %t", got)
 			}
+			message := scope.confinementMessage()
+			if said := message != ""; said != (test.waits && scope.confinement() == cgroups) {
+				t.Errorf("the message is %q", message)
+			}
 		})
 	}
 }

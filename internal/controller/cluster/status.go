@@ -102,7 +102,7 @@ func configurationCondition(scope *scope, plan plan) status.State {
 	}
 	message := "slurmctld runs with configuration " + hash + leavingMessage(plan.candidate.leaving) +
 		heldMessage(plan.candidate.held) + prologMessage(plan.candidate.keepsProlog) +
-		unpreparedMessage(scope.unprepared)
+		scope.confinementMessage()
 	if len(plan.candidate.leftOut) > 0 {
 		return no(slinkyv1beta1.ReasonNodeSetLeftOut, "slurmctld runs with configuration %s %s", hash,
 			leftOutMessage(plan.candidate.leftOut))
