@@ -81,6 +81,7 @@ type Mirror struct {
 	current       atomic.Pointer[Snapshot]
 	subscriptions subscriptions[string]
 	nudges        chan struct{}
+	expected      chan struct{}
 	retries       chan struct{}
 	refreshes     chan chan<- error // requests for a snapshot of which everything is read after the request
 	stopped       chan struct{}     // closed when Run returns
@@ -91,11 +92,14 @@ type Mirror struct {
 	countersSince         time.Time
 	controllerNow         time.Time        // slurmctld's clock at the last poll
 	clock                 clock            // offset of slurmctld's clock from ours
-	countersAtCount       map[string]int64 // the counters when the jobs were last counted
+	countersAtCount       map[string]int64 // the counters of jobs when the jobs were last counted
+	countersAtJobs        map[string]int64 // the same when they were last listed
+	jobsRead              time.Time        // the last list of jobs
 	ledger                ledger
 	quietUntil            time.Time     // earliest next list of nodes, unless the counters change
 	jobsQuietUntil        time.Time     // earliest next list of jobs, unless refreshed
 	pause                 time.Duration // current interval, Fast to Slow
+	burst                 bool          // many nodes changed at the last poll
 	began                 time.Time     // start of the last poll
 	took                  time.Duration
 }
@@ -105,8 +109,8 @@ func NewMirror(client Reader, options MirrorOptions) *Mirror {
 	options = options.withDefaults()
 	return &Mirror{
 		client: client, options: options, pause: options.Fast, ledger: ledger{client: client},
-		nudges: make(chan struct{}, 1), retries: make(chan struct{}, 1), refreshes: make(chan chan<- error),
-		stopped: make(chan struct{}),
+		nudges: make(chan struct{}, 1), expected: make(chan struct{}, 1), retries: make(chan struct{}, 1),
+		refreshes: make(chan chan<- error), stopped: make(chan struct{}),
 	}
 }
 
@@ -118,6 +122,15 @@ func (m *Mirror) Snapshot() *Snapshot { return m.current.Load() }
 func (m *Mirror) Nudge() {
 	select {
 	case m.nudges <- struct{}{}:
+	default: // there is one already
+	}
+}
+
+// Expect makes the mirror poll frequently for a while, because Slurm nodes are about to change, for example when slurmds
+// are about to register. While many of them change, more of them share a poll. It never blocks.
+func (m *Mirror) Expect() {
+	select {
+	case m.expected <- struct{}{}:
 	default: // there is one already
 	}
 }
@@ -212,6 +225,15 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 			}
 			m.pause = m.options.Fast
 			if early := m.pace() - time.Since(m.began); early > 0 {
+				timer.Reset(early)
+				continue
+			}
+		case <-m.expected:
+			if failures > 0 || m.burst {
+				continue
+			}
+			m.pause = m.options.Fast
+			if early := m.interval() - time.Since(m.began); early > 0 {
 				timer.Reset(early)
 				continue
 			}

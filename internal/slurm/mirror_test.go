@@ -3,6 +3,7 @@ package slurm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -137,6 +138,67 @@ func TestMirrorLimitsLoadOnSlurmctld(t *testing.T) {
 		begin := time.Now()
 		if _, err := mirror.Refresh(t.Context()); err != nil || time.Since(begin) > 2500*time.Millisecond {
 			t.Errorf("a refresh took %s: %v", time.Since(begin), err)
+		}
+	})
+}
+
+func TestMirrorPollsLessOftenWhileManyNodesChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		mirror := runMirror(t, cluster)
+		changes := mirror.Subscribe()
+		take(t, changes)
+		time.Sleep(time.Minute)
+		before := map[string]int{}
+		cluster.set(func() { maps.Copy(before, cluster.requests) })
+		for i := range 600 { // a minute in which twenty slurmds register each second
+			cluster.change(fmt.Sprintf("n%d", 2*i), func(*Node) {})
+			cluster.change(fmt.Sprintf("n%d", 2*i+1), func(*Node) {})
+			mirror.Expect()
+			time.Sleep(100 * time.Millisecond)
+		}
+		cluster.set(func() {
+			polls, lists := cluster.requests["diag"]-before["diag"], cluster.requests["nodes"]-before["nodes"]
+			if polls < 14 || polls > 20 || lists != polls {
+				t.Errorf("%d polls and %d lists of nodes in a minute, want one in four seconds", polls, lists)
+			}
+			if states := cluster.requests["states"] - before["states"]; states > 0 {
+				t.Errorf("the jobs were counted %d times, and no job can have been added", states)
+			}
+			if jobs := cluster.requests["jobs"] - before["jobs"]; jobs > polls/2+1 {
+				t.Errorf("the jobs were listed %d times in %d polls", jobs, polls)
+			}
+		})
+		// The last ones show at the usual interval, as do single changes.
+		time.Sleep(5 * time.Second)
+		take(t, changes)
+		start := time.Now()
+		cluster.change("n7", func(n *Node) { n.Reason = "bad memory" })
+		mirror.Expect()
+		if diff := cmp.Diff([]string{"n7"}, take(t, changes)); diff != "" || time.Since(start) > 1100*time.Millisecond {
+			t.Errorf("after %s: %s", time.Since(start), diff)
+		}
+	})
+}
+
+func TestMirrorReadsJobsWhenTheirCountersChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		mirror := runMirror(t, cluster)
+		changes := mirror.Subscribe()
+		take(t, changes)
+		for i := range 5 {
+			time.Sleep(time.Second)
+			cluster.set(func() {
+				cluster.jobs = append(cluster.jobs, Job{ID: int64(i + 1), States: []string{"RUNNING"}, Nodes: "a"})
+				cluster.jobsAt = time.Now().Unix()
+				cluster.rpcs["REQUEST_SUBMIT_BATCH_JOB"]++
+			})
+			start := time.Now()
+			mirror.Expect()
+			if diff := cmp.Diff([]string{"a"}, take(t, changes)); diff != "" || time.Since(start) > 1100*time.Millisecond {
+				t.Errorf("after %s: %s", time.Since(start), diff)
+			}
 		}
 	})
 }

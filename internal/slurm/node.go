@@ -27,7 +27,9 @@ type Node struct {
 	ReasonBy string
 	ReasonAt time.Time
 
-	Comment        string
+	Comment string
+	// Instance is the instance ID that slurmd brought: see Owner.
+	Instance       string
 	Features       []string
 	ActiveFeatures []string
 	Partitions     []string
@@ -64,6 +66,7 @@ func (n *Node) sameState(other *Node) bool {
 func (n *Node) sameUsage(other *Node) bool {
 	return n.AllocatedCPUs == other.AllocatedCPUs && n.AllocatedMemory == other.AllocatedMemory &&
 		n.GRESUsed == other.GRESUsed && n.LastBusy.Equal(other.LastBusy) && n.Comment == other.Comment &&
+		n.Instance == other.Instance &&
 		slices.Equal(n.ActiveFeatures, other.ActiveFeatures) && n.Reservation == other.Reservation
 }
 

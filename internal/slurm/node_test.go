@@ -121,6 +121,7 @@ func TestEqualComparesEveryField(t *testing.T) {
 		"reason": func(n *Node) { n.Reason = "x" }, "reason by": func(n *Node) { n.ReasonBy = "x" },
 		"reason at": func(n *Node) { n.ReasonAt = time.Unix(1, 0) }, "comment": func(n *Node) { n.Comment = "x" },
 		"topology":    func(n *Node) { n.Topology = "x" },
+		"instance":    func(n *Node) { n.Instance = "x" },
 		"features":    func(n *Node) { n.Features = []string{"x"} },
 		"active":      func(n *Node) { n.ActiveFeatures = []string{"x"} },
 		"partitions":  func(n *Node) { n.Partitions = []string{"x"} },
@@ -187,13 +188,23 @@ func TestJobHolds(t *testing.T) {
 func TestOwner(t *testing.T) {
 	owner := Owner{Namespace: "slurm", PodName: "gpu-0", Node: "worker-1", NodeSetName: "gpu", NodeSetUID: "42"}
 	const comment = `{"namespace":"slurm","podName":"gpu-0","node":"worker-1","nodeSetName":"gpu","nodeSetUID":"42"}`
-	if got := owner.Comment(); got != comment {
+	if got := owner.String(); got != comment {
 		t.Errorf("comment is %s", got)
 	}
 	if got, err := ParseOwner(comment); err != nil || got != owner {
 		t.Errorf("parsed %+v: %v", got, err)
 	}
-	for _, foreign := range []string{"", "repaired by Ann", "{}", `{"namespace":"x"}`, "null", "[1]"} {
+	for text, part := range map[string]Owner{
+		`{"namespace":"slurm","podName":"gpu-0","node":"worker-1"}`:   owner.Pod(),
+		`{"namespace":"slurm","nodeSetName":"gpu","nodeSetUID":"42"}`: owner.NodeSet(),
+	} {
+		if got, err := ParseOwner(text); err != nil || got != part || part.String() != text {
+			t.Errorf("%s was read as %+v and written as %s: %v", text, got, part, err)
+		}
+	}
+	for _, foreign := range []string{
+		"", "repaired by Ann", "{}", `{"namespace":"x"}`, "null", "[1]", `{"nodeSetUID":"42"}`,
+	} {
 		if got, err := ParseOwner(foreign); err == nil {
 			t.Errorf("%q was read as %+v", foreign, got)
 		}
@@ -242,7 +253,8 @@ func TestErrorKinds(t *testing.T) {
 }
 
 func FuzzParseOwner(f *testing.F) {
-	f.Add(Owner{Namespace: "slurm", PodName: "gpu-0", Node: "worker-1", NodeSetName: "gpu", NodeSetUID: "42"}.Comment())
+	f.Add(Owner{Namespace: "slurm", PodName: "gpu-0", Node: "worker-1", NodeSetName: "gpu", NodeSetUID: "42"}.String())
+	f.Add(`{"namespace":"slurm","nodeSetName":"gpu","nodeSetUID":"42"}`)
 	f.Add("repaired by Ann")
 	f.Add(`{"namespace":1}`)
 	f.Fuzz(func(t *testing.T, comment string) {
@@ -250,7 +262,7 @@ func FuzzParseOwner(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := ParseOwner(owner.Comment()); err != nil || again != owner {
+		if again, err := ParseOwner(owner.String()); err != nil || again != owner {
 			t.Errorf("%q: %+v became %+v: %v", comment, owner, again, err)
 		}
 	})

@@ -26,12 +26,12 @@ func (m *Mirror) poll(ctx context.Context, full bool) Poll {
 	restarted := !diag.CountersSince.Equal(m.countersSince) || diag.Now.Before(m.controllerNow) || next.Generation == 0
 	if restarted {
 		// Another slurmctld may have another clock, or the clock was set back: the cursors are no longer valid.
-		m.nodeCursor, m.jobCursor, m.countersAtCount, full = 0, 0, nil, true
+		m.nodeCursor, m.jobCursor, m.countersAtCount, m.countersAtJobs, full = 0, 0, nil, nil, true
 		m.ledger.forget()
 	}
 	m.controllerNow = diag.Now
 	counters := m.changeCounters(ctx, diag)
-	if err := m.checkQueueSize(ctx, counters); err != nil {
+	if err := m.checkQueueSize(ctx, counters.jobs); err != nil {
 		return Poll{Diag: diag, Err: err}
 	}
 	read := m.readListed
@@ -43,17 +43,33 @@ func (m *Mirror) poll(ctx context.Context, full bool) Poll {
 		return Poll{Diag: diag, Err: err}
 	}
 	if next.NodesAsOf.After(m.Snapshot().nodesAsOf()) {
-		m.counters, m.countersSince = counters, diag.CountersSince
+		m.counters, m.countersSince = counters.all, diag.CountersSince
 	}
+	m.updatePause(len(changed), next.Generation == 0)
 	if len(changed) > 0 || next.Generation == 0 {
 		next.Generation++
-		m.pause = m.options.Fast
-	} else {
-		m.pause = min(2*m.pause, m.options.Slow)
 	}
 	m.subscriptions.publish(func() { m.current.Store(next) }, changed...)
 	return Poll{Diag: diag, Changed: changed}
 }
+
+// updatePause sets the interval to the next poll after one that showed some changes. While many nodes change, as when
+// the slurmds of a large NodeSet start, polls are less frequent, and each shows more of them.
+func (m *Mirror) updatePause(changed int, first bool) {
+	m.burst = changed >= minBurst && !first
+	switch {
+	case m.burst:
+		m.pause = min(2*m.pause, maxBurstPause*m.options.Fast, m.options.Slow)
+	case changed > 0 || first:
+		m.pause = m.options.Fast
+	default:
+		m.pause = min(2*m.pause, m.options.Slow)
+	}
+}
+
+// minBurst is how many nodes must change between two polls to make polls less frequent; maxBurstPause is the interval
+// then, as a multiple of Fast.
+const minBurst, maxBurstPause = 16, 4
 
 // checkQueueSize counts the jobs before they are listed, unless their number cannot have grown since the last count.
 func (m *Mirror) checkQueueSize(ctx context.Context, counters map[string]int64) error {
@@ -73,9 +89,8 @@ func (m *Mirror) checkQueueSize(ctx context.Context, counters map[string]int64) 
 }
 
 // readListed updates jobs and nodes from their lists, and returns the changed nodes.
-func (m *Mirror) readListed(ctx context.Context, next *Snapshot, counters map[string]int64, full bool) ([]string,
-	error) {
-	changed, err := m.readJobs(ctx, next, full)
+func (m *Mirror) readListed(ctx context.Context, next *Snapshot, counters counters, full bool) ([]string, error) {
+	changed, err := m.readJobs(ctx, next, counters.jobs, full)
 	if err != nil {
 		return nil, err
 	}
@@ -84,21 +99,20 @@ func (m *Mirror) readListed(ctx context.Context, next *Snapshot, counters map[st
 	}
 	changedNodes, err := m.readNodes(ctx, next)
 	if err != nil {
-		m.jobCursor, m.jobsQuietUntil = 0, time.Time{} // the jobs are not published, so read them again
+		m.jobCursor, m.jobsQuietUntil, m.countersAtJobs = 0, time.Time{}, nil // the jobs are not published, so read them again
 		return nil, err
 	}
 	return append(changed, changedNodes...), nil
 }
 
 // nodesAreDue reports whether the nodes must be read: something indicates a change, or they were not read for too long.
-func (m *Mirror) nodesAreDue(counters map[string]int64) bool {
-	return m.pause < m.options.Slow || !maps.Equal(counters, m.counters) || !time.Now().Before(m.quietUntil)
+func (m *Mirror) nodesAreDue(counters counters) bool {
+	return m.pause < m.options.Slow || !maps.Equal(counters.all, m.counters) || !time.Now().Before(m.quietUntil)
 }
 
 // readLarge updates jobs and nodes without the list of jobs. The job states are read before and after the nodes: a job
 // that is suspended while the nodes are read is seen as suspended in one of the two reads.
-func (m *Mirror) readLarge(ctx context.Context, next *Snapshot, counters map[string]int64, full bool) ([]string,
-	error) {
+func (m *Mirror) readLarge(ctx context.Context, next *Snapshot, counters counters, full bool) ([]string, error) {
 	if !full && !m.nodesAreDue(counters) {
 		return nil, nil
 	}
@@ -122,7 +136,7 @@ func (m *Mirror) readLarge(ctx context.Context, next *Snapshot, counters map[str
 	}
 	changed = append(changed, m.updateQueue(next)...)
 	if m.ledger.updateLarge(m.options.MaxListedJobs / 2); !m.ledger.large { // the next poll reads the list
-		m.countersAtCount, m.jobsQuietUntil = counters, time.Time{}
+		m.countersAtCount, m.countersAtJobs, m.jobsQuietUntil = counters.jobs, nil, time.Time{}
 		m.ledger.forget()
 	}
 	return changed, nil
@@ -157,16 +171,18 @@ func (m *Mirror) fill(ctx context.Context) []string {
 }
 
 // readJobs updates the jobs from their list and returns the nodes whose load has changed.
-func (m *Mirror) readJobs(ctx context.Context, next *Snapshot, full bool) ([]string, error) {
+func (m *Mirror) readJobs(ctx context.Context, next *Snapshot, counters map[string]int64, full bool) ([]string,
+	error) {
 	now := time.Now()
-	if !full && now.Before(m.jobsQuietUntil) {
+	quiet := now.Sub(m.jobsRead) < m.options.Slow/2 && maps.Equal(counters, m.countersAtJobs)
+	if !full && (quiet || now.Before(m.jobsQuietUntil)) {
 		return nil, nil
 	}
 	list, err := m.client.Jobs(ctx, m.jobCursor)
 	if err != nil {
 		return nil, err
 	}
-	next.JobsAsOf = now
+	next.JobsAsOf, m.jobsRead, m.countersAtJobs = now, now, counters
 	if list.Unchanged {
 		return nil, nil
 	}
@@ -207,20 +223,33 @@ func (m *Mirror) readNodes(ctx context.Context, next *Snapshot) ([]string, error
 	return changed, nil
 }
 
+// counters show that something may have changed: all of them for nodes, and some of them for jobs.
+type counters struct {
+	all, jobs map[string]int64
+}
+
 // changeCounters returns the counters of requests that can change a node (all but the read-only ones), of jobs, and the
 // census if there is one. A failed census is omitted.
-func (m *Mirror) changeCounters(ctx context.Context, diag Diag) map[string]int64 {
-	counters := maps.Clone(diag.RPCs)
-	maps.DeleteFunc(counters, func(name string, _ int64) bool {
+func (m *Mirror) changeCounters(ctx context.Context, diag Diag) counters {
+	all := maps.Clone(diag.RPCs)
+	maps.DeleteFunc(all, func(name string, _ int64) bool {
 		return strings.Contains(name, "_INFO") || slices.Contains(readOnlyRPCs, name)
 	})
-	counters["jobs submitted"], counters["jobs started"] = diag.JobsSubmitted, diag.JobsStarted
+	all["jobs submitted"], all["jobs started"] = diag.JobsSubmitted, diag.JobsStarted
+	jobs := maps.Clone(all)
+	maps.DeleteFunc(jobs, func(name string, _ int64) bool { return slices.Contains(nodeRPCs, name) })
 	if counter, ok := m.client.(Counter); ok {
 		if census, err := counter.Census(ctx); err == nil {
-			maps.Copy(counters, census)
+			maps.Copy(all, census)
 		}
 	}
-	return counters
+	return counters{all, jobs}
+}
+
+// nodeRPCs are the requests that change nodes and add no job. They can end jobs, whose list is then read some seconds
+// later.
+var nodeRPCs = []string{
+	"MESSAGE_NODE_REGISTRATION_STATUS", "REQUEST_UPDATE_NODE", "REQUEST_CREATE_NODE", "REQUEST_DELETE_NODE",
 }
 
 // readOnlyRPCs are the read-only requests besides all those with INFO in their names.

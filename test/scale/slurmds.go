@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
 )
@@ -32,16 +33,16 @@ type Slurmds struct {
 	mutex      sync.Mutex
 	conditions map[string][]corev1.PodConditionType // by pod name
 	changed    chan struct{}
-	started    []string             // nodes that are about to register
+	started    map[string]string    // nodes that are about to register, with the instance IDs of their slurmds
 	ended      map[string]time.Time // nodes whose slurmds have exited, and when
 }
 
 // SimulateSlurmds simulates the slurmds of a cluster until the test ends.
-func SimulateSlurmds(t *testing.T, cluster *simulated.Cluster, slurm *slurmtest.Server) *Slurmds {
+func SimulateSlurmds(t *testing.T, cluster *simulated.Cluster, server *slurmtest.Server) *Slurmds {
 	t.Helper()
 	slurmds := &Slurmds{
-		slurm: slurm, conditions: map[string][]corev1.PodConditionType{}, changed: make(chan struct{}),
-		ended: map[string]time.Time{},
+		slurm: server, conditions: map[string][]corev1.PodConditionType{}, changed: make(chan struct{}),
+		started: map[string]string{}, ended: map[string]time.Time{},
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(cluster.Client, 0,
 		informers.WithNamespace(corev1.NamespaceDefault),
@@ -83,7 +84,7 @@ func (s *Slurmds) observe(before, after *corev1.Pod) {
 	}
 	if runs(after) && (before == nil || before.UID != after.UID || !runs(before)) {
 		node := after.Labels[slinkyv1beta1.LabelPodHostname]
-		s.started = append(s.started, node)
+		s.started[node] = instanceOf(after)
 		delete(s.ended, node)
 	}
 	var conditions []corev1.PodConditionType
@@ -103,6 +104,16 @@ func runs(pod *corev1.Pod) bool {
 		})
 }
 
+// instanceOf returns the instance ID of the slurmd in a pod, as its arguments ask for.
+func instanceOf(pod *corev1.Pod) string {
+	for _, container := range pod.Spec.Containers {
+		if slices.Contains(container.Args, "--instance-id") {
+			return slurm.Owner{Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName}.String()
+		}
+	}
+	return ""
+}
+
 // register registers started slurmds with Slurm, and stops those that have exited.
 func (s *Slurmds) register(ctx context.Context) {
 	ticker := time.NewTicker(registrationInterval)
@@ -115,7 +126,7 @@ func (s *Slurmds) register(ctx context.Context) {
 		}
 		started, stopped := s.take(time.Now())
 		if len(started) > 0 {
-			s.slurm.AddNodes(started...)
+			s.slurm.Register(started)
 		}
 		if len(stopped) > 0 {
 			s.slurm.StopNodes(stopped...)
@@ -125,10 +136,10 @@ func (s *Slurmds) register(ctx context.Context) {
 
 // take returns and removes the nodes whose change slurmctld notices now: those that have started, and those that have
 // not responded for slurmdTimeout.
-func (s *Slurmds) take(now time.Time) (started, stopped []string) {
+func (s *Slurmds) take(now time.Time) (started map[string]string, stopped []string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	started, s.started = s.started, nil
+	started, s.started = s.started, map[string]string{}
 	for node, since := range s.ended {
 		if now.Sub(since) >= slurmdTimeout {
 			stopped = append(stopped, node)

@@ -38,6 +38,8 @@ type Options struct {
 	CloudNodes int
 	// NodeConf is the configuration that slurmds register with, such as "CPUs=1000"; empty for the actual hardware.
 	NodeConf string
+	// SlurmdArgs are further arguments of all slurmds.
+	SlurmdArgs []string
 	// Accounting adds slurmdbd and MariaDB.
 	Accounting bool
 	// IPv6 gives all hosts addresses of IPv6 only.
@@ -148,6 +150,7 @@ func (c *Cluster) define(ctx context.Context, logs string, opts Options) error {
 	if opts.NodeConf != "" {
 		slurmd = append(slurmd, "--conf", opts.NodeConf)
 	}
+	slurmd = append(slurmd, opts.SlurmdArgs...)
 	for i := range opts.Nodes {
 		node, err := add(fmt.Sprintf("node-%d", i), images.Slurm("slurmd", opts.Version), slurmd...)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,8 @@ type outcome struct {
 	unreserved string
 	// collisions is set if the name of the new revision was taken.
 	collisions *int32
+	// describe is when to describe Slurm nodes that were left for later; zero for never.
+	describe time.Time
 	// placement is the result of updating Slurm's topology; nil if Slurm was not asked.
 	placement *placement
 }

@@ -14,7 +14,7 @@ import (
 
 // These limits protect other NodeSets, the API server and slurmctld from one large NodeSet.
 const (
-	// updatesPerReconcile is how many pods get new conditions, or Slurm nodes a new description, in one reconcile;
+	// updatesPerReconcile is how many pods get new conditions, or how many descriptions Slurm gets, in one reconcile;
 	// updatesWhileStarting is the same while many pods have yet to start, which is more urgent. Creations and deletions
 	// are limited by time alone, as in Kubernetes' own controllers: another slow start, after the cache has caught up,
 	// would take longer than a thousand pods.

@@ -124,7 +124,7 @@ func pause(scope *scope, next *plan.Plan, result outcome, nextEvent time.Time) t
 	}
 	wake := next.Wake
 	for _, moment := range []time.Time{desired.WindowEdge(scope.set, next.Outdated, scope.now),
-		retryPlacement(scope, result), jobsDue(scope, next), nextEvent} {
+		retryPlacement(scope, result), jobsDue(scope, next), result.describe, nextEvent} {
 		if wake.IsZero() || (!moment.IsZero() && moment.Before(wake)) {
 			wake = moment
 		}

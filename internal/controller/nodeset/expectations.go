@@ -85,6 +85,13 @@ func (e *expectations) showsDescriptions(set types.UID, read time.Time) bool {
 	return read.After(e.described[set])
 }
 
+// lastDescribed returns when Slurm acknowledged the last description; zero for never.
+func (e *expectations) lastDescribed(set types.UID) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.described[set]
+}
+
 // older reports whether a resourceVersion is known to be older than another one.
 func older(version, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, other)

@@ -93,7 +93,7 @@ func (r *Reconciler) patchPods(ctx context.Context, scope *scope, next *plan.Pla
 	return inParallel(ctx, len(writes), parallelUpdates, func(index int) error { return writes[index]() })
 }
 
-// maxUpdates returns how many pods get new conditions, and how many Slurm nodes are described, in one reconcile: few
+// maxUpdates returns how many pods get new conditions, and how many descriptions Slurm gets, in one reconcile: few
 // while many pods have yet to start, which is more urgent and needs the same servers. The event of each write leads to
 // the next reconcile.
 func maxUpdates(scope *scope, next *plan.Plan) int {

@@ -28,40 +28,49 @@ func (s *scope) registered() []desired.Node {
 	return nodes
 }
 
-// describeNodes writes into Slurm which pod is behind each Slurm node, and the features that its Kubernetes node asks
-// for. slurmctld keeps a dynamic node through a crash only after its record was updated.
-func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
+// describeNodes writes into Slurm which NodeSet each Slurm node belongs to, and the features that its Kubernetes node
+// asks for, with one request for all nodes of the same description. slurmctld keeps a dynamic node through a crash only
+// after its record was updated.
+func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan.Plan, result *outcome) error {
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil
 	}
-	if !r.expectations.showsDescriptions(scope.set.UID, scope.snapshot.Slurm.NodesAsOf) {
-		return nil // the mirror is about to read them, and its next snapshot causes another reconcile
-	}
 	if scope.registering() {
-		scope.session.Mirror.Nudge() // in steady state it would see the new Slurm node some seconds late
+		scope.session.Mirror.Expect() // in steady state it would see the new Slurm node some seconds late
 	}
-	type update struct {
-		node   string
-		update slurm.NodeUpdate
+	if !r.expectations.showsDescriptions(scope.set.UID, scope.snapshot.Slurm.NodesAsOf) {
+		return nil // the mirror will read them, and its next snapshot causes another reconcile
 	}
-	var updates []update
-	limit := maxUpdates(scope, next) // each makes the mirror read all Slurm nodes again
-	for _, node := range scope.registered() {
-		if len(updates) == limit {
-			break
-		}
-		if change := desired.Record(scope.set, node); change.Comment != nil || change.Features != nil {
-			updates = append(updates, update{node.SlurmNode.Name, change})
-		}
-	}
-	return inParallel(ctx, len(updates), parallelSlurmUpdates, func(index int) error {
-		acknowledged, err := scope.session.UpdateNodes(ctx, []string{updates[index].node}, updates[index].update)
-		if err != nil {
-			return fmt.Errorf("describing node %s to Slurm: %w", updates[index].node, err)
-		}
-		r.expectations.expectDescribed(scope.set.UID, acknowledged)
+	limit := maxUpdates(scope, next)
+	again := r.expectations.lastDescribed(scope.set.UID).Add(descriptionInterval)
+	if limit == updatesWhileStarting && scope.now.Before(again) {
+		result.describe = again
 		return nil
+	}
+	descriptions := desired.Descriptions(scope.set, scope.registered())
+	return inParallel(ctx, min(len(descriptions), limit), parallelSlurmUpdates, func(index int) error {
+		return r.describe(ctx, scope, descriptions[index].Nodes, descriptions[index].Update)
 	})
+}
+
+// descriptionInterval is the least time between descriptions while many pods start: one request then covers more of
+// them.
+const descriptionInterval = 10 * time.Second
+
+// describe writes the same description to Slurm nodes. If Slurm refuses, one of them may be the cause, for example
+// because its record was deleted meanwhile: the others are described without it. It does not make the mirror poll:
+// nothing waits for a description.
+func (r *Reconciler) describe(ctx context.Context, scope *scope, nodes []string, update slurm.NodeUpdate) error {
+	err := scope.session.Client.UpdateNodes(ctx, nodes, update)
+	switch half := len(nodes) / 2; {
+	case err == nil:
+		r.expectations.expectDescribed(scope.set.UID, r.Clock.Now())
+		return nil
+	case half > 0 && (errors.Is(err, slurm.PartialEffect) || errors.Is(err, slurm.Rejected)):
+		return errors.Join(r.describe(ctx, scope, nodes[:half], update), r.describe(ctx, scope, nodes[half:], update))
+	default:
+		return fmt.Errorf("describing %d Slurm nodes, such as %s: %w", len(nodes), nodes[0], err)
+	}
 }
 
 // registering reports whether a ready pod has yet to appear in Slurm.

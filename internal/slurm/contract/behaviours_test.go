@@ -88,6 +88,19 @@ func testNodesUnchanged(t *testing.T, c cluster) {
 	}
 }
 
+// One request gives all nodes the same comment, and does not change what slurmd brought.
+func testInstance(t *testing.T, c cluster) {
+	comment := slurm.Owner{Namespace: "slurm", NodeSetName: "gpu", NodeSetUID: "42"}.String()
+	must(t, c.UpdateNodes(t.Context(), both, slurm.NodeUpdate{Comment: &comment}))
+	list, err := c.Nodes(t.Context(), 0)
+	must(t, err)
+	for _, node := range append(list.Nodes, c.node(t, "node-0")) {
+		if node.Instance != instance || node.Comment != comment {
+			t.Errorf("%s has instance ID %q and comment %q", node.Name, node.Instance, node.Comment)
+		}
+	}
+}
+
 func (c cluster) setComment(t *testing.T, comment string) {
 	t.Helper()
 	must(t, c.UpdateNodes(t.Context(), []string{"node-0"}, slurm.NodeUpdate{Comment: &comment}))
@@ -154,7 +167,7 @@ func testBulkWithMissingNode(t *testing.T, c cluster) {
 func testBulkDrain(t *testing.T, c cluster) {
 	owner := slurm.Owner{Namespace: "slurm", PodName: "node-0", Node: "worker", NodeSetName: "node", NodeSetUID: "1"}
 	must(t, c.UpdateNodes(t.Context(), both, slurm.NodeUpdate{
-		State: slurm.Drain, Reason: slurm.OurReason("scale-in"), Comment: new(owner.Comment()),
+		State: slurm.Drain, Reason: slurm.OurReason("scale-in"), Comment: new(owner.String()),
 	}))
 	for _, name := range both {
 		node := c.node(t, name)

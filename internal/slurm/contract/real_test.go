@@ -76,6 +76,7 @@ func TestRealSlurm(t *testing.T) {
 				Version: version, Nodes: 2, ExtraConf: "SelectTypeParameters=CR_CPU", Files: map[string]string{
 					"topology.yaml": topology,
 				},
+				SlurmdArgs: []string{"--instance-id", instance},
 			})
 			run(t, realSlurm{cluster, version})
 		})

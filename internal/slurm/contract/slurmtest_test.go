@@ -33,7 +33,7 @@ func TestFakeSlurm(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			server := slurmtest.New(t, release)
-			server.AddNodes("node-0", "node-1")
+			server.Register(map[string]string{"node-0": instance, "node-1": instance})
 			run(t, standIn{server, release})
 		})
 	}

@@ -16,8 +16,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
 )
 
-// A target is a cluster with the idle nodes node-0 and node-1, from 26.05 on with the switches s1 and s2 in the
-// topology topo-switch, and the operations that the suite needs but slurmrestd lacks.
+// instance is the instance ID that the slurmds of a target bring.
+var instance = slurm.Owner{Namespace: "slurm", PodName: "gpu-0", Node: "worker-1"}.String()
+
+// A target is a cluster with the idle nodes node-0 and node-1, which have the same instance ID, from 26.05 on with the
+// switches s1 and s2 in the topology topo-switch, and the operations that the suite needs but slurmrestd lacks.
 type target interface {
 	url() string
 	// old reports whether the release is 24.11; otherwise it is 26.05.
@@ -66,6 +69,7 @@ func run(t *testing.T, target target) {
 	}{
 		{"negotiates an API version", testNegotiatesAPI},
 		{"lists nodes", testListsNodes},
+		{"shows the instance ID that slurmd brought", testInstance},
 		{"reports that no node has changed", testNodesUnchanged},
 		{"shows a change in the second of the last list", testChangeInTheSameSecond},
 		{"does not report a single node as missing", testMissingNode},

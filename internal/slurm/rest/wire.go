@@ -80,6 +80,7 @@ type wireNode struct {
 	ReasonSetByUser string   `json:"reason_set_by_user"`
 	ReasonChangedAt number   `json:"reason_changed_at"`
 	Comment         string   `json:"comment"`
+	InstanceID      string   `json:"instance_id"`
 	Features        []string `json:"features"`
 	ActiveFeatures  []string `json:"active_features"`
 	Partitions      []string `json:"partitions"`
@@ -110,7 +111,8 @@ func (w *wireNode) node(intern *interner) (slurm.Node, error) {
 		Name: w.Name, Hostname: w.Hostname, Address: w.Address,
 		State: state, Flags: flags, OtherStates: others,
 		Reason: intern.text(w.Reason), ReasonBy: intern.text(w.ReasonSetByUser), ReasonAt: w.ReasonChangedAt.time(),
-		Comment: w.Comment, Features: intern.list(w.Features), ActiveFeatures: intern.list(w.ActiveFeatures),
+		Comment: intern.text(w.Comment), Instance: w.InstanceID,
+		Features: intern.list(w.Features), ActiveFeatures: intern.list(w.ActiveFeatures),
 		Partitions: intern.list(w.Partitions), Reservation: intern.text(w.Reservation),
 		Topology: intern.text(w.Topology),
 		CPUs:     int(w.CPUs.value), AllocatedCPUs: int(w.AllocCPUs.value),

@@ -208,7 +208,7 @@ func (s *Server) nodeObject(n *node, use usage) object {
 	shown := object{
 		"name": n.name, "hostname": n.name, "address": n.name, "architecture": "x86_64", "state": n.states(use),
 		"reason": n.reason, "reason_set_by_user": n.reasonBy, "reason_changed_at": set(n.reasonAt),
-		"comment":  n.comment,
+		"comment": n.comment, "instance_id": n.instance,
 		"features": features, "active_features": features, "partitions": []string{"all"}, "reservation": "",
 		"cpus": nodeCPUs, "alloc_cpus": use.cpus, "alloc_idle_cpus": nodeCPUs - use.cpus, "real_memory": 24104,
 		"alloc_memory": 0, "free_mem": set(5000), "cpu_load": 100, "gres": "", "gres_used": "",

@@ -26,6 +26,7 @@ type node struct {
 	reasonBy   string
 	reasonAt   int64
 	comment    string
+	instance   string
 	features   []string
 	topology   string
 	registered int64
@@ -85,21 +86,31 @@ type reservation struct {
 
 // AddNodes adds nodes, as if their slurmds had registered. Existing nodes keep their records.
 func (s *Server) AddNodes(names ...string) {
+	instances := make(map[string]string, len(names))
+	for _, name := range names {
+		instances[name] = ""
+	}
+	s.Register(instances)
+}
+
+// Register adds nodes whose slurmds bring instance IDs. One without an instance ID keeps that of the record.
+func (s *Server) Register(instances map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock().Unix()
-	for _, name := range names {
+	for name, instance := range instances {
 		if known := s.nodes[name]; known != nil {
-			known.registered, known.down = now, false
+			known.registered, known.down, known.instance = now, false, cmp.Or(instance, known.instance)
 			known.setFlag("NOT_RESPONDING", false)
 			if known.power != powerUp && known.power != powerLeaving {
 				known.power, known.lastBusy = powerUp, now
 			}
 			continue
 		}
-		s.nodes[name] = &node{name: name, flags: []string{"DYNAMIC_NORM"}, registered: now, lastBusy: now}
+		s.nodes[name] = &node{name: name, flags: []string{"DYNAMIC_NORM"}, registered: now, lastBusy: now,
+			instance: instance}
 	}
-	s.rpcs["MESSAGE_NODE_REGISTRATION_STATUS"] += int64(len(names))
+	s.rpcs["MESSAGE_NODE_REGISTRATION_STATUS"] += int64(len(instances))
 	s.touchNodes()
 	s.partsChanged = now
 	s.schedule()

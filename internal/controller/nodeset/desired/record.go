@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,8 +11,46 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// Record returns what must change in the record of a Slurm node: the comment that names its pod, and the features that
-// its Kubernetes node asks for. The update is empty if both are right. A comment that the operator did not write stays.
+// A Description is a change that is the same for some Slurm nodes.
+type Description struct {
+	Update slurm.NodeUpdate
+	Nodes  []string
+}
+
+// Descriptions returns what must change in the records of Slurm nodes, with all nodes of the same change together. The
+// changes of the nodes that come first are first.
+func Descriptions(set *slinkyv1beta1.NodeSet, nodes []Node) []Description {
+	var descriptions []Description
+	known := map[string]int{}
+	for _, node := range nodes {
+		update := Record(set, node)
+		if update.Comment == nil && update.Features == nil {
+			continue
+		}
+		key := fmt.Sprintf("%q", []any{dereference(update.Comment), dereference(update.Features)})
+		index, found := known[key]
+		if !found {
+			index = len(descriptions)
+			known[key] = index
+			descriptions = append(descriptions, Description{Update: update})
+		}
+		descriptions[index].Nodes = append(descriptions[index].Nodes, node.SlurmNode.Name)
+	}
+	return descriptions
+}
+
+// dereference returns a value to compare: nil is not the zero value.
+func dereference[T any](pointer *T) any {
+	if pointer == nil {
+		return nil
+	}
+	return *pointer
+}
+
+// Record returns what must change in the record of a Slurm node: the comment that names its NodeSet, and the features
+// that its Kubernetes node asks for. The update is empty if both are right. The comment also names the pod if slurmd
+// did not bring that as its instance ID, as in pods that an older version of the operator has created. A comment that
+// the operator did not write stays.
 func Record(set *slinkyv1beta1.NodeSet, node Node) slurm.NodeUpdate {
 	var update slurm.NodeUpdate
 	pod, record := node.Pod, node.SlurmNode
@@ -19,8 +58,12 @@ func Record(set *slinkyv1beta1.NodeSet, node Node) slurm.NodeUpdate {
 		Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name,
 		NodeSetUID: string(set.UID),
 	}
+	comment := owner.String()
+	if _, err := slurm.ParseOwner(record.Instance); err == nil {
+		comment = owner.NodeSet().String()
+	}
 	_, foreign := slurm.ParseOwner(record.Comment)
-	if comment := owner.Comment(); comment != record.Comment && (record.Comment == "" || foreign == nil) {
+	if comment != record.Comment && (record.Comment == "" || foreign == nil) {
 		update.Comment = &comment
 	}
 	if node.KubernetesNode != nil {

@@ -97,7 +97,7 @@ func (w *world) register(pod *object) {
 		w.write(pod, func(next *object) { next.Registered = true })
 	}
 	known.Comment = slurm.Owner{Namespace: "default", PodName: pod.Name, Node: pod.KubernetesNode, NodeSetName: setName,
-		NodeSetUID: w.set().UID}.Comment()
+		NodeSetUID: w.set().UID}.String()
 }
 
 // registeredAs returns the name under which a pod's slurmd registers: the host name if it is started without a name.

@@ -366,7 +366,7 @@ func TestElasticRecords(t *testing.T) {
 		"deletes no record from Slurm": {
 			elastic(1, flags(0, 0), set(func(set *plan.Set) { set.Prune = plan.PruneAll }),
 				record(0, func(n *slurm.Node) {
-					n.Comment = slurm.Owner{NodeSetName: setName, NodeSetUID: "set-1"}.Comment()
+					n.Comment = slurm.Owner{NodeSetName: setName, NodeSetUID: "set-1"}.String()
 				})),
 			[]string{"power-down node gpu-0: it has no pod"},
 		},

@@ -503,7 +503,7 @@ func TestPrune(t *testing.T) {
 		},
 		"deletes none that others have drained": {scene(2, withoutPod, down, drained(1, "broken fan")), nil},
 		"deletes none of another NodeSet": {scene(2, withoutPod, down, record(1, func(n *slurm.Node) {
-			n.Comment = slurm.Owner{Namespace: "default", PodName: "set-1", NodeSetUID: "set-2"}.Comment()
+			n.Comment = slurm.Owner{Namespace: "default", PodName: "set-1", NodeSetUID: "set-2"}.String()
 		})), nil},
 		"deletes none with a user's comment": {
 			scene(2, withoutPod, down, record(1, func(n *slurm.Node) { n.Comment = "set-1" })), nil,

@@ -36,7 +36,7 @@ func scene(pods int, edits ...edit) *plan.Snapshot {
 			Created: long, EverRan: true, Started: long, ReadySince: long, Named: true,
 		})
 		owner := slurm.Owner{Namespace: "default", PodName: name, NodeSetName: setName, NodeSetUID: "set-1"}
-		s.Slurm.Nodes = append(s.Slurm.Nodes, &slurm.Node{Name: name, State: slurm.StateIdle, Comment: owner.Comment()})
+		s.Slurm.Nodes = append(s.Slurm.Nodes, &slurm.Node{Name: name, State: slurm.StateIdle, Comment: owner.String()})
 	}
 	for _, edit := range edits {
 		edit(s)

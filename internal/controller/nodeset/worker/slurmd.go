@@ -12,6 +12,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -51,6 +52,7 @@ func slurmd(set Set, node nodeconf.Node) corev1.Container {
 	for i := range args {
 		args[i] = escape(args[i])
 	}
+	args = append(args, instanceArgs(set.NodeSet)...)
 	args = append(args, nodeNameArgs...)
 	security := podtemplate.Locked()
 	security.Capabilities.Add = slices.Clone(capabilities)
@@ -58,7 +60,10 @@ func slurmd(set Set, node nodeconf.Node) corev1.Container {
 	container := corev1.Container{
 		Name: nodeconf.Container, Image: set.Images.For(naming.Slurmd),
 		Command: podtemplate.Start(set.SlurmUser, "--cpu-file="+cpuFile, "--cpus="+strconv.Itoa(node.CPUs())), Args: args,
-		Env: []corev1.EnvVar{nodeNameVariable()},
+		Env: []corev1.EnvVar{
+			variable(nodeNameEnv, "metadata.labels['"+slinkyv1beta1.LabelPodHostname+"']"),
+			variable(podEnv, "metadata.name"), variable(hostEnv, "spec.nodeName"),
+		},
 		Ports: []corev1.ContainerPort{
 			{Name: nodeconf.Container, ContainerPort: naming.PortSlurmd, Protocol: corev1.ProtocolTCP},
 		},
@@ -85,19 +90,28 @@ func slurmd(set Set, node nodeconf.Node) corev1.Container {
 	return container
 }
 
-// nodeNameEnv is the environment variable with the name of the pod's Slurm node.
-const nodeNameEnv = "SLURM_OPERATOR_NODE"
+// Environment variables with the names of the pod's Slurm node, of the pod, and of its Kubernetes node.
+const (
+	nodeNameEnv = "SLURM_OPERATOR_NODE"
+	podEnv      = "SLURM_OPERATOR_POD"
+	hostEnv     = "SLURM_OPERATOR_KUBERNETES_NODE"
+)
 
 // nodeNameArgs set the name of the Slurm node. The default is the host name, which with hostNetwork is that of the
 // Kubernetes node: Slurm would run jobs on a Slurm node that the operator does not know.
 var nodeNameArgs = []string{"-N", "$(" + nodeNameEnv + ")"}
 
-// nodeNameVariable reads the name from the pod's label, so that all pods have the same template.
-func nodeNameVariable() corev1.EnvVar {
-	return corev1.EnvVar{Name: nodeNameEnv, ValueFrom: &corev1.EnvVarSource{
-		FieldRef: &corev1.ObjectFieldSelector{
-			APIVersion: "v1", FieldPath: "metadata.labels['" + slinkyv1beta1.LabelPodHostname + "']",
-		},
+// instanceArgs make slurmd bring the name of its pod when it registers, as the instance ID of the Slurm node. A user's
+// own --instance-id takes precedence, because it is a later argument.
+func instanceArgs(set *slinkyv1beta1.NodeSet) []string {
+	pod := slurm.Owner{Namespace: set.Namespace, PodName: "$(" + podEnv + ")", Node: "$(" + hostEnv + ")"}
+	return []string{"--instance-id", pod.String()}
+}
+
+// variable reads an environment variable from a field of the pod, so that all pods have the same template.
+func variable(name, field string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: field},
 	}}
 }
 
