@@ -178,7 +178,7 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 				cluster.nodes["a"] = Node{Name: "a", State: StateMixed, Flags: FlagDrain, AllocatedCPUs: 1}
 				cluster.jobs = append(queued(10, waiting), Job{ID: 7, States: []string{"RUNNING"}, Nodes: "a"})
 				mirror := NewMirror(reader, MirrorOptions{}) // not running, so that it reads no details after the polls
-				if poll := mirror.poll(t.Context(), true); poll.Err != nil {
+				if poll := mirror.poll(t.Context(), demand{full: true}); poll.Err != nil {
 					t.Fatal(poll.Err)
 				}
 				time.Sleep(time.Minute)
@@ -194,7 +194,7 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 				if cluster.afterStates = change; test.afterNodes {
 					cluster.afterStates, cluster.afterNodes = nil, change
 				}
-				if poll := mirror.poll(t.Context(), true); poll.Err != nil || !happened {
+				if poll := mirror.poll(t.Context(), demand{full: true}); poll.Err != nil || !happened {
 					t.Fatal(poll.Err)
 				}
 				if vacancy := mirror.Snapshot().Vacancy("a", moment); vacancy != Occupied {

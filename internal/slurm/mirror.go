@@ -11,6 +11,7 @@ import (
 type Reader interface {
 	Diag(ctx context.Context) (Diag, error)
 	Nodes(ctx context.Context, since Cursor) (NodeList, error)
+	Node(ctx context.Context, name string) (Node, error)
 	Jobs(ctx context.Context, since Cursor) (JobList, error)
 	JobStates(ctx context.Context, each func(JobState) error) (received int64, err error)
 	Job(ctx context.Context, id int64) (Job, error)
@@ -69,7 +70,12 @@ func (o MirrorOptions) withDefaults() MirrorOptions {
 // above all marking nodes down, then show up late, after at most MaxQuiet, unless the client is a Counter. See
 // docs/slurm-client.md for figures.
 //
-// The counters only decide when to poll. The contents and times of a snapshot come from the lists alone.
+// The counters only decide when to poll. The contents and times of a snapshot come from the lists and from reads of
+// single nodes alone.
+//
+// A list of all nodes keeps slurmrestd busy for seconds in a large cluster, so lists take only a share of the time.
+// Between two of them, a mirror reads single nodes: those that the operator has changed or waits for, and those whose
+// jobs have changed. A refresh of a few nodes reads only these, too.
 //
 // The list of all jobs is long: five kilobytes per job, and any user can submit thousands. A mirror therefore reads the
 // job states first, some forty bytes per job, and reads the list only while it is short; see ledger for the
@@ -83,8 +89,9 @@ type Mirror struct {
 	nudges        chan struct{}
 	expected      chan struct{}
 	retries       chan struct{}
-	refreshes     chan chan<- error // requests for a snapshot of which everything is read after the request
-	stopped       chan struct{}     // closed when Run returns
+	refreshes     chan refresh
+	stopped       chan struct{} // closed when Run returns
+	marked        marks
 
 	// The fields below are only used by the goroutine in Run.
 	nodeCursor, jobCursor Cursor
@@ -97,11 +104,25 @@ type Mirror struct {
 	jobsRead              time.Time        // the last list of jobs
 	ledger                ledger
 	quietUntil            time.Time     // earliest next list of nodes, unless the counters change
-	jobsQuietUntil        time.Time     // earliest next list of jobs, unless refreshed
+	jobsQuietUntil        time.Time     // earliest next list of jobs, unless refreshResult
 	pause                 time.Duration // current interval, Fast to Slow
 	burst                 bool          // many nodes changed at the last poll
 	began                 time.Time     // start of the last poll
-	took                  time.Duration
+	took                  time.Duration // of the last poll, without the list of nodes
+	listed                time.Time     // start of the last list of nodes
+	listTook              time.Duration
+}
+
+// A refresh is a request for a snapshot that is read after it: of some Slurm nodes or, if nil, of everything.
+type refresh struct {
+	nodes []string
+	done  chan<- refreshResult
+}
+
+// A refreshResult is the answer to a refresh.
+type refreshResult struct {
+	snapshot *Snapshot
+	err      error
 }
 
 // NewMirror returns a mirror that has no snapshot until Run.
@@ -110,7 +131,7 @@ func NewMirror(client Reader, options MirrorOptions) *Mirror {
 	return &Mirror{
 		client: client, options: options, pause: options.Fast, ledger: ledger{client: client},
 		nudges: make(chan struct{}, 1), expected: make(chan struct{}, 1), retries: make(chan struct{}, 1),
-		refreshes: make(chan chan<- error), stopped: make(chan struct{}),
+		refreshes: make(chan refresh), stopped: make(chan struct{}),
 	}
 }
 
@@ -118,17 +139,19 @@ func NewMirror(client Reader, options MirrorOptions) *Mirror {
 func (m *Mirror) Snapshot() *Snapshot { return m.current.Load() }
 
 // Nudge makes the mirror poll as soon as its pace allows, and frequently for a while: something has changed or is about
-// to. It never blocks.
-func (m *Mirror) Nudge() {
+// to, above all the given Slurm nodes. It never blocks.
+func (m *Mirror) Nudge(nodes ...string) {
+	m.marked.add(nodes)
 	select {
 	case m.nudges <- struct{}{}:
 	default: // there is one already
 	}
 }
 
-// Expect makes the mirror poll frequently for a while, because Slurm nodes are about to change, for example when slurmds
-// are about to register. While many of them change, more of them share a poll. It never blocks.
-func (m *Mirror) Expect() {
+// Expect makes the mirror poll frequently for a while, because Slurm nodes are about to change, for example because
+// slurmds are about to register. While many of them change, more of them share a poll. It never blocks.
+func (m *Mirror) Expect(nodes ...string) {
+	m.marked.add(nodes)
 	select {
 	case m.expected <- struct{}{}:
 	default: // there is one already
@@ -146,21 +169,27 @@ func (m *Mirror) Retry() {
 
 // Refresh returns a snapshot of which everything was read after the call, or an error. While the cluster is not
 // reachable, it fails immediately instead of polling again.
-func (m *Mirror) Refresh(ctx context.Context) (*Snapshot, error) {
-	done := make(chan error, 1)
+func (m *Mirror) Refresh(ctx context.Context) (*Snapshot, error) { return m.refresh(ctx, nil) }
+
+// RefreshNodes returns a snapshot of which the jobs and the given Slurm nodes were read after the call, or an error. It
+// reads single nodes if that is cheaper than the list of all: Snapshot.NodeAsOf is the time of each. Without nodes it
+// is the same as Refresh.
+func (m *Mirror) RefreshNodes(ctx context.Context, nodes []string) (*Snapshot, error) {
+	return m.refresh(ctx, nodes)
+}
+
+func (m *Mirror) refresh(ctx context.Context, nodes []string) (*Snapshot, error) {
+	done := make(chan refreshResult, 1)
 	select {
-	case m.refreshes <- done:
+	case m.refreshes <- refresh{nodes, done}:
 	case <-m.stopped:
 		return nil, errStopped
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	select {
-	case err := <-done:
-		if err != nil {
-			return nil, err
-		}
-		return m.Snapshot(), nil
+	case answer := <-done:
+		return answer.snapshot, answer.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -192,6 +221,8 @@ type Poll struct {
 	Diag    Diag
 	Changed []string // names of Slurm nodes
 	Err     error
+	// Unlisted says that nodes may have changed that were not read, because a list would be too early.
+	Unlisted bool
 	// Queue describes how the jobs were read.
 	Queue QueueReport
 	// Next is the latest time of the next poll.
@@ -206,35 +237,25 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 	defer close(m.stopped)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var waiting []chan<- error // callers of Refresh
+	var waiting []refresh
 	failures := 0
 	var last Poll
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 			continue
-		case done := <-m.refreshes:
+		case request := <-m.refreshes:
 			if failures > 0 {
-				done <- last.Err
+				request.done <- refreshResult{err: last.Err}
 				continue
 			}
-			waiting = append(waiting, done)
+			waiting = append(waiting, request)
 		case <-m.nudges:
-			if failures > 0 {
-				continue
-			}
-			m.pause = m.options.Fast
-			if early := m.pace() - time.Since(m.began); early > 0 {
-				timer.Reset(early)
+			if failures > 0 || m.hasten(timer, max(m.pace(), min(m.spacing(m.listTook), m.options.Fast))) {
 				continue
 			}
 		case <-m.expected:
-			if failures > 0 || m.burst {
-				continue
-			}
-			m.pause = m.options.Fast
-			if early := m.interval() - time.Since(m.began); early > 0 {
-				timer.Reset(early)
+			if failures > 0 || m.burst || m.hasten(timer, max(m.pace(), m.options.Fast)) {
 				continue
 			}
 		case <-m.retries:
@@ -245,15 +266,12 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 		}
 		waiting = append(waiting, m.gather(ctx, batchWindow)...)
 		m.began = time.Now()
-		last = m.poll(ctx, len(waiting) > 0)
-		m.took = time.Since(m.began)
-		for _, done := range waiting {
-			done <- last.Err
-		}
+		last = m.poll(ctx, demandOf(waiting))
+		m.answer(waiting, last.Err)
 		waiting = nil
 		last.Changed = append(last.Changed, m.fill(ctx)...)
 		last.Queue = m.ledger.report()
-		wait := max(m.interval()-m.took, 0)
+		wait := max(min(m.interval(), m.untilList(last.Unlisted))-time.Since(m.began), 0)
 		if last.Err != nil {
 			failures++
 			wait = m.options.Backoff.after(failures, last.Err)
@@ -266,15 +284,37 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 	}
 }
 
+// hasten makes polls frequent. If less than an interval has passed since the last poll, it sets the timer to the end of
+// the interval, and returns true.
+func (m *Mirror) hasten(timer *time.Timer, interval time.Duration) (early bool) {
+	m.pause = m.options.Fast
+	rest := interval - time.Since(m.began)
+	if rest > 0 {
+		timer.Reset(rest)
+	}
+	return rest > 0
+}
+
+// answer answers callers of Refresh with the snapshot of the last poll.
+func (m *Mirror) answer(waiting []refresh, err error) {
+	result := refreshResult{m.Snapshot(), err}
+	if err != nil {
+		result.snapshot = nil
+	}
+	for _, request := range waiting {
+		request.done <- result
+	}
+}
+
 // gather waits a little and collects the refreshes of that time, to serve them all with one poll.
-func (m *Mirror) gather(ctx context.Context, length time.Duration) []chan<- error {
-	var more []chan<- error
+func (m *Mirror) gather(ctx context.Context, length time.Duration) []refresh {
+	var more []refresh
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	for {
 		select {
-		case done := <-m.refreshes:
-			more = append(more, done)
+		case request := <-m.refreshes:
+			more = append(more, request)
 		case <-timer.C:
 			return more
 		case <-ctx.Done():
@@ -286,12 +326,26 @@ func (m *Mirror) gather(ctx context.Context, length time.Duration) []chan<- erro
 // interval is the time between the starts of two polls, unless a refresh is requested.
 func (m *Mirror) interval() time.Duration { return max(m.pause, m.pace()) }
 
-// pace is the minimum time between the starts of two polls, unless a refresh is requested. The more nodes and jobs
-// there are, the longer slurmrestd and slurmctld are busy with each poll, and slurmctld also has to schedule jobs.
-func (m *Mirror) pace() time.Duration {
-	return min(pollShare*m.took, max(m.options.Slow, maxPollShare*m.took))
+// pace is the minimum time between the starts of two polls, unless a refresh is requested.
+func (m *Mirror) pace() time.Duration { return m.spacing(m.took) }
+
+// spacing is the minimum time between two reads that take some time: the more nodes and jobs there are, the longer
+// slurmrestd and slurmctld are busy with each, and slurmctld also has to schedule jobs.
+func (m *Mirror) spacing(took time.Duration) time.Duration {
+	return min(pollShare*took, max(m.options.Slow, maxPollShare*took))
 }
 
-// pollShare limits the time spent polling to 1/pollShare while things change; if polls are so slow that the interval
-// would exceed Slow, maxPollShare limits it to 1/maxPollShare instead.
+// mayList reports whether a list of nodes is allowed without a request for it.
+func (m *Mirror) mayList() bool { return time.Since(m.listed) >= m.spacing(m.listTook) }
+
+// untilList returns how long after the start of the last poll the next list of nodes is allowed, if one is due.
+func (m *Mirror) untilList(due bool) time.Duration {
+	if !due {
+		return m.options.MaxQuiet
+	}
+	return max(m.listed.Add(m.spacing(m.listTook)).Sub(m.began), batchWindow)
+}
+
+// pollShare limits the time spent on lists of nodes, and that on the rest of polls, to 1/pollShare while things change;
+// if they are so slow that the interval would exceed Slow, maxPollShare limits it to 1/maxPollShare instead.
 const pollShare, maxPollShare = 8, 4

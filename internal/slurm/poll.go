@@ -8,11 +8,36 @@ import (
 	"time"
 )
 
-// poll reads what may have changed and publishes it. A full poll always reads both nodes and jobs.
-func (m *Mirror) poll(ctx context.Context, full bool) Poll {
-	if full {
+// A demand is what callers of Refresh wait for: jobs and nodes, or only some nodes if their names are given.
+type demand struct {
+	full  bool
+	nodes []string
+}
+
+func demandOf(waiting []refresh) demand {
+	names := map[string]struct{}{}
+	for _, request := range waiting {
+		if len(request.nodes) == 0 {
+			return demand{full: true}
+		}
+		for _, node := range request.nodes {
+			names[node] = struct{}{}
+		}
+	}
+	return demand{len(waiting) > 0, slices.Sorted(maps.Keys(names))}
+}
+
+// poll reads what may have changed, and always what is demanded, and publishes it.
+func (m *Mirror) poll(ctx context.Context, wanted demand) Poll {
+	if wanted.full {
 		m.pause = m.options.Fast
 	}
+	listed := m.listed
+	defer func() {
+		if m.took = time.Since(m.began); m.listed != listed {
+			m.took -= m.listTook
+		}
+	}()
 	diag, err := m.client.Diag(ctx)
 	if err != nil {
 		return Poll{Err: err}
@@ -26,7 +51,7 @@ func (m *Mirror) poll(ctx context.Context, full bool) Poll {
 	restarted := !diag.CountersSince.Equal(m.countersSince) || diag.Now.Before(m.controllerNow) || next.Generation == 0
 	if restarted {
 		// Another slurmctld may have another clock, or the clock was set back: the cursors are no longer valid.
-		m.nodeCursor, m.jobCursor, m.countersAtCount, m.countersAtJobs, full = 0, 0, nil, nil, true
+		m.nodeCursor, m.jobCursor, m.countersAtCount, m.countersAtJobs, wanted = 0, 0, nil, nil, demand{full: true}
 		m.ledger.forget()
 	}
 	m.controllerNow = diag.Now
@@ -38,7 +63,8 @@ func (m *Mirror) poll(ctx context.Context, full bool) Poll {
 	if m.ledger.large {
 		read = m.readLarge
 	}
-	changed, err := read(ctx, next, counters, full)
+	unlisted := !wanted.full && !m.mayList() && m.nodesAreDue(counters)
+	changed, err := read(ctx, next, counters, wanted)
 	if err != nil {
 		return Poll{Diag: diag, Err: err}
 	}
@@ -50,7 +76,7 @@ func (m *Mirror) poll(ctx context.Context, full bool) Poll {
 		next.Generation++
 	}
 	m.subscriptions.publish(func() { m.current.Store(next) }, changed...)
-	return Poll{Diag: diag, Changed: changed}
+	return Poll{Diag: diag, Changed: changed, Unlisted: unlisted}
 }
 
 // updatePause sets the interval to the next poll after one that showed some changes. While many nodes change, as when
@@ -88,18 +114,24 @@ func (m *Mirror) checkQueueSize(ctx context.Context, counters map[string]int64) 
 	return nil
 }
 
-// readListed updates jobs and nodes from their lists, and returns the changed nodes.
-func (m *Mirror) readListed(ctx context.Context, next *Snapshot, counters counters, full bool) ([]string, error) {
-	changed, err := m.readJobs(ctx, next, counters.jobs, full)
+// readListed updates the jobs from their list, then nodes, and returns the changed nodes.
+func (m *Mirror) readListed(ctx context.Context, next *Snapshot, counters counters, wanted demand) ([]string, error) {
+	changed, err := m.readJobs(ctx, next, counters.jobs, wanted.full)
 	if err != nil {
 		return nil, err
 	}
-	if !full && len(changed) == 0 && !m.nodesAreDue(counters) {
-		return changed, nil
+	var changedNodes []string
+	switch {
+	case wanted.full && m.isCheaper(next, wanted.nodes):
+		changedNodes, err = m.readDemanded(ctx, next, wanted.nodes)
+	case wanted.full, m.mayList() && (len(changed) > 0 || m.nodesAreDue(counters)):
+		changedNodes, err = m.readNodes(ctx, next)
+	default:
+		changedNodes, err = m.readMarked(ctx, next, changed)
 	}
-	changedNodes, err := m.readNodes(ctx, next)
 	if err != nil {
-		m.jobCursor, m.jobsQuietUntil, m.countersAtJobs = 0, time.Time{}, nil // the jobs are not published, so read them again
+		// the jobs are not published, so read them again
+		m.jobCursor, m.jobsQuietUntil, m.countersAtJobs = 0, time.Time{}, nil
 		return nil, err
 	}
 	return append(changed, changedNodes...), nil
@@ -112,11 +144,11 @@ func (m *Mirror) nodesAreDue(counters counters) bool {
 
 // readLarge updates jobs and nodes without the list of jobs. The job states are read before and after the nodes: a job
 // that is suspended while the nodes are read is seen as suspended in one of the two reads.
-func (m *Mirror) readLarge(ctx context.Context, next *Snapshot, counters counters, full bool) ([]string, error) {
-	if !full && !m.nodesAreDue(counters) {
+func (m *Mirror) readLarge(ctx context.Context, next *Snapshot, counters counters, wanted demand) ([]string, error) {
+	if !wanted.full && !(m.mayList() && m.nodesAreDue(counters)) {
 		return nil, nil
 	}
-	if full && time.Since(m.ledger.readAt) > maxGap {
+	if wanted.full && time.Since(m.ledger.readAt) > maxGap {
 		if err := m.ledger.readStates(ctx); err != nil {
 			return nil, err
 		}
@@ -205,14 +237,18 @@ const jobsRate = 1 << 20
 // readNodes updates the nodes and returns those that have changed.
 func (m *Mirror) readNodes(ctx context.Context, next *Snapshot) ([]string, error) {
 	now := time.Now()
+	marked := m.marked.all()
 	list, err := m.client.Nodes(ctx, m.nodeCursor)
+	m.listed, m.listTook = now, time.Since(now)
 	if err != nil {
 		return nil, err
 	}
 	next.NodesAsOf = now
+	m.marked.remove(marked)
 	if list.Unchanged {
 		return nil, nil
 	}
+	next.nodeTimes = nil
 	m.nodeCursor = list.Cursor
 	nodes, changed := shareNodes(next.Nodes, list.Nodes)
 	next.Nodes = nodes

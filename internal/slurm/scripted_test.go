@@ -25,6 +25,7 @@ type scripted struct {
 	nodesAt, jobsAt int64
 	err             error
 	nodesErr        error
+	nodeErr         error
 	jobErr          error
 	statesErr       error
 	afterStates     func()        // runs after the job states are sent
@@ -79,6 +80,21 @@ func (s *scripted) Nodes(_ context.Context, since Cursor) (NodeList, error) {
 	s.requests["full"]++
 	s.sent += s.size
 	return list, nil
+}
+
+func (s *scripted) Node(_ context.Context, name string) (Node, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests["node"]++
+	s.sent += 2000
+	if err := errors.Join(s.err, s.nodeErr); err != nil {
+		return Node{}, err
+	}
+	node, ok := s.nodes[name]
+	if !ok {
+		return Node{}, &Error{Kind: Rejected, Op: "get node " + name}
+	}
+	return node, nil
 }
 
 func (s *scripted) Jobs(_ context.Context, since Cursor) (JobList, error) {
@@ -153,6 +169,13 @@ func (s *scripted) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
+}
+
+// count returns the number of requests of a kind.
+func (s *scripted) count(request string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests[request]
 }
 
 // polls returns the number of polls.

@@ -49,7 +49,7 @@ func (s *Session) Status() Status {
 // snapshot that was taken after that shows it.
 func (s *Session) UpdateNodes(ctx context.Context, names []string, update NodeUpdate) (acknowledged time.Time,
 	err error) {
-	defer s.Mirror.Nudge()
+	defer s.Mirror.Nudge(names...)
 	err = s.Client.UpdateNodes(ctx, names, update)
 	return time.Now(), err
 }

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,42 @@ type Snapshot struct {
 	ControllerSince time.Time
 	// ClockOffset is added to the times in records, which are slurmctld's, to get ours.
 	ClockOffset time.Duration
+
+	// nodeTimes are the start times of reads of single nodes since the last list.
+	nodeTimes map[string]time.Time
+}
+
+// NodeAsOf is the start time of the last successful read of a Slurm node, in a list or alone. A node that is not in the
+// snapshot did not exist at that time.
+func (s *Snapshot) NodeAsOf(name string) time.Time {
+	if alone := s.nodeTimes[name]; alone.After(s.NodesAsOf) {
+		return alone
+	}
+	return s.NodesAsOf
+}
+
+// WithNodes returns a copy of a snapshot with records of single nodes that were read later, from a time on, and the
+// names of those that differ.
+func (s *Snapshot) WithNodes(read []Node, asOf time.Time) (next *Snapshot, changed []string) {
+	next = new(*s)
+	next.Nodes = slices.Clone(s.Nodes)
+	next.nodeTimes = make(map[string]time.Time, len(s.nodeTimes)+len(read))
+	maps.Copy(next.nodeTimes, s.nodeTimes)
+	for i := range read {
+		node := &read[i]
+		next.nodeTimes[node.Name] = asOf
+		index, known := findNode(next.Nodes, node.Name)
+		switch {
+		case !known:
+			next.Nodes = slices.Insert(next.Nodes, index, new(*node))
+		case next.Nodes[index].Equal(node):
+			continue
+		default:
+			next.Nodes[index] = new(*node)
+		}
+		changed = append(changed, node.Name)
+	}
+	return next, changed
 }
 
 // nodesAsOf returns NodesAsOf, or zero without a snapshot.
@@ -141,7 +178,7 @@ func (s *Snapshot) LocalTime(recorded time.Time) time.Time { return localTime(re
 // jobs and the node's record, because neither suffices: a record does not show suspended jobs, and jobs do not show
 // drains.
 func (s *Snapshot) Vacancy(name string, after time.Time) Vacancy {
-	if !s.TakenAfter(after) {
+	if s == nil || !s.NodeAsOf(name).After(after) || !s.JobsAsOf.After(after) {
 		return Uncertain
 	}
 	node, known := s.Node(name)

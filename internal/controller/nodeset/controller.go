@@ -13,6 +13,8 @@ package nodeset
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -78,22 +80,53 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return retry.After(pause(scope, &next, result, nextEvent), errors.Join(result.failure, err))
 }
 
-// decide makes a plan. If the plan needs a newer snapshot of Slurm, it refreshes the mirror and makes another one. It
-// returns the scope that the plan was made from.
+// decide makes a plan. If the plan needs newer records of some Slurm nodes, or of all, it refreshes the mirror and
+// makes another one, which may need others. It returns the scope that the plan was made from.
 func (r *Reconciler) decide(ctx context.Context, observed *scope) (*scope, plan.Plan) {
 	next := plan.Next(&observed.snapshot)
-	if !next.NeedsRefresh || observed.session == nil {
+	if observed.session == nil {
 		return observed, next
 	}
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	if _, err := observed.session.Mirror.Refresh(ctx); err != nil {
-		return observed, next // the plan waits; an event of the session follows when Slurm answers again
+	read := map[string]bool{} // Slurm nodes
+	for range maxRefreshes {
+		if !next.NeedsRefresh || next.Refresh != nil && !addNew(read, next.Refresh) {
+			break
+		}
+		var nodes []string // all
+		if next.Refresh != nil {
+			nodes = slices.Sorted(maps.Keys(read))
+		}
+		began := time.Now()
+		snapshot, err := observed.session.Mirror.RefreshNodes(ctx, nodes)
+		if err != nil {
+			break // the plan waits; an event of the session follows when Slurm answers again
+		}
+		refreshed := *observed
+		r.readSnapshot(&refreshed, snapshot)
+		refreshed.snapshot.JustRead = true
+		complete := !snapshot.NodesAsOf.Before(began)
+		if !complete {
+			refreshed.snapshot.Reread = maps.Clone(read)
+		}
+		if observed, next = &refreshed, plan.Next(&refreshed.snapshot); complete {
+			break
+		}
 	}
-	refreshed := *observed
-	r.readMirror(&refreshed)
-	refreshed.snapshot.JustRead = true
-	return &refreshed, plan.Next(&refreshed.snapshot)
+	return observed, next
+}
+
+// maxRefreshes is how often Slurm is read for one plan.
+const maxRefreshes = 3
+
+// addNew adds names to a set, and reports whether one of them is new.
+func addNew(names map[string]bool, more []string) bool {
+	before := len(names)
+	for _, name := range more {
+		names[name] = true
+	}
+	return len(names) > before
 }
 
 // refreshTimeout bounds a read of Slurm, so that no reconcile takes long.
@@ -107,8 +140,14 @@ func (r *Reconciler) readMirror(scope *scope) {
 	if scope.session == nil {
 		return
 	}
-	snapshot.Answers = scope.session.Status().Reachable
-	snapshot.Slurm = scope.session.Mirror.Snapshot()
+	r.readSnapshot(scope, scope.session.Mirror.Snapshot())
+}
+
+// readSnapshot updates a scope with a snapshot of Slurm.
+func (r *Reconciler) readSnapshot(scope *scope, current *slurm.Snapshot) {
+	scope.now = r.Clock.Now()
+	snapshot := &scope.snapshot
+	snapshot.Now, snapshot.Answers, snapshot.Slurm = scope.now, scope.session.Status().Reachable, current
 	nodes := make([]string, len(snapshot.Pods))
 	for i := range snapshot.Pods {
 		nodes[i] = snapshot.Pods[i].SlurmNode

@@ -35,8 +35,8 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan
 	if scope.snapshot.Slurm == nil || !scope.snapshot.Answers {
 		return nil
 	}
-	if scope.registering() {
-		scope.session.Mirror.Expect() // in steady state it would see the new Slurm node some seconds late
+	if registering := scope.registering(); len(registering) > 0 {
+		scope.session.Mirror.Expect(registering...) // in steady state it would see new Slurm nodes some seconds late
 	}
 	if !r.expectations.showsDescriptions(scope.set.UID, scope.snapshot.Slurm.NodesAsOf) {
 		return nil // the mirror will read them, and its next snapshot causes another reconcile
@@ -48,6 +48,9 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan
 		return nil
 	}
 	descriptions := desired.Descriptions(scope.set, scope.registered())
+	if len(descriptions) > 0 {
+		defer scope.session.Mirror.Expect() // the next description waits until the mirror shows these
+	}
 	return inParallel(ctx, min(len(descriptions), limit), parallelSlurmUpdates, func(index int) error {
 		return r.describe(ctx, scope, descriptions[index].Nodes, descriptions[index].Update)
 	})
@@ -58,8 +61,7 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan
 const descriptionInterval = 10 * time.Second
 
 // describe writes the same description to Slurm nodes. If Slurm refuses, one of them may be the cause, for example
-// because its record was deleted meanwhile: the others are described without it. It does not make the mirror poll:
-// nothing waits for a description.
+// because its record was deleted meanwhile: the others are described without it.
 func (r *Reconciler) describe(ctx context.Context, scope *scope, nodes []string, update slurm.NodeUpdate) error {
 	err := scope.session.Client.UpdateNodes(ctx, nodes, update)
 	switch half := len(nodes) / 2; {
@@ -73,12 +75,17 @@ func (r *Reconciler) describe(ctx context.Context, scope *scope, nodes []string,
 	}
 }
 
-// registering reports whether a ready pod has yet to appear in Slurm.
-func (s *scope) registering() bool {
-	return slices.ContainsFunc(s.snapshot.Pods, func(pod plan.Pod) bool {
+// registering returns the Slurm nodes of ready pods that have yet to appear in Slurm.
+func (s *scope) registering() []string {
+	var nodes []string
+	for i := range s.snapshot.Pods {
+		pod := &s.snapshot.Pods[i]
 		record, known := s.snapshot.Slurm.Node(pod.SlurmNode)
-		return (!known || record.PoweringUp()) && !pod.ReadySince.IsZero()
-	})
+		if (!known || record.PoweringUp()) && !pod.ReadySince.IsZero() {
+			nodes = append(nodes, pod.SlurmNode)
+		}
+	}
+	return nodes
 }
 
 // A placement counts the Slurm nodes that could not be moved to the topology that their Kubernetes nodes ask for, and

@@ -111,7 +111,9 @@ func benchmark(b *testing.B, size int) {
 	list := measureList(b, cluster)
 	measureDrain(b, cluster, size)
 	measureHeap(b, cluster, size)
-	measureEvents(b, cluster, size)
+	measureSomeNodes(b, cluster, size)
+	measureEvents(b, cluster, size, "event", func(*slurm.Mirror, string) {})
+	measureEvents(b, cluster, size, "own-event", func(mirror *slurm.Mirror, name string) { mirror.Nudge(name) })
 	measureIdle(b, cluster, list)
 	b.ReportMetric(0, "ns/op")
 }
@@ -174,8 +176,49 @@ func measureHeap(b *testing.B, cluster *slurmnet.Cluster, size int) {
 	runtime.KeepAlive(mirror)
 }
 
-// measureEvents measures the delay from a change by another client, at a random time, to its event.
-func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int) {
+// decided is how many nodes a decision concerns.
+const decided = 32
+
+// measureSomeNodes measures how long it takes to read everything for a decision about some nodes, after other nodes have
+// changed: all nodes, and only these.
+func measureSomeNodes(b *testing.B, cluster *slurmnet.Cluster, size int) {
+	b.Helper()
+	var requests traffic
+	requests.reset()
+	other := dial(b, cluster, nil)
+	mirror, stop := run(b, dial(b, cluster, &requests), slurm.MirrorOptions{})
+	defer stop()
+	names := make([]string, decided)
+	for i := range names {
+		names[i] = fmt.Sprintf("cloud-%d", i*size/decided)
+	}
+	for _, read := range []struct {
+		unit  string
+		nodes []string
+	}{{"decision-all", nil}, {"decision", names}} {
+		var best time.Duration = time.Hour
+		for i := range 3 {
+			if err := other.UpdateNodes(b.Context(), []string{"cloud-1"},
+				slurm.NodeUpdate{Comment: new(strconv.Itoa(i))}); err != nil {
+				b.Fatal(err)
+			}
+			requests.reset()
+			start := time.Now()
+			if _, err := mirror.RefreshNodes(b.Context(), read.nodes); err != nil {
+				b.Fatal(err)
+			}
+			best = min(best, time.Since(start))
+			bytes, calls := requests.reset()
+			b.Logf("%s: %s, %d bytes: %s", read.unit, time.Since(start).Round(time.Millisecond), bytes, calls)
+		}
+		b.ReportMetric(float64(best.Milliseconds()), read.unit+"-ms")
+	}
+}
+
+// measureEvents measures the delay from a change by another client, at a random time, to its event. If the change is
+// the operator's own, the mirror is told.
+func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int, unit string,
+	tell func(mirror *slurm.Mirror, name string)) {
 	b.Helper()
 	other := dial(b, cluster, nil)
 	mirror, stop := run(b, dial(b, cluster, nil), slurm.MirrorOptions{Fast: interval, Slow: interval})
@@ -195,6 +238,7 @@ func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int) {
 			b.Fatal(err)
 		}
 		start := time.Now()
+		tell(mirror, name)
 		for !slices.Contains(subscription.Take(), name) {
 			select {
 			case <-subscription.Ready():
@@ -205,8 +249,8 @@ func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int) {
 		delays = append(delays, time.Since(start))
 	}
 	slices.Sort(delays)
-	b.ReportMetric(float64(delays[len(delays)/2].Milliseconds()), "event-p50-ms")
-	b.ReportMetric(float64(delays[len(delays)*99/100].Milliseconds()), "event-p99-ms")
+	b.ReportMetric(float64(delays[len(delays)/2].Milliseconds()), unit+"-p50-ms")
+	b.ReportMetric(float64(delays[len(delays)*99/100].Milliseconds()), unit+"-p99-ms")
 }
 
 // measureIdle counts what a mirror with default settings receives from an idle cluster in steady state.

@@ -281,6 +281,37 @@ func (w *world) poll(demanded bool) error {
 	return nil
 }
 
+// pollNodes refreshes the jobs, then some Slurm nodes, as slurm.Mirror does. If one does not exist, it polls all.
+func (w *world) pollNodes(names []string) error {
+	if w.unreachable() {
+		w.mirror.answers = false
+		return errUnreachable
+	}
+	if w.slurm.startUnknown || w.slurm.since != w.mirror.current.ControllerSince {
+		return w.poll(true) // it has restarted
+	}
+	next := new(*w.mirror.current)
+	next.JobsAsOf, next.Loads = w.tick(), w.loads()
+	w.yield()
+	if w.unreachable() {
+		w.mirror.answers = false
+		return errUnreachable
+	}
+	asOf := w.tick()
+	var read []slurm.Node
+	for _, record := range w.records() {
+		if slices.Contains(names, record.Name) {
+			read = append(read, *record)
+		}
+	}
+	if len(read) < len(names) {
+		return w.poll(true)
+	}
+	next, _ = next.WithNodes(read, asOf)
+	w.mirror = mirror{current: next, polled: w.count, answers: true}
+	return nil
+}
+
 // records returns slurmctld's list of Slurm nodes.
 func (w *world) records() []*slurm.Node {
 	var records []*slurm.Node

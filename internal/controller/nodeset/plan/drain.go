@@ -8,21 +8,26 @@ import (
 )
 
 // drain drains Slurm nodes for which there is a cause, and lifts the operator's drains whose cause is gone. A Slurm
-// node that a user or Slurm itself has closed is left alone, in whichever state.
+// node that a user or Slurm itself has closed is left alone, in whichever state. All of this happens together or not at
+// all: if one drain replaced another that is lifted later, more Slurm nodes than allowed would be drained in between.
 func (p *planner) drain() {
 	if !p.Answers || p.Slurm == nil {
 		return
 	}
+	var actions []Action
+	current := true
 	for i := range p.Pods {
-		pod := &p.Pods[i]
-		action, needed := p.drainOf(pod)
-		switch {
-		case !needed:
-		case !p.JustRead: // others may have drained the node since
-			p.NeedsRefresh = true
-		default:
-			p.do(action)
+		if action, needed := p.drainOf(&p.Pods[i]); needed {
+			actions = append(actions, action)
+			current = current && p.justRead(action.SlurmNode)
 		}
+	}
+	for _, action := range actions {
+		if !current { // others may have drained one of the nodes since
+			p.refresh(action.SlurmNode)
+			continue
+		}
+		p.do(action)
 	}
 }
 

@@ -47,7 +47,7 @@ func (h *DrainHistory) Observe(snapshot *slurm.Snapshot, nodes []string) {
 	}
 	for _, name := range nodes {
 		since, recorded := h.since[name]
-		if recorded && !snapshot.NodesAsOf.After(since) {
+		if recorded && !snapshot.NodeAsOf(name).After(since) {
 			continue // the snapshot is older
 		}
 		node, known := snapshot.Node(name)
@@ -66,7 +66,7 @@ func (h *DrainHistory) Observe(snapshot *slurm.Snapshot, nodes []string) {
 		case before.acknowledged && known && node.DrainedByUs(): // this is the acknowledged drain
 			h.record(name, since, current)
 		default:
-			h.record(name, snapshot.NodesAsOf, current)
+			h.record(name, snapshot.NodeAsOf(name), current)
 		}
 	}
 }

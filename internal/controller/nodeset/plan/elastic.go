@@ -197,7 +197,9 @@ func (p *planner) missingSlots() []Action {
 			p.Elastic.Held = fmt.Sprintf("the pods for %s wait until those for %s are scheduled", group.describe(),
 				before.describe())
 		case group.incomplete || terminating:
-			p.NeedsRefresh = p.NeedsRefresh || group.incomplete && !p.JustRead
+			if group.incomplete && !p.allRead() {
+				p.refreshAll()
+			}
 			p.wakeAt(p.Now.Add(settleInterval))
 		default:
 			additions = append(additions, missing...)

@@ -60,7 +60,13 @@ var mutations = map[string]mutation{
 		slurmNode, "return !free || n.Flags.Has(FlagCompleting) ||", "return !free ||",
 	},
 	"the age of the list of jobs is ignored": {
-		slurmSnapshot, "s.NodesAsOf.After(moment) && s.JobsAsOf.After(moment)", "s.NodesAsOf.After(moment)",
+		slurmSnapshot, "|| !s.JobsAsOf.After(after) {", "{",
+	},
+	"a Slurm node that was not read for the plan counts as read": {
+		"snapshot.go", "s.JustRead && (s.Reread == nil || s.Reread[node])", "s.JustRead",
+	},
+	"the history takes the time of the list for Slurm nodes that were read alone": {
+		"drainhistory.go", "!snapshot.NodeAsOf(name).After(since)", "!snapshot.NodesAsOf.After(since)",
 	},
 	"a drain that was lifted and set again counts as the same": {
 		"drainhistory.go", "case recorded && before == current:", "case recorded:",
@@ -91,7 +97,7 @@ var mutations = map[string]mutation{
 		"power.go", "!record.Closed() && !record.PoweringUp() && !p.slotBusy(record) &&",
 		"!record.Closed() && !record.PoweringUp() &&",
 	},
-	"power requests need no fresh snapshot": {"power.go", "if !p.JustRead {", "if false {"},
+	"power requests need no fresh snapshot": {"power.go", "if !p.allRead() {", "if false {"},
 	"the minimum is powered down": {
 		"power.go", "min(up-p.Set.Elastic.Min, idle-p.Elastic.Warm)", "min(up, idle-p.Elastic.Warm)",
 	},
@@ -188,7 +194,7 @@ var mutations = map[string]mutation{
 	},
 	"pods may be evicted while Slurm does not answer": {"protect.go", "return true, false", "return false, true"},
 	"drains are set with an old snapshot": {
-		"drain.go", "case !p.JustRead: // others", "case !p.JustRead && false: // others",
+		"drain.go", "if !current { // others", "if false { // others",
 	},
 	"drains of the operator are never lifted": {"drain.go", "record.DrainedByUs() && up", "false && up"},
 	"PVCs are deleted with an update": {

@@ -562,6 +562,60 @@ func TestPlanRequiresFreshSlurmState(t *testing.T) {
 	}
 }
 
+// TestPlanRequiresFreshSlurmNodes has plans of which some Slurm nodes were read, and what they do and still need.
+func TestPlanRequiresFreshSlurmNodes(t *testing.T) {
+	reread := func(names ...string) edit {
+		return func(s *plan.Snapshot) {
+			s.Reread = map[string]bool{}
+			for _, name := range names {
+				s.Reread[name] = true
+			}
+		}
+	}
+	draining := many(replicas(0), drained(0, byUs("scale-in")), drained(1, byUs("scale-in")))
+	for name, test := range map[string]struct {
+		scene   *plan.Snapshot
+		does    []string
+		refresh []string
+	}{
+		"deletes the pods of Slurm nodes that were read": {
+			scene(2, draining, reread("gpu-1")), []string{"gpu-1"}, []string{"gpu-0"},
+		},
+		"drains nothing before all Slurm nodes to drain were read": {
+			scene(3, replicas(1), reread("gpu-2")), nil, []string{"gpu-1", "gpu-2"},
+		},
+		"deletes records that were read": {
+			scene(2, set(func(set *plan.Set) { set.Prune = plan.PruneAll }), record(0, func(n *slurm.Node) {
+				n.State = slurm.StateDown
+			}), record(1, func(n *slurm.Node) { n.State = slurm.StateDown }),
+				func(s *plan.Snapshot) { s.Pods, s.Set.Replicas = nil, 0 }, reread("gpu-0")),
+			[]string{"gpu-0"}, []string{"gpu-1"},
+		},
+		"needs the complete list for a Slurm node without a record": {
+			scene(2, draining, reread(), func(s *plan.Snapshot) {
+				s.Slurm.Nodes = s.Slurm.Nodes[1:]
+				s.Slurm.ControllerSince = time.Time{}
+			}), nil, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := plan.Next(test.scene)
+			var does []string
+			for _, action := range next.Actions {
+				if action.Kind != plan.MarkPod {
+					does = append(does, action.SlurmNode)
+				}
+			}
+			if diff := cmp.Diff(test.does, does); diff != "" {
+				t.Errorf("acts on %s in\n%s", diff, next)
+			}
+			if diff := cmp.Diff(test.refresh, next.Refresh); diff != "" || !next.NeedsRefresh {
+				t.Errorf("needs a refresh: %t, of %s", next.NeedsRefresh, diff)
+			}
+		})
+	}
+}
+
 // TestRequeueTime has plans that must be made again later without an event.
 func TestRequeueTime(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -20,10 +20,11 @@ type operator struct {
 	expects map[string]int
 	// versions has the resourceVersions of the observed pods.
 	versions map[string]int
-	// polled identifies the poll of Slurm that the current plan is based on; tooOld says that it is older than
-	// maxSnapshotAge.
-	polled int
-	tooOld bool
+	// polled identifies the poll of Slurm that the current plan is based on, and basis is its snapshot; planned is when the
+	// plan was made.
+	polled  int
+	basis   *slurm.Snapshot
+	planned time.Time
 	// present is how many pods existed when the plan was started, in the API server or in the cache.
 	present int
 	// setSeen and kubernetesNodesSeen are the versions of the NodeSet and of the Kubernetes nodes that the current plan
@@ -51,7 +52,7 @@ func (w *world) reconcile() {
 	}
 	snapshot := w.observe()
 	next := w.plan(snapshot)
-	if next.NeedsRefresh && w.mirror.answers && w.poll(true) == nil {
+	if next.NeedsRefresh && w.mirror.answers && w.reread(next, snapshot) == nil {
 		w.refresh(snapshot)
 		snapshot.JustRead = true
 		next = w.plan(snapshot)
@@ -64,6 +65,18 @@ func (w *world) reconcile() {
 	}
 	w.act(snapshot, next)
 	w.finishDeletion()
+}
+
+// reread reads Slurm for a plan: all of it, or only the Slurm nodes that the plan asks for.
+func (w *world) reread(next plan.Plan, snapshot *plan.Snapshot) error {
+	if next.Refresh == nil || w.oneIn(2) {
+		return w.poll(true)
+	}
+	snapshot.Reread = map[string]bool{}
+	for _, name := range next.Refresh {
+		snapshot.Reread[name] = true
+	}
+	return w.pollNodes(next.Refresh)
 }
 
 // observe returns everything that the operator knows.
@@ -89,7 +102,7 @@ func (w *world) observe() *plan.Snapshot {
 // plan makes a plan, and records what it is based on.
 func (w *world) plan(snapshot *plan.Snapshot) plan.Plan {
 	w.operator.polled = w.mirror.polled
-	w.operator.tooOld = snapshot.Slurm == nil || w.now.Sub(snapshot.Slurm.NodesAsOf) >= maxSnapshotAge
+	w.operator.basis, w.operator.planned = snapshot.Slurm, w.now
 	next := plan.Next(snapshot)
 	w.checkBudget(snapshot, next)
 	return next
@@ -248,7 +261,9 @@ func (w *world) prune(known *node) error {
 // wroteDrain checks I3 and I18: the operator changes no Slurm node that others had closed before its last poll, or
 // whose closing it missed because that poll is too old.
 func (w *world) wroteDrain(known *node) {
-	if known.Closed() && known.foreign > 0 && (known.foreign < w.operator.polled || w.operator.tooOld) {
+	tooOld := w.operator.basis == nil ||
+		w.operator.planned.Sub(w.operator.basis.NodeAsOf(known.Name)) >= maxSnapshotAge
+	if known.Closed() && known.foreign > 0 && (known.foreign < w.operator.polled || tooOld) {
 		w.violate("I18: the operator changed the state %v of %s, which others had set (%s)", known.StateNames(), known.Name,
 			known.Reason)
 	}

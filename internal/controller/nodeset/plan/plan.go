@@ -113,8 +113,10 @@ type Plan struct {
 	Withheld string
 	// Elastic summarizes an elastic NodeSet; it is zero for others.
 	Elastic Summary
-	// NeedsRefresh says that something waits only for a newer snapshot of Slurm.
+	// NeedsRefresh says that something waits only for a newer snapshot of Slurm. It must have newer records of the Slurm
+	// nodes in Refresh; of all, including those that do not exist, if that is nil.
 	NeedsRefresh bool
+	Refresh      []string
 	// Wake is when to plan again without an event; zero for never.
 	Wake time.Time
 }
@@ -151,6 +153,9 @@ func Next(snapshot *Snapshot) Plan {
 	plan.mark()
 	plan.prune()
 	plan.create()
+	if plan.complete {
+		plan.Refresh = nil
+	}
 	return plan.Plan
 }
 
@@ -167,7 +172,20 @@ type planner struct {
 	groups []group
 	// givenUp are the jobs whose groups are given up.
 	givenUp map[int64]bool
+	// complete says that only a complete list of Slurm nodes is new enough.
+	complete bool
 }
+
+// refresh asks for a newer record of a Slurm node. Only a complete list shows whether one without a record exists.
+func (p *planner) refresh(node string) {
+	if _, known := p.Slurm.Node(node); !known {
+		p.complete = true
+	}
+	p.NeedsRefresh, p.Refresh = true, append(p.Refresh, node)
+}
+
+// refreshAll asks for a newer list of all Slurm nodes.
+func (p *planner) refreshAll() { p.NeedsRefresh, p.complete = true, true }
 
 // count counts pods.
 func (p *planner) count() {

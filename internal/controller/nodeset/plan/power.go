@@ -45,8 +45,8 @@ func (p *planner) applySchedules() {
 
 // request adds an action about a Slurm node, if the snapshot was read for this plan.
 func (p *planner) request(kind Kind, slot Slot, cause Cause, why string) {
-	if !p.JustRead {
-		p.NeedsRefresh = true
+	if !p.allRead() {
+		p.refreshAll()
 		return
 	}
 	p.do(Action{Kind: kind, Pod: &Pod{Ordinal: slot.Ordinal, SlurmNode: slot.SlurmNode}, SlurmNode: slot.SlurmNode,

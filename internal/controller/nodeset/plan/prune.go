@@ -27,8 +27,8 @@ func (p *planner) prune() {
 		}
 		vacancy := p.Slurm.Vacancy(record.Name, p.Now.Add(-maxSnapshotAge))
 		switch {
-		case vacancy == slurm.Uncertain || !p.JustRead:
-			p.NeedsRefresh = true
+		case vacancy == slurm.Uncertain || !p.justRead(record.Name):
+			p.refresh(record.Name)
 		case vacancy == slurm.Drained, vacancy == slurm.Open && !record.Responding():
 			p.do(Action{Kind: Prune, SlurmNode: record.Name, Cause: NoPod, Why: "it has no pod any more"})
 		}

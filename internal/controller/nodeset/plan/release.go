@@ -176,6 +176,6 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 }
 
 // stale: a snapshot that was not taken for this decision may be outdated.
-func (s *Snapshot) stale(*Pod) (Hold, bool) {
-	return Hold{Why: "Slurm is queried once more before it is deleted", Kind: Unproven}, !s.JustRead
+func (s *Snapshot) stale(pod *Pod) (Hold, bool) {
+	return Hold{Why: "Slurm is queried once more before it is deleted", Kind: Unproven}, !s.justRead(pod.SlurmNode)
 }

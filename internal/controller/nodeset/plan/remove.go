@@ -31,7 +31,9 @@ func (p *planner) remove() {
 			continue
 		}
 		p.Waits = append(p.Waits, Wait{Pod: pod, Cause: cause, Hold: hold})
-		p.NeedsRefresh = p.NeedsRefresh || hold.Kind == Unproven
+		if hold.Kind == Unproven {
+			p.refresh(pod.SlurmNode)
+		}
 		if hold.Kind != Jobs {
 			p.wakeAt(hold.Until)
 		}
@@ -51,7 +53,7 @@ func (p *planner) lost(pod *Pod) bool {
 	}
 	since, known := p.DrainedSince[pod.SlurmNode]
 	if !known {
-		p.NeedsRefresh = true
+		p.refreshAll()
 		return false
 	}
 	replaced := since.Add(p.Set.Registration)

@@ -16,8 +16,10 @@ type Snapshot struct {
 	// Slurm is the last snapshot of the Slurm cluster; nil if there is none.
 	Slurm *slurm.Snapshot
 	// JustRead says that Slurm was read for this plan. Others change Slurm nodes too: a drain, undrain or deletion that
-	// is based on an older snapshot could undo what they have just done.
+	// is based on an older snapshot could undo what they have just done. If Reread is not nil, only these Slurm nodes
+	// were read, and the jobs.
 	JustRead bool
+	Reread   map[string]bool
 	// Answers reports whether slurmctld answered the last request.
 	Answers bool
 	// DrainedSince is since when each Slurm node is known to be drained or absent; see DrainHistory.
@@ -120,6 +122,14 @@ type KubernetesNode struct {
 	// Drain says why its Slurm nodes must be drained, such as a cordon; empty if they must not.
 	Drain string
 }
+
+// justRead reports whether a Slurm node was read for this plan.
+func (s *Snapshot) justRead(node string) bool {
+	return s.JustRead && (s.Reread == nil || s.Reread[node])
+}
+
+// allRead reports whether all Slurm nodes were read for this plan.
+func (s *Snapshot) allRead() bool { return s.JustRead && s.Reread == nil }
 
 // record returns the record of a pod's Slurm node; nil if there is none, or no snapshot.
 func (s *Snapshot) record(pod *Pod) *slurm.Node {
