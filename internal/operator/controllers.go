@@ -29,10 +29,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 	"github.com/slurm-operator/slurm-operator/internal/trace"
+	"github.com/slurm-operator/slurm-operator/internal/window"
 )
 
 // addControllers adds all controllers to the manager.
-func addControllers(ctx context.Context, manager ctrl.Manager, options Options) error {
+func addControllers(ctx context.Context, manager ctrl.Manager, options Options, pods *window.Window) error {
 	if err := index.Add(ctx, manager.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options) 
 		nodeset.Name: &nodeset.Reconciler{
 			Client: reader, Children: children, Status: writer(nodeset.Name), Clock: clock.RealClock{},
 			Images: options.Images,
-			Live:   manager.GetAPIReader(), Pool: pool, Metrics: nodeSets, ClusterDomain: options.ClusterDomain,
+			Live:   manager.GetAPIReader(), Pool: pool, Metrics: nodeSets, Window: pods, ClusterDomain: options.ClusterDomain,
 		},
 		restapi.Name: &restapi.Reconciler{
 			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{},

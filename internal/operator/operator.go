@@ -28,6 +28,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/process"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	slurmrest "github.com/slurm-operator/slurm-operator/internal/slurm/rest"
+	"github.com/slurm-operator/slurm-operator/internal/window"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
@@ -81,6 +82,9 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
+	pods := window.New(firstWindow, leastWindow, mostWindow)
+	config = rest.CopyConfig(config)
+	config.Wrap(pods.Transport)
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  Scheme(),
 		Cache:                   CacheOptions(options.Settings),
@@ -104,11 +108,15 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err := addReadiness(manager); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
-	if err := addControllers(ctx, manager, options.withDefaults()); err != nil {
+	if err := addControllers(ctx, manager, options.withDefaults(), pods); err != nil {
 		return err
 	}
 	return manager.Start(ctx)
 }
+
+// These are the sizes of the window for creations and deletions of pods: at first, and its limits. It grows to the
+// largest within two hundred requests, if none is refused.
+const firstWindow, leastWindow, mostWindow = 64, 8, 256
 
 // addReadiness makes a replica ready when its caches are synced, whether or not it is the leader.
 func addReadiness(manager ctrl.Manager) error {

@@ -19,8 +19,8 @@ const (
 	// are limited by time alone, as in Kubernetes' own controllers: another slow start, after the cache has caught up,
 	// would take longer than a thousand pods.
 	updatesPerReconcile, updatesWhileStarting = 250, 4
-	// parallelPods is how many pods are created or deleted in parallel: enough to be as fast as Kubernetes' own
-	// controllers on a busy API server.
+	// parallelPods is how many pods are created or deleted in parallel at most: enough to be as fast as Kubernetes' own
+	// controllers. A busy API server takes fewer: see Reconciler.Window.
 	parallelPods = 256
 	// parallelUpdates is how many pods are patched in parallel.
 	parallelUpdates = 16

@@ -28,6 +28,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/status"
+	"github.com/slurm-operator/slurm-operator/internal/window"
 )
 
 // A Reconciler reconciles NodeSets.
@@ -41,6 +42,8 @@ type Reconciler struct {
 	Metrics  *Metrics
 	// Live reads from the API server, where the cache may be stale.
 	Live client.Reader
+	// Window limits the creations and deletions of pods in flight; nil for no limit.
+	Window *window.Window
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string
 

@@ -48,7 +48,8 @@ func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worke
 		return err
 	}
 	pod := worker.Pod(scope.set, *scope.template, scope.revision.hash, identity)
-	switch err := r.Client.Create(ctx, pod, client.FieldOwner(naming.ManagedBy)); {
+	err := r.Window.Do(ctx, func() error { return r.Client.Create(ctx, pod, client.FieldOwner(naming.ManagedBy)) })
+	switch {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("pod %s exists and is not owned by this NodeSet; delete or rename it (%w)", pod.Name,
 			errOnlyThisPod)

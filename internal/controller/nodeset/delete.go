@@ -22,8 +22,10 @@ func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan, 
 			removals = append(removals, action)
 		}
 	}
-	err := inParallel(ctx, len(removals), parallelPods,
-		func(index int) error { return r.delete(ctx, scope, removals[index]) })
+	err := inParallel(ctx, len(removals), parallelPods, func(index int) error {
+		// The deletion rule is evaluated when the request may be sent, and not before it waits for that.
+		return r.Window.Do(ctx, func() error { return r.delete(ctx, scope, removals[index]) })
+	})
 	if errors.Is(err, errHeld) || apierrors.IsConflict(err) {
 		result.again = true // not an error: the decision is outdated
 		return nil
