@@ -16,6 +16,9 @@ var (
 		loginSetController)
 	NodeSetsByController = reference("controller", &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.NodeSetList{},
 		nodeSetController)
+	// NodeSetsByMode finds the NodeSets with a scaling mode, of all namespaces.
+	NodeSetsByMode = reference("mode", &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.NodeSetList{},
+		func(set *slinkyv1beta1.NodeSet) []string { return []string{string(set.Spec.ScalingMode)} })
 	ControllersByAccounting = reference("accounting", &slinkyv1beta1.Controller{}, &slinkyv1beta1.ControllerList{},
 		controllerAccounting)
 
@@ -41,7 +44,7 @@ var (
 )
 
 var all = []Index{
-	RestAPIsByController, LoginSetsByController, NodeSetsByController, ControllersByAccounting,
+	RestAPIsByController, LoginSetsByController, NodeSetsByController, NodeSetsByMode, ControllersByAccounting,
 	PodsByNodeSet, PodsByKubernetesNode, PodsBySlurmNode,
 	ControllersBySecret, AccountingsBySecret, LoginSetsBySecret, RestAPIsBySecret, TokensBySecret,
 	ControllersByConfigMap, AccountingsByConfigMap,

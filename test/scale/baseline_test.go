@@ -62,15 +62,21 @@ func TestBaseline(t *testing.T) {
 // podCounts returns the numbers of pods to measure.
 func podCounts(t *testing.T) []int {
 	t.Helper()
-	var counts []int
-	for size := range strings.SplitSeq(*sizes, ",") {
-		pods, err := strconv.Atoi(size)
+	return numbers(t, "pods", *sizes)
+}
+
+// numbers returns the numbers in the value of a flag.
+func numbers(t *testing.T, name, value string) []int {
+	t.Helper()
+	var all []int
+	for text := range strings.SplitSeq(value, ",") {
+		number, err := strconv.Atoi(text)
 		if err != nil {
-			t.Fatalf("-pods: %v", err)
+			t.Fatalf("-%s: %v", name, err)
 		}
-		counts = append(counts, pods)
+		all = append(all, number)
 	}
-	return counts
+	return all
 }
 
 func versionOf(t *testing.T, cluster *simulated.Cluster) string {

@@ -174,6 +174,8 @@ func (b *bench) measure(t *testing.T, result *scale.NodeSetResult) {
 		Settled: func(ctx context.Context) (bool, error) { return b.settled(ctx, b.pods) },
 		While: func() {
 			result.Creation = begin.step(t)
+			t.Logf("%d requests to Slurm while creating, in %.0f s: %v", result.Creation.SlurmRequests,
+				result.Creation.Seconds, countRequests(b.slurm.Requests()[begin.requests:]))
 			result.Idle = b.idle(t)
 			result.Reaction = b.reactions(t)
 			if b.pods <= maxUpdated {
@@ -185,7 +187,8 @@ func (b *bench) measure(t *testing.T, result *scale.NodeSetResult) {
 		Delete: func(ctx context.Context) error { return b.patchSet(ctx, `{"spec":{"replicas":0}}`) },
 	})
 	result.ScaleIn = begin.step(t)
-	t.Logf("requests to Slurm while scaling in: %v", countRequests(b.slurm.Requests()[begin.requests:]))
+	t.Logf("%d requests to Slurm while scaling in, in %.0f s: %v", result.ScaleIn.SlurmRequests, result.ScaleIn.Seconds,
+		countRequests(b.slurm.Requests()[begin.requests:]))
 	b.until(t, "the NodeSet has settled", func(ctx context.Context) (bool, error) { return b.settled(ctx, 0) })
 	b.countEvents(t)
 }

@@ -35,6 +35,7 @@ const operatorTimeout = 10 * time.Minute
 type Operator struct {
 	cluster  *simulated.Cluster
 	profiles string // URL of its profiles
+	spec     process.Spec
 }
 
 // StartOperator installs the CRDs and runs the operator in a cluster until the cluster is stopped.
@@ -44,7 +45,7 @@ func StartOperator(t *testing.T, cluster *simulated.Cluster) *Operator {
 	must(t, "finding the repository", err)
 	log.SetLogger(logr.Discard()) // envtest requires one
 	_, err = envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(root, "config", "crd", "bases")},
+		Paths: []string{filepath.Join(root, "config", "crd", "bases")}, MaxTime: operatorTimeout,
 	})
 	must(t, "installing the CRDs", err)
 	program := filepath.Join(t.TempDir(), "slurm-operator")
@@ -52,23 +53,37 @@ func StartOperator(t *testing.T, cluster *simulated.Cluster) *Operator {
 	build.Dir, build.Stderr = root, t.Output()
 	must(t, "building the operator", build.Run())
 	profiles := "127.0.0.1:" + ports.Free(t)
-	must(t, "starting the operator", cluster.Plane.Processes.Start(process.Spec{
+	operator := &Operator{cluster: cluster, profiles: "http://" + profiles, spec: process.Spec{
 		Name: OperatorUser, Path: program,
 		Args: []string{
 			"manager", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0",
 			"--pprof-bind-address=" + profiles,
 		},
 		Env: []string{"KUBECONFIG=" + cluster.KubeconfigFor(t, OperatorUser)},
-	}))
-	operator := &Operator{cluster: cluster, profiles: "http://" + profiles}
+	}}
+	operator.start(t)
+	return operator
+}
+
+// Restart stops the operator and starts it again, as when another replica takes over, but without a standby that has
+// filled its caches.
+func (o *Operator) Restart(t *testing.T) {
+	t.Helper()
+	must(t, "stopping the operator", o.cluster.Plane.Processes.Stop(t.Context(), OperatorUser, time.Minute))
+	o.start(t)
+}
+
+// start starts the operator and waits until it answers.
+func (o *Operator) start(t *testing.T) {
+	t.Helper()
+	must(t, "starting the operator", o.cluster.Plane.Processes.Start(o.spec))
 	ctx, cancel := context.WithTimeout(t.Context(), operatorTimeout)
 	defer cancel()
 	must(t, "waiting for the operator",
 		wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			_, err := operator.heap(ctx)
+			_, err := o.heap(ctx)
 			return err == nil, nil
 		}))
-	return operator
 }
 
 // CPU returns the CPU time that it has used so far.

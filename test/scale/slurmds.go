@@ -28,24 +28,37 @@ const (
 // Slurmds simulates the slurmds in the pods of NodeSets: each registers its node when its pod is Ready, and stops
 // responding when its pod is deleted.
 type Slurmds struct {
-	slurm *slurmtest.Server
+	serverOf func(*corev1.Pod) *slurmtest.Server
 
 	mutex      sync.Mutex
 	conditions map[string][]corev1.PodConditionType // by pod name
 	changed    chan struct{}
-	started    map[string]string    // nodes that are about to register, with the instance IDs of their slurmds
-	ended      map[string]time.Time // nodes whose slurmds have exited, and when
+	started    map[slurmd]string    // those that are about to register, with their instance IDs
+	ended      map[slurmd]time.Time // those that have exited, and when
 }
 
-// SimulateSlurmds simulates the slurmds of a cluster until the test ends.
+// A slurmd serves a node of a Slurm cluster.
+type slurmd struct {
+	server *slurmtest.Server
+	node   string
+}
+
+// SimulateSlurmds simulates the slurmds of a Slurm cluster until the test ends.
 func SimulateSlurmds(t *testing.T, cluster *simulated.Cluster, server *slurmtest.Server) *Slurmds {
 	t.Helper()
+	return SimulateSlurmdsOf(t, cluster, func(*corev1.Pod) *slurmtest.Server { return server })
+}
+
+// SimulateSlurmdsOf simulates the slurmds of several Slurm clusters until the test ends. A function returns that of a
+// pod.
+func SimulateSlurmdsOf(t *testing.T, cluster *simulated.Cluster,
+	serverOf func(*corev1.Pod) *slurmtest.Server) *Slurmds {
+	t.Helper()
 	slurmds := &Slurmds{
-		slurm: server, conditions: map[string][]corev1.PodConditionType{}, changed: make(chan struct{}),
-		started: map[string]string{}, ended: map[string]time.Time{},
+		serverOf: serverOf, conditions: map[string][]corev1.PodConditionType{}, changed: make(chan struct{}),
+		started: map[slurmd]string{}, ended: map[slurmd]time.Time{},
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(cluster.Client, 0,
-		informers.WithNamespace(corev1.NamespaceDefault),
 		informers.WithTweakListOptions(
 			func(options *metav1.ListOptions) { options.LabelSelector = slinkyv1beta1.LabelPodHostname }))
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -76,16 +89,15 @@ func (s *Slurmds) observe(before, after *corev1.Pod) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if before != nil && runs(before) && (after == nil || after.UID != before.UID || !runs(after)) {
-		s.ended[before.Labels[slinkyv1beta1.LabelPodHostname]] = time.Now()
+		s.ended[s.slurmdOf(before)] = time.Now()
 	}
 	if after == nil {
 		delete(s.conditions, before.Name)
 		return
 	}
 	if runs(after) && (before == nil || before.UID != after.UID || !runs(before)) {
-		node := after.Labels[slinkyv1beta1.LabelPodHostname]
-		s.started[node] = instanceOf(after)
-		delete(s.ended, node)
+		s.started[s.slurmdOf(after)] = instanceOf(after)
+		delete(s.ended, s.slurmdOf(after))
 	}
 	var conditions []corev1.PodConditionType
 	for _, condition := range after.Status.Conditions {
@@ -102,6 +114,10 @@ func runs(pod *corev1.Pod) bool {
 		slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
 		})
+}
+
+func (s *Slurmds) slurmdOf(pod *corev1.Pod) slurmd {
+	return slurmd{s.serverOf(pod), pod.Labels[slinkyv1beta1.LabelPodHostname]}
 }
 
 // instanceOf returns the instance ID of the slurmd in a pod, as its arguments ask for.
@@ -125,25 +141,33 @@ func (s *Slurmds) register(ctx context.Context) {
 		case <-ticker.C:
 		}
 		started, stopped := s.take(time.Now())
-		if len(started) > 0 {
-			s.slurm.Register(started)
+		for server, instances := range started {
+			server.Register(instances)
 		}
-		if len(stopped) > 0 {
-			s.slurm.StopNodes(stopped...)
+		for server, nodes := range stopped {
+			server.StopNodes(nodes...)
 		}
 	}
 }
 
 // take returns and removes the nodes whose change slurmctld notices now: those that have started, and those that have
 // not responded for slurmdTimeout.
-func (s *Slurmds) take(now time.Time) (started map[string]string, stopped []string) {
+func (s *Slurmds) take(now time.Time) (started map[*slurmtest.Server]map[string]string,
+	stopped map[*slurmtest.Server][]string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	started, s.started = s.started, map[string]string{}
-	for node, since := range s.ended {
+	started, stopped = map[*slurmtest.Server]map[string]string{}, map[*slurmtest.Server][]string{}
+	for slurmd, instance := range s.started {
+		if started[slurmd.server] == nil {
+			started[slurmd.server] = map[string]string{}
+		}
+		started[slurmd.server][slurmd.node] = instance
+	}
+	clear(s.started)
+	for slurmd, since := range s.ended {
 		if now.Sub(since) >= slurmdTimeout {
-			stopped = append(stopped, node)
-			delete(s.ended, node)
+			stopped[slurmd.server] = append(stopped[slurmd.server], slurmd.node)
+			delete(s.ended, slurmd)
 		}
 	}
 	return started, stopped

@@ -23,7 +23,6 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
-	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/retry"
@@ -143,14 +142,13 @@ var kubernetesNodeChanged = predicate.Funcs{
 // setsOnKubernetesNode enqueues the NodeSets with a pod on a Kubernetes node, and all in DaemonSet mode.
 func (r *Reconciler) setsOnKubernetesNode(ctx context.Context, node client.Object) []reconcile.Request {
 	sets := r.setsOfPods(ctx, index.PodsByKubernetesNode, types.NamespacedName{Name: node.GetName()})
-	all := &slinkyv1beta1.NodeSetList{}
-	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return slices.Collect(maps.Keys(sets)) // unreachable: the cache answers
+	requests, err := index.NodeSetsByMode.Requests(ctx, r.Client,
+		types.NamespacedName{Name: string(slinkyv1beta1.ScalingModeDaemonSet)})
+	if err != nil {
+		panic(err) // a missing index, which every test shows: the cache itself always answers
 	}
-	for i := range all.Items {
-		if observation.IsDaemonSet(&all.Items[i]) {
-			sets[reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])}] = true
-		}
+	for _, request := range requests {
+		sets[request] = true
 	}
 	return slices.Collect(maps.Keys(sets))
 }
@@ -202,17 +200,25 @@ func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
 
 // addElasticSets adds the elastic NodeSets of the Slurm nodes in events. These need not have pods.
 func (r *Reconciler) addElasticSets(ctx context.Context, sets map[reconcile.Request]bool, events []slurm.Event) {
-	all := &slinkyv1beta1.NodeSetList{}
-	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return // unreachable: the cache answers
+	changed := map[slurm.Key][]string{} // Slurm nodes
+	for _, event := range events {
+		if event.Node != "" {
+			changed[event.Cluster] = append(changed[event.Cluster], event.Node)
+		}
 	}
-	for i := range all.Items {
-		set := &all.Items[i]
-		cluster := slurm.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}
-		if set.Spec.Elastic != nil && slices.ContainsFunc(events, func(event slurm.Event) bool {
-			return event.Cluster == cluster && event.Node != "" && desired.HasSlurmNode(set, event.Node)
-		}) {
-			sets[reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)}] = true
+	for cluster, nodes := range changed {
+		all := &slinkyv1beta1.NodeSetList{}
+		if err := index.NodeSetsByController.List(ctx, r.Client, types.NamespacedName(cluster), all,
+			client.UnsafeDisableDeepCopy); err != nil {
+			panic(err) // as above
+		}
+		for i := range all.Items {
+			set := &all.Items[i]
+			if set.Spec.Elastic != nil && slices.ContainsFunc(nodes, func(node string) bool {
+				return desired.HasSlurmNode(set, node)
+			}) {
+				sets[reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)}] = true
+			}
 		}
 	}
 }
