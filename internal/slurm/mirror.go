@@ -229,6 +229,9 @@ type Poll struct {
 	Next time.Time
 }
 
+// expectedWithin is how long an expected change waits for others, to share a poll with them.
+const expectedWithin = time.Second
+
 // batchWindow is how long a poll waits for further refreshes; it is also the minimum time between two polls.
 const batchWindow = 50 * time.Millisecond
 
@@ -255,7 +258,7 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 				continue
 			}
 		case <-m.expected:
-			if failures > 0 || m.burst || m.hasten(timer, max(m.pace(), m.options.Fast)) {
+			if failures > 0 || m.burst || m.hasten(timer, max(m.pace(), min(m.options.Fast, expectedWithin))) {
 				continue
 			}
 		case <-m.retries:
