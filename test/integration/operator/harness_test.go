@@ -79,6 +79,8 @@ type world struct {
 	stopManager func()
 	// metrics are the metrics of the running manager.
 	metrics *prometheus.Registry
+	// elects makes managers lead only with the lease of the namespace.
+	elects bool
 	// slurmTimeout is the timeout of requests to Slurm in nanoseconds; zero for the default.
 	slurmTimeout atomic.Int64
 	// writes counts the manager's write requests to the API server.
@@ -136,7 +138,7 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 		ended <- operator.Run(ctx, config, operator.Options{
 			Settings:   process.Settings{MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{w.namespace}},
 			Workers:    2,
-			Registerer: w.metrics,
+			Registerer: w.metrics, LeaderElection: w.elects, LeaderElectionNamespace: w.namespace,
 			Mirror:     w.mirror, Dial: w.dial, Agent: w.agent,
 			Images: naming.Images{
 				Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev",

@@ -32,10 +32,10 @@ func TestManagerIsReadyAndReleasesLeaseOnStop(t *testing.T) {
 	if err := get(t.Context(), "http://"+health+"/healthz"); err != nil {
 		t.Error(err)
 	}
-	eventually(t, func(ctx context.Context) error { return leads(ctx, config) })
+	eventually(t, func(ctx context.Context) error { return leads(ctx, config, metav1.NamespaceDefault) })
 
 	stop()
-	if err := leads(t.Context(), config); err == nil {
+	if err := leads(t.Context(), config, metav1.NamespaceDefault); err == nil {
 		t.Error("the stopped manager still holds the lease, so the next one would wait for it to expire")
 	}
 }
@@ -98,14 +98,13 @@ func startManager(t *testing.T, config *rest.Config, health string) (stop func()
 	}
 }
 
-// leads returns an error unless a manager holds the lease.
-func leads(ctx context.Context, config *rest.Config) error {
+// leads returns an error unless a manager holds the lease of a namespace.
+func leads(ctx context.Context, config *rest.Config, namespace string) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	lease, err := client.CoordinationV1().Leases(metav1.NamespaceDefault).
-		Get(ctx, "slurm-operator", metav1.GetOptions{})
+	lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, "slurm-operator", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
