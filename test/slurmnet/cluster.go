@@ -40,6 +40,8 @@ type Options struct {
 	NodeConf string
 	// SlurmdArgs are further arguments of all slurmds.
 	SlurmdArgs []string
+	// SlurmrestdEnv are environment variables of slurmrestd, such as NAME=value.
+	SlurmrestdEnv []string
 	// Accounting adds slurmdbd and MariaDB.
 	Accounting bool
 	// IPv6 gives all hosts addresses of IPv6 only.
@@ -164,7 +166,7 @@ func (c *Cluster) define(ctx context.Context, logs string, opts Options) error {
 
 // slurmrestdCommand omits the plugins that need slurmdbd if there is none: 24.11 would not start with them.
 func (o Options) slurmrestdCommand() []string {
-	command := []string{"/usr/sbin/slurmrestd", "-a", "rest_auth/jwt"}
+	command := append(append([]string{"/usr/bin/env"}, o.SlurmrestdEnv...), "/usr/sbin/slurmrestd", "-a", "rest_auth/jwt")
 	if !o.Accounting {
 		command = append(command, "-s", "openapi/slurmctld")
 	}
