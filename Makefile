@@ -27,6 +27,9 @@ FROM ?= 1
 SEED ?= 0
 SCALE ?= .
 SCALE_FLAGS ?= -docs=baseline
+# The minor version of Kubernetes whose API server and test cluster are used, of the modules hack/binaries/kubernetes-*.
+# The newest, if it is empty.
+export KUBERNETES ?=
 # The Slurm versions to test, and the tests of confinement and the end-to-end tests to run.
 SLURM ?= 26.05,24.11
 CONFINEMENT ?= .
@@ -55,10 +58,11 @@ HELMTOOL := hack/tool hack/tools/helm
 TAGS := integration,slurm,cluster,e2e,scale,mutation,soak,release
 # Test results are recorded for verify-requirements.
 RECORDS := $(shell mkdir -p bin/tests)bin/tests
+RECORD = $(RECORDS)/$@-$(SLURM)$(KUBERNETES:%=-kubernetes-%).json
 # vet runs with the linters. The timeout is at least two hours, so that no test fails for being slow.
-TEST = $(TOOL) gotestsum --jsonfile $(RECORDS)/$@-$(SLURM).json --format-hide-empty-pkg --format pkgname -- -vet=off -timeout 2h
+TEST = $(TOOL) gotestsum --jsonfile $(RECORD) --format-hide-empty-pkg --format pkgname -- -vet=off -timeout 2h
 # The totals of the end-to-end tests are only in their record.
-TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORDS)/$@-$(SLURM).json
+TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORD)
 DEVCLUSTER := bin/devcluster
 
 .PHONY: help deps build binaries images plugin-release sbom outdated release publish generate charts verify lint vulnerabilities test test-race test-integration test-charts test-release test-slurm test-confinement \
@@ -204,7 +208,7 @@ verify-requirements: ## Check that the tests of every requirement, invariant and
 	go run ./hack/requirements docs/security.md $(RECORDS)
 
 ##@ Test cluster (root)
-cluster-up: $(DEVCLUSTER) ## Start a real Kubernetes cluster with NODES (3) nodes on this computer; K8S=1.36 sets its version
+cluster-up: $(DEVCLUSTER) ## Start a real Kubernetes cluster with NODES (3) nodes on this computer; KUBERNETES=1.35 for an older minor
 	$(DEVCLUSTER) up $(NODES)
 
 cluster-down: $(DEVCLUSTER) ## Stop it and remove everything except its logs

@@ -26,9 +26,18 @@ type Group struct {
 	programs []program
 }
 
-// kubernetes is the module of the Kubernetes version in the environment variable K8S. Each version has its own
-// directory.
-var kubernetes = "kubernetes-" + cmp.Or(os.Getenv("K8S"), "1.36")
+// Minors are the minor versions of Kubernetes that tests can run, the newest first. Each has its own module.
+var Minors = []string{"1.36", "1.35", "1.34"}
+
+// kubernetesPrefix is the beginning of the names of the modules of Kubernetes; the minor version follows.
+const kubernetesPrefix = "kubernetes-"
+
+// newest is the module of the newest minor, kubernetes that of the minor in the environment variable KUBERNETES, by
+// default also the newest.
+var (
+	newest     = kubernetesPrefix + Minors[0]
+	kubernetes = kubernetesPrefix + cmp.Or(os.Getenv("KUBERNETES"), Minors[0])
+)
 
 // program is a main package and the name of its binary.
 type program struct{ name, pkg string }
@@ -52,12 +61,19 @@ var (
 			{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
 		},
 	}
-	// Node has the programs on each node of a real cluster, and those of its add-ons.
+	// Node has Kubernetes' programs on each node of a real cluster.
 	Node = Group{
 		module: kubernetes,
 		programs: []program{
 			{"kubelet", "k8s.io/kubernetes/cmd/kubelet"},
 			{"kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"},
+		},
+	}
+	// Addons has the programs of a real cluster's add-ons. They are the same for every minor version, and are built from
+	// the newest one's module because they share most of its packages.
+	Addons = Group{
+		module: newest,
+		programs: []program{
 			{"coredns", "./coredns"},
 			{"local-path-provisioner", "github.com/rancher/local-path-provisioner"},
 		},
@@ -93,6 +109,10 @@ var (
 
 // Build returns the directory with the group's programs, and builds them first if they are not in the cache.
 func (g Group) Build(ctx context.Context, log io.Writer) (string, error) {
+	if minor, found := strings.CutPrefix(g.module, kubernetesPrefix); found && !slices.Contains(Minors, minor) {
+		return "", fmt.Errorf("tests cannot run Kubernetes %s; set KUBERNETES to one of %s", minor,
+			strings.Join(Minors, ", "))
+	}
 	root, err := repo.Root()
 	if err != nil {
 		return "", err
@@ -159,7 +179,7 @@ func (p program) build(ctx context.Context, module, dir, stamp string, log io.Wr
 
 // versionFlags returns linker flags that make Kubernetes' programs report their version.
 func (g Group) versionFlags(ctx context.Context, module string) (string, error) {
-	if g.module != kubernetes {
+	if !strings.HasPrefix(g.module, kubernetesPrefix) {
 		return "", nil
 	}
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")

@@ -95,7 +95,7 @@ func Up(ctx context.Context, log io.Writer, options Options) (*Cluster, error) {
 		return nil, err
 	}
 	dirs, err := binaries.BuildAll(ctx, log, binaries.ControlPlane, binaries.Controllers, binaries.Node,
-		binaries.Containerd, binaries.CNI)
+		binaries.Addons, binaries.Containerd, binaries.CNI)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strings"
+	"path/filepath"
 	"text/tabwriter"
 	"time"
 
@@ -57,11 +57,16 @@ func environment(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	dirs, err := binaries.BuildAll(ctx, os.Stderr, binaries.ControlPlane, binaries.Helm)
+	// That of the running cluster, whose minor version may not be the one in the environment.
+	kubectl, err := binaries.Find(found.Plane.Binaries, "kubectl")
 	if err != nil {
 		return err
 	}
-	fmt.Printf("export KUBECONFIG=%s\nexport PATH=%s:$PATH\n", found.Plane.Kubeconfig(), strings.Join(dirs, ":"))
+	helm, err := binaries.Helm.Build(ctx, os.Stderr)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("export KUBECONFIG=%s\nexport PATH=%s:%s:$PATH\n", found.Plane.Kubeconfig(), filepath.Dir(kubectl), helm)
 	return nil
 }
 
@@ -103,7 +108,7 @@ func either(condition bool, yes, no string) string {
 
 func buildBinaries(ctx context.Context, _ []string) error {
 	dirs, err := binaries.BuildAll(ctx, os.Stderr, binaries.ControlPlane, binaries.Controllers, binaries.Node,
-		binaries.Containerd, binaries.CNI, binaries.Helm, binaries.Kwok)
+		binaries.Addons, binaries.Containerd, binaries.CNI, binaries.Helm, binaries.Kwok)
 	for _, dir := range dirs {
 		fmt.Println(dir)
 	}
