@@ -65,7 +65,7 @@ TEST = $(TOOL) gotestsum --jsonfile $(RECORD) --format-hide-empty-pkg --format p
 TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORD)
 DEVCLUSTER := bin/devcluster
 
-.PHONY: help deps build binaries images plugin-release sbom outdated release publish generate charts verify lint vulnerabilities test test-race test-integration test-charts test-release test-slurm test-confinement \
+.PHONY: help deps build binaries images plugin-release sbom outdated release publish bundle generate charts verify lint vulnerabilities test test-race test-integration test-charts test-release test-slurm test-confinement \
     docs fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator bin/kubectl-slurm $(DEVCLUSTER)
 
@@ -117,6 +117,9 @@ release: ## Build the release VERSION for REGISTRY into dist/ (root, unless the 
 publish: ## Push the release in dist/ to its registry, and sign it with cosign
 	go run ./hack/release publish -sign-flags '$(SIGN_FLAGS)'
 
+bundle: ## Write a bundle of the release VERSION in dist/ for the Operator Lifecycle Manager into dist/bundle
+	go -C hack/bundle run . -chart '$(CURDIR)/dist/slurm-operator-$(VERSION:v%=%).tgz' -out '$(CURDIR)/dist/bundle' ../..
+
 ##@ Check
 generate: ## Write all generated files, and check the licenses of dependencies
 	go mod tidy
@@ -148,6 +151,7 @@ test: ## Run the unit tests
 	$(TEST) ./...
 	go -C hack/tools test -vet=off ./...
 	go -C hack/monitoring test -vet=off ./...
+	go -C hack/bundle test -vet=off ./...
 
 test-race: ## Run the unit tests, or those of the packages RACE, with the race detector
 	$(patsubst --,--raw-command -- env CGO_ENABLED=1 go test -json,$(TEST)) -race $(RACE)
