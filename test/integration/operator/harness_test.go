@@ -139,7 +139,7 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 			Settings:   process.Settings{MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{w.namespace}},
 			Workers:    2,
 			Registerer: w.metrics, LeaderElection: w.elects, LeaderElectionNamespace: w.namespace,
-			Mirror:     w.mirror, Dial: w.dial, Agent: w.agent,
+			Mirror: w.mirror, Dial: w.dial, Agent: w.agent,
 			Images: naming.Images{
 				Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev",
 			},
