@@ -20,7 +20,7 @@ func (c pluginCluster) objectBreakages() []breakage {
 	apply := func(manifest string) func(*testing.T) {
 		return func(t *testing.T) {
 			t.Helper()
-			c.namespace.Apply(t, []byte(manifest))
+			c.namespace.ApplyDespiteWarnings(t, []byte(manifest))
 		}
 	}
 	const token = "{apiVersion: slinky.slurm.net/v1beta1, kind: Token, metadata: {name: short}, spec: {username: root, " +

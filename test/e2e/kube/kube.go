@@ -90,6 +90,14 @@ func (n Namespace) Apply(t *testing.T, manifests []byte) {
 	}
 }
 
+// ApplyDespiteWarnings is like Apply for manifests that are wrong on purpose.
+func (n Namespace) ApplyDespiteWarnings(t *testing.T, manifests []byte) {
+	t.Helper()
+	if _, err := n.runWith(t.Context(), manifests, "apply", "--server-side", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // ApplyTemplates executes manifest templates and applies the result.
 func (n Namespace) ApplyTemplates(t *testing.T, files fs.FS, pattern string, values any) {
 	t.Helper()
