@@ -145,7 +145,7 @@ func (m *Mirror) nodesAreDue(counters counters) bool {
 // readLarge updates jobs and nodes without the list of jobs. The job states are read before and after the nodes: a job
 // that is suspended while the nodes are read is seen as suspended in one of the two reads.
 func (m *Mirror) readLarge(ctx context.Context, next *Snapshot, counters counters, wanted demand) ([]string, error) {
-	if !wanted.full && !(m.mayList() && m.nodesAreDue(counters)) {
+	if !wanted.full && (!m.mayList() || !m.nodesAreDue(counters)) {
 		return nil, nil
 	}
 	if wanted.full && time.Since(m.ledger.readAt) > maxGap {

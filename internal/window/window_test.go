@@ -50,6 +50,9 @@ func send(t *testing.T, window *Window, transport http.RoundTripper, requests in
 			err := window.Do(t.Context(), func() error {
 				for {
 					response, err := transport.RoundTrip(nil)
+					if err == nil {
+						err = response.Body.Close()
+					}
 					if err != nil || response.StatusCode != http.StatusTooManyRequests {
 						return err
 					}

@@ -12,8 +12,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
-// A pod that is prepared for confinement runs with either settings. Jobs and steps start all the time, also while slurmd
-// adopts settings late, and none is lost when they change in the order in which the operator changes them.
+// A pod that is prepared for confinement runs with either settings. Jobs and steps start all the time, also while
+// slurmd adopts settings late, and none is lost when they change in the order in which the operator changes them.
 func TestNoJobIsLostWhenConfinementChanges(t *testing.T) {
 	forEachVersion(t, func(t *testing.T, version string) {
 		t.Helper()

@@ -14,11 +14,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
-// A running cluster becomes confined in three steps: the NodeSets replace all slurmd pods by prepared ones, each when its
-// Slurm node is drained, then cgroups are enabled, and then jobs are confined. In the other direction, jobs are no longer
-// confined, then cgroups are disabled, and the pods follow. A slurmd that is being reconfigured may start a job with the
-// settings for jobs from one side of a change and cgroup.conf from the other: if cgroups were not enabled on both, the
-// job would fail.
+// A running cluster becomes confined in three steps: the NodeSets replace all slurmd pods by prepared ones, each when
+// its Slurm node is drained, then cgroups are enabled, and then jobs are confined. In the other direction, jobs are no
+// longer confined, then cgroups are disabled, and the pods follow. A slurmd that is being reconfigured may start a job
+// with the settings for jobs from one side of a change and cgroup.conf from the other: if cgroups were not enabled on
+// both, the job would fail.
 
 // settleTime is how long a slurmd may take at most to adopt new settings.
 const settleTime = 2 * time.Minute

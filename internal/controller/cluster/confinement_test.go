@@ -86,7 +86,8 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 			enables: true, pods: cgroups, waits: true,
 		},
 		"jobs are confined when slurmds run with cgroups": {
-			changes: changes{unconfined, since(settleTime), choose(cgroups), enabled}, confines: true, enables: true, pods: cgroups,
+			changes:  changes{unconfined, since(settleTime), choose(cgroups), enabled},
+			confines: true, enables: true, pods: cgroups,
 		},
 		"the settings are given up first": {
 			changes: changes{confined, since(0), choose(none), enabled}, enables: true, pods: cgroups, waits: true,

@@ -179,8 +179,8 @@ func measureHeap(b *testing.B, cluster *slurmnet.Cluster, size int) {
 // decided is how many nodes a decision concerns.
 const decided = 32
 
-// measureSomeNodes measures how long it takes to read everything for a decision about some nodes, after other nodes have
-// changed: all nodes, and only these.
+// measureSomeNodes measures how long it takes to read everything for a decision about some nodes, after other nodes
+// have changed: all nodes, and only these.
 func measureSomeNodes(b *testing.B, cluster *slurmnet.Cluster, size int) {
 	b.Helper()
 	var requests traffic
@@ -196,7 +196,7 @@ func measureSomeNodes(b *testing.B, cluster *slurmnet.Cluster, size int) {
 		unit  string
 		nodes []string
 	}{{"decision-all", nil}, {"decision", names}} {
-		var best time.Duration = time.Hour
+		best := time.Hour
 		for i := range 3 {
 			if err := other.UpdateNodes(b.Context(), []string{"cloud-1"},
 				slurm.NodeUpdate{Comment: new(strconv.Itoa(i))}); err != nil {

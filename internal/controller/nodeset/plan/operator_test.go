@@ -20,8 +20,8 @@ type operator struct {
 	expects map[string]int
 	// versions has the resourceVersions of the observed pods.
 	versions map[string]int
-	// polled identifies the poll of Slurm that the current plan is based on, and basis is its snapshot; planned is when the
-	// plan was made.
+	// polled identifies the poll of Slurm that the current plan is based on, and basis is its snapshot; planned is
+	// when the plan was made.
 	polled  int
 	basis   *slurm.Snapshot
 	planned time.Time

@@ -12,9 +12,9 @@ import (
 //
 // All unavailable pods use up the same budget: those that are missing, failing, or drained for any reason. The rest
 // goes to pods that do not work, then to idle ones, then to those that are idle soonest. A Slurm node that was drained
-// before and still has jobs is undrained when another one can be replaced at once, or if its jobs have no time limit and
-// those of another one do, so that long jobs do not hold up the rollout. Never are more Slurm nodes drained for an update than may be unavailable: a drain lasts longer than a short
-// outage, such as a restart of slurmctld.
+// before and still has jobs is undrained when another one can be replaced at once, or if its jobs have no time limit
+// and those of another one do, so that long jobs do not hold up the rollout. Never are more Slurm nodes drained for an
+// update than may be unavailable: a drain lasts longer than a short outage, such as a restart of slurmctld.
 func (p *planner) update() {
 	if p.Outdated == 0 || !p.Set.Replaces() || p.Set.Deleting {
 		return
@@ -82,9 +82,10 @@ func (p *planner) drainable(pod *Pod) bool {
 	return record != nil && (!record.HeldByOthers() || !record.Draining() && !record.Flags.Has(slurm.FlagFail))
 }
 
-// updatedFirst orders pods by which is replaced first: those that do not work, then those that are idle, then those whose
-// jobs have time limits; among equals those chosen before, and then those that are idle soonest. One that was chosen before and does not work keeps its place: its
-// drain cannot be lifted now, and draining another one instead would exceed the budget.
+// updatedFirst orders pods by which is replaced first: those that do not work, then those that are idle, then those
+// whose jobs have time limits; among equals those chosen before, and then those that are idle soonest. One that was
+// chosen before and does not work keeps its place: its drain cannot be lifted now, and draining another one instead
+// would exceed the budget.
 func (p *planner) updatedFirst(a, b *Pod) int {
 	stuck := func(pod *Pod) bool { return !p.up(pod) && p.drainedFor(Updating, pod) }
 	return cmp.Or(
