@@ -23,6 +23,17 @@ func newLarge() *scripted {
 	return cluster
 }
 
+// runLarge runs a mirror of such a cluster that has listed all nodes.
+func runLarge(t *testing.T) (*scripted, *Mirror) {
+	t.Helper()
+	cluster := newLarge()
+	mirror := runMirror(t, cluster)
+	if _, err := mirror.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return cluster, mirror
+}
+
 // refreshedNodes returns a snapshot with newer records of nodes, and how many lists and single reads it took.
 func refreshedNodes(t *testing.T, cluster *scripted, mirror *Mirror, nodes ...string) (snapshot *Snapshot, lists,
 	singles int) {
@@ -37,11 +48,7 @@ func refreshedNodes(t *testing.T, cluster *scripted, mirror *Mirror, nodes ...st
 
 func TestRefreshOfFewNodesReadsOnlyThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newLarge()
-		mirror := runMirror(t, cluster)
-		if _, err := mirror.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		cluster, mirror := runLarge(t)
 		cluster.change("n5", func(n *Node) { n.Flags = FlagDrain })
 		cluster.change("n6", func(n *Node) { n.Flags = FlagDrain })
 		time.Sleep(time.Second)
@@ -91,11 +98,7 @@ func TestRefreshOfNodesListsThemAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cluster := newLarge()
-				mirror := runMirror(t, cluster)
-				if _, err := mirror.Refresh(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				cluster, mirror := runLarge(t)
 				time.Sleep(time.Second)
 				if test.prepare != nil {
 					cluster.set(func() { test.prepare(cluster) })
@@ -141,11 +144,7 @@ func TestRefreshOfNodesInSmallClusterListsThem(t *testing.T) {
 
 func TestRefreshOfNodesFailsWithOneOfThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newLarge()
-		mirror := runMirror(t, cluster)
-		if _, err := mirror.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		cluster, mirror := runLarge(t)
 		moment := time.Now()
 		cluster.set(func() { cluster.nodeErr = &Error{Kind: Timeout, Op: "x"} })
 		snapshot, err := mirror.RefreshNodes(t.Context(), []string{"n1"})
@@ -160,11 +159,7 @@ func TestRefreshOfNodesFailsWithOneOfThem(t *testing.T) {
 
 func TestCallersOfRefreshShareReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newLarge()
-		mirror := runMirror(t, cluster)
-		if _, err := mirror.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		cluster, mirror := runLarge(t)
 		polls, singles, lists := cluster.polls(), cluster.count("node"), cluster.count("nodes")
 		done := make(chan error)
 		for _, nodes := range [][]string{{"n1", "n2"}, {"n2", "n3"}} {
@@ -216,11 +211,7 @@ func TestMirrorReadsMarkedNodesBetweenLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cluster := newLarge()
-				mirror := runMirror(t, cluster)
-				if _, err := mirror.Refresh(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				cluster, mirror := runLarge(t)
 				changes := mirror.Subscribe()
 				take(t, changes)
 				lists, start := cluster.count("nodes"), time.Now()
@@ -252,11 +243,7 @@ func TestMirrorReadsMarkedNodesBetweenLists(t *testing.T) {
 
 func TestManyMarkedNodesWaitForTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cluster := newLarge()
-		mirror := runMirror(t, cluster)
-		if _, err := mirror.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		cluster, mirror := runLarge(t)
 		var names []string
 		for i := range maxMarked + 1 {
 			names = append(names, fmt.Sprintf("n%d", i))
