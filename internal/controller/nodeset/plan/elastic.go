@@ -25,6 +25,10 @@ type Elastic struct {
 	Backoff time.Duration
 	// Slots are the Slurm nodes that have a record in slurm.conf, or should have one, ordered by ordinal.
 	Slots []Slot
+	// Class is the provisioning class of the requests for room that precede pods; empty if there are none. Requests are
+	// those that exist.
+	Class    string
+	Requests []Request
 }
 
 // A Slot is a Slurm node of an elastic NodeSet, with or without a pod.
@@ -59,6 +63,8 @@ type Summary struct {
 	Scheduled bool
 	// Held says why pods of Slurm nodes that are powering up are not created yet; empty if they are.
 	Held string
+	// Refusal is what cluster-autoscaler said about a request for room that has failed; empty if none has.
+	Refusal string
 }
 
 // A group are Slurm nodes that are powering up for one job: their pods are created and given up together.
@@ -80,6 +86,14 @@ func (g *group) describe() string {
 		return "no job"
 	}
 	return fmt.Sprintf("job %d", g.job)
+}
+
+// cause returns why the pods of a group are created.
+func (g *group) cause() Cause {
+	if g.job == 0 {
+		return ForWarm
+	}
+	return ForJob
 }
 
 // slotRecord returns the record of a slot; nil if there is none.
@@ -173,7 +187,8 @@ func (p *planner) findGroups() []group {
 // those of Slurm nodes with jobs that have lost their pod.
 //
 // While the pods of a job with several nodes are not scheduled, no pods of later jobs are created: two jobs whose pods
-// hold half of the Kubernetes nodes each would wait for each other.
+// hold half of the Kubernetes nodes each would wait for each other. With requests for room, cluster-autoscaler prevents
+// that.
 func (p *planner) missingSlots() []Action {
 	if !p.Answers || p.Slurm == nil {
 		return nil
@@ -193,7 +208,7 @@ func (p *planner) missingSlots() []Action {
 		missing, terminating, unplaced := p.census(group, pods)
 		switch {
 		case len(missing) == 0:
-		case before != nil:
+		case before != nil && p.Set.Elastic.Class == "":
 			p.Elastic.Held = fmt.Sprintf("the pods for %s wait until those for %s are scheduled", group.describe(),
 				before.describe())
 		case group.incomplete || terminating:
@@ -202,7 +217,7 @@ func (p *planner) missingSlots() []Action {
 			}
 			p.wakeAt(p.Now.Add(settleInterval))
 		default:
-			additions = append(additions, missing...)
+			additions = append(additions, p.provision(group, missing)...)
 			unplaced = true
 		}
 		if len(group.slots) > 1 && unplaced && before == nil {
@@ -218,14 +233,14 @@ const settleInterval = 2 * time.Second
 // census returns the pods that a group lacks, whether one of its names is still taken by a pod that is being deleted,
 // and whether one of its pods is not scheduled yet.
 func (p *planner) census(group *group, pods map[int]*Pod) (missing []Action, terminating, unplaced bool) {
-	cause, why := ForJob, fmt.Sprintf("Slurm powers its node up for job %d", group.job)
+	why := fmt.Sprintf("Slurm powers its node up for job %d", group.job)
 	if group.job == 0 {
-		cause, why = ForWarm, "Slurm powers its node up"
+		why = "Slurm powers its node up"
 	}
 	for _, slot := range group.slots {
 		switch pod := pods[slot.Ordinal]; {
 		case pod == nil:
-			missing = append(missing, creation(slot, cause, why))
+			missing = append(missing, creation(slot, group.cause(), why))
 			unplaced = true
 		case pod.Terminating:
 			terminating = true

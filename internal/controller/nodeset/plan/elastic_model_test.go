@@ -81,6 +81,7 @@ type elasticModel struct {
 	created  int
 	history  plan.DrainHistory
 	mirrored *slurm.Snapshot
+	requests []*plan.Request
 	trace    strings.Builder
 	broken   []string
 }
@@ -102,6 +103,9 @@ func newElasticModel(seed uint64) *elasticModel {
 			Warm: 1 + w.rand.IntN(size), Days: []time.Weekday{epoch.Weekday()}, Zone: time.UTC,
 			From: 12*time.Hour + 5*time.Minute, To: 12*time.Hour + 30*time.Minute,
 		}}
+	}
+	if w.rand.IntN(2) == 0 {
+		w.set.Elastic.Class = "check-capacity"
 	}
 	for i := range size {
 		w.nodes = append(w.nodes, &elasticNode{})
@@ -127,6 +131,33 @@ func (w *elasticModel) pass(length time.Duration) {
 		w.now = w.now.Add(time.Second)
 		w.runSlurm()
 		w.runPods()
+		w.runAutoscaler()
+	}
+}
+
+// runAutoscaler answers requests for room, and removes those that are deleted.
+func (w *elasticModel) runAutoscaler() {
+	free := w.places
+	for _, pod := range w.pods {
+		if !pod.Unscheduled {
+			free--
+		}
+	}
+	w.requests = slices.DeleteFunc(w.requests, func(request *plan.Request) bool {
+		return request.Terminating && w.rand.IntN(3) == 0
+	})
+	for _, request := range w.requests {
+		switch {
+		case request.Answer == plan.Unanswered && w.rand.IntN(20) == 0 && request.Pods <= free:
+			request.Answer = plan.Provisioned
+		case request.Answer == plan.Unanswered && w.rand.IntN(100) == 0:
+			request.Answer = plan.Refused
+		case request.Answer == plan.Provisioned && w.rand.IntN(100) == 0:
+			request.Answer = plan.Expired
+		default:
+			continue
+		}
+		w.note("autoscaler: the answer to %s is %d", request.Name, request.Answer)
 	}
 }
 
@@ -285,9 +316,12 @@ func (w *elasticModel) drainByAdmin(i int) {
 
 func (w *elasticModel) resumeByAdmin(i int) {
 	node := w.nodes[i]
-	if node.drained && node.reason == "broken fan" {
+	if node.drained && !slurm.IsOurReason(node.reason) {
 		w.note("an administrator resumes %s", slotName(i))
-		node.drained, node.reason = false, ""
+		node.drained = false
+		if !node.down { // otherwise slurmctld has given its own reason since then
+			node.reason = ""
+		}
 	}
 }
 
@@ -345,6 +379,10 @@ func (w *elasticModel) plan(fresh bool) plan.Plan {
 	}
 	s := &plan.Snapshot{Now: w.now, Set: w.set, Slurm: w.mirrored, JustRead: fresh, Answers: true,
 		KubernetesNodes: map[string]plan.KubernetesNode{"m1": {}}}
+	w.set.Elastic.Requests = nil
+	for _, request := range w.requests {
+		w.set.Elastic.Requests = append(w.set.Elastic.Requests, *request)
+	}
 	var names []string
 	for _, i := range slices.Sorted(maps.Keys(w.pods)) {
 		s.Pods = append(s.Pods, *w.pods[i])
@@ -366,10 +404,41 @@ func (w *elasticModel) reconcile() {
 		next = w.plan(true)
 	}
 	for _, action := range next.Actions {
+		if action.Kind == plan.RequestCapacity || action.Kind == plan.Withdraw {
+			w.note("operator: %s %s: %s", action.Kind, action.Request.Name, action.Why)
+			w.ask(action)
+			continue
+		}
 		w.note("operator: %s %s: %s", action.Kind, action.SlurmNode, action.Why)
 		w.carryOut(action)
 	}
 	w.mirrored = nil
+}
+
+// ask creates or deletes a request for room.
+func (w *elasticModel) ask(action plan.Action) {
+	at := slices.IndexFunc(w.requests, func(known *plan.Request) bool { return known.Name == action.Request.Name })
+	switch {
+	case action.Kind == plan.Withdraw:
+		w.requests[at].Terminating = true
+	case at < 0:
+		made := *action.Request
+		made.Created = w.now
+		w.requests = append(w.requests, &made)
+	case !w.requests[at].Terminating: // otherwise its name is taken until then
+		w.violate("%s is requested twice", action.Request.Name)
+	}
+}
+
+// hasRoom reports whether a new pod may be created: it replaces a lost one, or there is room for all pods of its group.
+func (w *elasticModel) hasRoom(action plan.Action) bool {
+	if w.set.Elastic.Class == "" || action.Cause == plan.Missing {
+		return true
+	}
+	return action.Request != nil && (action.Request.Answer == plan.Provisioned ||
+		slices.ContainsFunc(slices.Collect(maps.Values(w.pods)), func(pod *plan.Pod) bool {
+			return pod.Request == action.Request.Name
+		}))
 }
 
 // carryOut carries out an action, and checks that it is allowed.
@@ -382,9 +451,15 @@ func (w *elasticModel) carryOut(action plan.Action) {
 			w.violate("a pod is created for %s, which does not need one", action.SlurmNode)
 			return
 		}
+		if !w.hasRoom(action) {
+			w.violate("a pod is created for %s, for which there is no room", action.SlurmNode)
+		}
 		w.created++
 		w.pods[i] = &plan.Pod{Name: slotName(i), UID: strconv.Itoa(w.created), SlurmNode: slotName(i), Ordinal: i,
 			Revision: "r1", Created: w.now, Unscheduled: true, Named: true}
+		if action.Request != nil {
+			w.pods[i].Request = action.Request.Name
+		}
 	case plan.Delete:
 		if job != nil && job.running && node.pod == w.pods[i].UID {
 			w.violate("pod %s is deleted with a job", action.Pod.Name)
@@ -392,7 +467,7 @@ func (w *elasticModel) carryOut(action plan.Action) {
 		w.terminate(i)
 	case plan.ForcePowerDown, plan.PowerDown, plan.PowerUp, plan.Resume, plan.Drain, plan.Undrain, plan.ClearReason:
 		w.request(action)
-	case plan.Prune, plan.MarkPod, plan.UnmarkPod:
+	case plan.Prune, plan.MarkPod, plan.UnmarkPod, plan.RequestCapacity, plan.Withdraw:
 		w.violate("unexpected %s", action.Kind)
 	}
 }
@@ -456,9 +531,9 @@ func (w *elasticModel) recover() {
 	w.violate("it does not converge: pods %v, nodes %+v", slices.Sorted(maps.Keys(w.pods)), w.read().Nodes)
 }
 
-// settled reports whether all jobs have run, all nodes are powered down and open, and there are no pods.
+// settled reports whether all jobs have run, all nodes are powered down and open, and there are no pods and requests.
 func (w *elasticModel) settled() bool {
-	return len(w.pods) == 0 &&
+	return len(w.pods) == 0 && len(w.requests) == 0 &&
 		!slices.ContainsFunc(w.jobs, func(job *elasticJob) bool { return !job.finished }) &&
 		!slices.ContainsFunc(w.nodes, func(node *elasticNode) bool {
 			return node.power != isOff || node.drained || node.down

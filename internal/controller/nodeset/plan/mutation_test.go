@@ -104,8 +104,36 @@ var mutations = map[string]mutation{
 	"schedules have no effect": {
 		"power.go", "max(p.Set.Elastic.Warm, scheduled)", "p.Set.Elastic.Warm + 0*scheduled",
 	},
-	"the end of a schedule is missed":      {"power.go", "p.wakeAt(boundary)", "_ = boundary"},
-	"pods of two jobs are created at once": {"elastic.go", "case before != nil:", "case false:"},
+	"the end of a schedule is missed": {"power.go", "p.wakeAt(boundary)", "_ = boundary"},
+	"pods of two jobs are created at once": {
+		"elastic.go", `case before != nil && p.Set.Elastic.Class == "":`, "case false:",
+	},
+	"a job waits for room for another one": {
+		"elastic.go", `case before != nil && p.Set.Elastic.Class == "":`, "case before != nil:",
+	},
+	"pods are created before there is room for all of them": {
+		"provision.go", "case request.Answer == Provisioned || p.used[request.Name]:", "case true:",
+	},
+	"a job without room is not given up": {
+		"provision.go", "return request.Answer == Refused || request.Answer == Expired && !p.used[request.Name]",
+		"return false",
+	},
+	"pods that are scheduled are given up when the room expires": {
+		"provision.go", "request.Answer == Expired && !p.used[request.Name]", "request.Answer == Expired",
+	},
+	"a request that is not answered is waited for forever": {
+		"power.go", "began = request.Created", "began = p.Now",
+	},
+	"Slurm nodes without room are tried again without a backoff": {
+		"power.go", "unplaced && (late || slices.ContainsFunc(p.requests[slot.SlurmNode], p.failed)):", "unplaced && late:",
+	},
+	"a failed request is withdrawn before its Slurm nodes are closed": {
+		"provision.go", "case failed && (needed[request.Name] || p.unclosed(request, pods)):",
+		"case failed && needed[request.Name]:",
+	},
+	"requests are kept when their pods are up": {
+		"provision.go", "		case needed[request.Name]:", "		case true:",
+	},
 	"pods are created before all Slurm nodes of a job power up": {
 		"elastic.go", "case group.incomplete || terminating:", "case terminating:",
 	},

@@ -177,7 +177,8 @@ func (w *world) act(snapshot *plan.Snapshot, next plan.Plan) {
 		case plan.Prune:
 			prunes = append(prunes, action.SlurmNode)
 		case plan.MarkPod, plan.UnmarkPod, plan.Delete, plan.Create,
-			plan.PowerUp, plan.PowerDown, plan.ForcePowerDown, plan.Resume: // the model of elastic NodeSets has these
+			plan.PowerUp, plan.PowerDown, plan.ForcePowerDown, plan.Resume, plan.RequestCapacity,
+			plan.Withdraw: // the model of elastic NodeSets has these
 		}
 	}
 	if len(undrains) > 0 {

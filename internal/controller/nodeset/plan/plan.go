@@ -13,7 +13,7 @@
 //
 // In an elastic NodeSet, Slurm decides which pods there are: elastic.go creates those of the nodes that Slurm powers
 // up, the deletion rule also releases those that it has powered down, and power.go asks Slurm to power nodes up and
-// down.
+// down. If the pods of a job need room that an autoscaler provides, provision.go asks for it first.
 package plan
 
 import (
@@ -46,6 +46,9 @@ const (
 	Delete Kind = "delete"
 	// Prune deletes the record of a Slurm node.
 	Prune Kind = "prune"
+	// Withdraw deletes a request for room; RequestCapacity creates one.
+	Withdraw        Kind = "withdraw"
+	RequestCapacity Kind = "request-capacity"
 	// Create creates a pod.
 	Create Kind = "create"
 )
@@ -60,6 +63,8 @@ type Action struct {
 	Cause     Cause
 	// Why is the cause in words. For a drain it is the reason that Slurm shows.
 	Why string
+	// Request is the request for room that is created or deleted, or that a new pod uses; nil if there is none.
+	Request *Request
 	// ScaledIn says that the pod's ordinal is scaled in, so that the retention policy applies to its PVCs.
 	ScaledIn bool
 }
@@ -143,7 +148,9 @@ func (p *Plan) Deleted() map[string]bool {
 
 // Next makes a plan.
 func Next(snapshot *Snapshot) Plan {
-	plan := &planner{Snapshot: snapshot, leaving: map[string]Cause{}, givenUp: map[int64]bool{}}
+	plan := &planner{
+		Snapshot: snapshot, leaving: map[string]Cause{}, givenUp: map[int64]bool{}, closing: map[string]bool{},
+	}
 	plan.count()
 	plan.scaleIn()
 	plan.update()
@@ -174,6 +181,11 @@ type planner struct {
 	givenUp map[int64]bool
 	// complete says that only a complete list of Slurm nodes is new enough.
 	complete bool
+	// closing are the Slurm nodes that are closed because they could not be started.
+	closing map[string]bool
+	// requests are the requests for room by the names of their Slurm nodes; used are the names of those that pods use.
+	requests map[string][]*Request
+	used     map[string]bool
 }
 
 // refresh asks for a newer record of a Slurm node. Only a complete list shows whether one without a record exists.
@@ -240,6 +252,8 @@ func (a Action) subject() string {
 		return fmt.Sprintf("ordinal %d", a.Pod.Ordinal)
 	case a.Kind == Create:
 		return "on " + a.Pod.KubernetesNode
+	case a.Kind == RequestCapacity || a.Kind == Withdraw:
+		return a.Request.Name
 	case a.Kind == Delete || a.Kind == MarkPod || a.Kind == UnmarkPod:
 		return a.Pod.Name
 	default:

@@ -23,10 +23,12 @@ func (p *planner) power() {
 	}
 	pods := p.podBySlot()
 	p.groups = p.findGroups()
+	p.indexRequests()
 	p.giveUp(pods)
 	p.closeFailed(pods)
+	p.withdraw(pods)
 	for _, slot := range p.Set.Elastic.Slots {
-		if pods[slot.Ordinal] == nil {
+		if pods[slot.Ordinal] == nil && !p.closing[slot.SlurmNode] {
 			p.settle(slot)
 		}
 	}
@@ -120,15 +122,19 @@ func (p *planner) giveUp(pods map[int]*Pod) {
 	}
 	for _, slot := range p.Set.Elastic.Slots {
 		if record := p.slotRecord(slot); record != nil && record.PoweredOff() && !record.Closed() {
-			p.request(Drain, slot, NoCapacity, drainReason(NoCapacity, ""))
+			p.closeSlot(slot, NoCapacity)
 		}
 	}
 }
 
 // failure returns why a group is given up; an empty cause if it is not. Its pods have time from when the first of them
-// was created.
+// was created, or room for them was requested.
 func (p *planner) failure(group *group, pods map[int]*Pod) (cause Cause, why string) {
 	var began time.Time
+	request := p.requestOf(group)
+	if request != nil {
+		began = request.Created
+	}
 	unplaced, existing := 0, 0
 	for _, slot := range group.slots {
 		pod := pods[slot.Ordinal]
@@ -148,15 +154,21 @@ func (p *planner) failure(group *group, pods map[int]*Pod) (cause Cause, why str
 		return Deletion, "the NodeSet is being deleted"
 	case existing == 0 && group.outdated():
 		return Updating, "its record is about to change"
-	case existing == 0:
+	case existing == 0 && request == nil:
 		return "", ""
+	case request != nil && existing-unplaced < len(group.slots) && p.refused(request):
+		return NoCapacity, fmt.Sprintf("%s has no room for the pods for %s", request.describe(), group.describe())
 	}
 	end := began.Add(p.Set.Elastic.Start)
 	if p.Now.Before(end) {
 		p.wakeAt(end)
 		return "", ""
 	}
-	if unplaced > 0 {
+	switch {
+	case request != nil && existing < len(group.slots):
+		return NoCapacity, fmt.Sprintf("%s led to no pods for %s within %s", request.describe(), group.describe(),
+			p.Set.Elastic.Start)
+	case unplaced > 0:
 		return NoCapacity, fmt.Sprintf("%d of %d pods for %s could not be scheduled within %s", unplaced,
 			len(group.slots), group.describe(), p.Set.Elastic.Start)
 	}
@@ -164,21 +176,28 @@ func (p *planner) failure(group *group, pods map[int]*Pod) (cause Cause, why str
 		p.Set.Elastic.Start)
 }
 
-// closeFailed closes the Slurm nodes that were given up, while their pods still say why.
+// closeFailed closes the Slurm nodes that were given up, while their pods, or the request for room, still say why.
 func (p *planner) closeFailed(pods map[int]*Pod) {
 	for _, slot := range p.Set.Elastic.Slots {
 		record, pod := p.slotRecord(slot), pods[slot.Ordinal]
-		if pod == nil || record == nil || !record.PoweredOff() || record.Closed() || p.Set.Deleting ||
-			p.Now.Before(pod.Created.Add(p.Set.Elastic.Start)) {
+		if record == nil || !record.PoweredOff() || record.Closed() || p.Set.Deleting ||
+			p.closing[slot.SlurmNode] || pod == nil && p.slotCause(slot) != NoCause { // settle closes it
 			continue
 		}
-		switch {
-		case pod.Unscheduled:
-			p.request(Drain, slot, NoCapacity, drainReason(NoCapacity, ""))
-		case !pod.Registered:
-			p.request(Drain, slot, NotStarted, drainReason(NotStarted, ""))
+		late := pod != nil && !p.Now.Before(pod.Created.Add(p.Set.Elastic.Start))
+		switch unplaced := pod == nil || pod.Unscheduled; {
+		case unplaced && (late || slices.ContainsFunc(p.requests[slot.SlurmNode], p.failed)):
+			p.closeSlot(slot, NoCapacity)
+		case !unplaced && late && !pod.Registered:
+			p.closeSlot(slot, NotStarted)
 		}
 	}
+}
+
+// closeSlot closes a Slurm node until a backoff is over. Nothing else is done with it in this plan.
+func (p *planner) closeSlot(slot Slot, cause Cause) {
+	p.closing[slot.SlurmNode] = true
+	p.request(Drain, slot, cause, drainReason(cause, ""))
 }
 
 // settle opens and closes a Slurm node without a pod, and powers it down if it should not be up.
@@ -307,7 +326,7 @@ func (p *planner) powerUp() {
 		if missing <= 0 || slot.Ordinal >= p.Set.Elastic.Max {
 			return
 		}
-		if record == nil || slot.Outdated || !record.PoweredOff() || record.Closed() ||
+		if record == nil || slot.Outdated || !record.PoweredOff() || record.Closed() || p.closing[slot.SlurmNode] ||
 			record.Flags.HasAny(slurm.FlagPoweringDown|slurm.FlagPowerUp) {
 			continue
 		}

@@ -108,6 +108,8 @@ type Pod struct {
 	Cordoned bool
 	// Mark is who set its cordon annotation.
 	Mark Mark
+	// Request is the name of the request for room that it uses; empty if there is none.
+	Request string
 	// DeletionCost is a user's preference at scale-in: the lowest is deleted first.
 	DeletionCost int32
 }
