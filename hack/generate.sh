@@ -18,7 +18,7 @@ external() {
 	printf 'k8s.io/api/apps/v1.DeploymentStrategy:k8s.io/client-go/applyconfigurations/apps/v1'
 }
 
-tool controller-gen object paths=./api/v1beta1
+tool controller-gen object "paths=./api/v1beta1;./internal/provisioning"
 
 rm -rf api/applyconfiguration
 tool applyconfiguration-gen --go-header-file /dev/null --external-applyconfigurations "$(external)" \

@@ -42,6 +42,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1beta1.ControllerSpecApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ControllerStatus"):
 		return &apiv1beta1.ControllerStatusApplyConfiguration{}
+	case v1beta1.SchemeGroupVersion.WithKind("ElasticProvisioning"):
+		return &apiv1beta1.ElasticProvisioningApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ElasticSchedule"):
 		return &apiv1beta1.ElasticScheduleApplyConfiguration{}
 	case v1beta1.SchemeGroupVersion.WithKind("ExternalConfig"):

@@ -61,7 +61,32 @@ type NodeSetElastic struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') && duration(self) >= duration('10s')",message="spec.elastic.capacityBackoff must be a duration of at least 10s; use for example 10m"
 	CapacityBackoff metav1.Duration `json:"capacityBackoff,omitempty,omitzero"`
+
+	// provisioning asks cluster-autoscaler for room for all pods of a job, before any of them is created. Without the CRD
+	// of ProvisioningRequests (autoscaling.x-k8s.io/v1) it has no effect.
+	// +optional
+	Provisioning *ElasticProvisioning `json:"provisioning,omitempty"`
 }
+
+// ElasticProvisioning describes the ProvisioningRequest that precedes the pods of a job.
+type ElasticProvisioning struct {
+	// className is the class of the ProvisioningRequests. check-capacity.autoscaling.x-k8s.io waits until existing
+	// Kubernetes nodes have room for all pods; best-effort-atomic-scale-up.autoscaling.x-k8s.io adds Kubernetes nodes for
+	// all pods, or none.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="spec.elastic.provisioning.className must be the name of a class; use for example best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+	ClassName string `json:"className,omitempty"`
+
+	// parameters of the class, such as noRetry: "true" of check-capacity.autoscaling.x-k8s.io.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Parameters map[string]ProvisioningParameter `json:"parameters,omitempty"`
+}
+
+// ProvisioningParameter is the value of a parameter of a provisioning class.
+// +kubebuilder:validation:MaxLength=255
+type ProvisioningParameter string
 
 // ElasticSchedule keeps idle Slurm nodes up at certain times of the week.
 // +kubebuilder:validation:XValidation:rule="self.from != self.to",fieldPath=".to",message="schedules[].to must differ from schedules[].from; for whole days, use from 00:00 to 24:00"
@@ -149,6 +174,11 @@ type NodeSetElasticStatus struct {
 	// jobsChangedAt is when jobs last changed.
 	// +optional
 	JobsChangedAt *metav1.Time `json:"jobsChangedAt,omitempty"`
+
+	// provisioningFailure is the last ProvisioningRequest that failed, with its own message, while Slurm nodes are closed
+	// because of it.
+	// +optional
+	ProvisioningFailure string `json:"provisioningFailure,omitempty"`
 }
 
 // MaxElasticJobs is the maximum length of status.elastic.jobs.

@@ -26,6 +26,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/process"
+	"github.com/slurm-operator/slurm-operator/internal/provisioning"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	slurmrest "github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/internal/window"
@@ -73,6 +74,7 @@ func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(slinkyv1beta1.AddToScheme(scheme))
+	utilruntime.Must(provisioning.AddToScheme(scheme))
 	return scheme
 }
 

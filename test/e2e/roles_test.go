@@ -55,6 +55,8 @@ var unseen = map[string]string{
 	"/events":                                   "is not in the log",
 	"events.k8s.io/events":                      "is not in the log",
 	"monitoring.coreos.com/servicemonitors":     "the CRDs of the Prometheus operator are not installed",
+	"autoscaling.x-k8s.io/provisioningrequests": "the CRD of cluster-autoscaler is not installed",
+	"/podtemplates":                             "the CRD of cluster-autoscaler is not installed",
 	"authentication.k8s.io/tokenreviews":        "the tests do not read the metrics",
 	"authorization.k8s.io/subjectaccessreviews": "the tests do not read the metrics",
 	"slinky.slurm.net/nodesets/finalizers: update": "is needed only with the admission plugin " +

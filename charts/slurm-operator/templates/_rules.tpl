@@ -60,6 +60,7 @@
   - ""
   resources:
   - persistentvolumeclaims
+  - podtemplates
   - serviceaccounts
   verbs:
   - create
@@ -92,6 +93,16 @@
   - get
   - list
   - patch
+  - watch
+- apiGroups:
+  - autoscaling.x-k8s.io
+  resources:
+  - provisioningrequests
+  verbs:
+  - create
+  - delete
+  - get
+  - list
   - watch
 - apiGroups:
   - monitoring.coreos.com

@@ -52,9 +52,9 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) out
 	if unprotected == nil {
 		do(r.undrain)
 	}
-	do(r.clearReasons, r.drain, r.powerNodes, r.mark, r.remove, r.prune)
+	do(r.clearReasons, r.drain, r.powerNodes, r.mark, r.remove, r.prune, r.withdraw)
 	if unprepared == nil {
-		do(r.create)
+		do(r.requestCapacity, r.create)
 	}
 	do(r.updatePodConditions, r.describeNodes, r.placeNodes, r.writePins, r.reconcilePVCs, r.reserve)
 	result.again = result.again || !hasTime(ctx)

@@ -51,6 +51,7 @@ type Reconciler struct {
 	drainHistories drainHistories
 	reservations   reservations
 	powerUps       powerUps
+	requests       requestWatch
 	names          names
 	decisions      decisions
 }
@@ -166,7 +167,7 @@ func pause(scope *scope, next *plan.Plan, result outcome, nextEvent time.Time) t
 	}
 	wake := next.Wake
 	for _, moment := range []time.Time{desired.WindowEdge(scope.set, next.Outdated, scope.now),
-		retryPlacement(scope, result), jobsDue(scope, next), result.describe, nextEvent} {
+		retryPlacement(scope, result), retryProvisioning(scope), jobsDue(scope, next), result.describe, nextEvent} {
 		if wake.IsZero() || (!moment.IsZero() && moment.Before(wake)) {
 			wake = moment
 		}

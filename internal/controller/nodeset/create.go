@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
@@ -29,7 +30,7 @@ func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan, 
 		}
 		ctx := trace.Because(trace.With(ctx, "slurmNode", identity.SlurmName), additions[index].Cause,
 			additions[index].Why)
-		err := r.createOne(ctx, scope, identity)
+		err := r.createOne(ctx, scope, identity, additions[index].Request)
 		if err == nil {
 			r.done(scope, additions[index], identity.Pod, identity.SlurmName)
 		}
@@ -40,7 +41,8 @@ func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan, 
 // errOnlyThisPod marks an error that concerns one pod and need not concern the next.
 var errOnlyThisPod = errors.New("other pods are not affected")
 
-func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worker.Identity) error {
+func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worker.Identity,
+	request *plan.Request) error {
 	if err := r.checkSlurmNodeName(ctx, scope, identity); err != nil {
 		return err
 	}
@@ -48,6 +50,9 @@ func (r *Reconciler) createOne(ctx context.Context, scope *scope, identity worke
 		return err
 	}
 	pod := worker.Pod(scope.set, *scope.template, scope.revision.hash, identity)
+	if request != nil {
+		desired.UseRequest(pod, request)
+	}
 	err := r.Window.Do(ctx, func() error { return r.Client.Create(ctx, pod, client.FieldOwner(naming.ManagedBy)) })
 	switch {
 	case apierrors.IsAlreadyExists(err):

@@ -101,14 +101,14 @@ func (d *decisions) forget(set types.UID) {
 // order is the order of the events of one reconcile.
 var order = map[plan.Kind]int{
 	plan.Undrain: 0, plan.Drain: 1, plan.ForcePowerDown: 2, plan.PowerDown: 3, plan.Resume: 4, plan.PowerUp: 5,
-	plan.Delete: 6, plan.Prune: 7, plan.Create: 8,
+	plan.Delete: 6, plan.Prune: 7, plan.RequestCapacity: 8, plan.Create: 9,
 }
 
 // eventReasons are the reasons of events. Actions without one have no effect of their own that users see.
 var eventReasons = map[plan.Kind]string{
 	plan.Undrain: "UndrainedNodes", plan.Drain: "DrainedNodes", plan.Delete: "DeletedPods", plan.Prune: "DeletedNodes",
 	plan.Create: "CreatedPods", plan.PowerUp: "PoweredUpNodes", plan.PowerDown: "PoweredDownNodes",
-	plan.ForcePowerDown: "GaveUpNodes", plan.Resume: "ResumedNodes",
+	plan.ForcePowerDown: "GaveUpNodes", plan.Resume: "ResumedNodes", plan.RequestCapacity: "RequestedCapacity",
 }
 
 // done counts an action, and records it for an event.
@@ -174,7 +174,10 @@ func (a announcement) note(next *plan.Plan) string {
 	case plan.Resume:
 		text = fmt.Sprintf("resumed %s that did not start in time: %s", plural(len(a.nodes), "Slurm node"),
 			trace.Hosts(a.nodes))
-	case plan.ClearReason, plan.MarkPod, plan.UnmarkPod:
+	case plan.RequestCapacity:
+		text = fmt.Sprintf("asked cluster-autoscaler for room for the pods of %s: %s", plural(len(a.nodes), "Slurm node"),
+			trace.Hosts(a.nodes))
+	case plan.ClearReason, plan.MarkPod, plan.UnmarkPod, plan.Withdraw:
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/provisioning"
 	"github.com/slurm-operator/slurm-operator/internal/schedule"
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
@@ -32,7 +33,20 @@ func elasticStatus(scope *scope, next *plan.Plan) *applyv1beta1.NodeSetElasticSt
 		WithMinimum(number(causes.Minimum)).WithWarm(number(causes.Warm)).WithScheduled(number(causes.Scheduled)).
 		WithIdle(number(causes.Idle)).WithClosed(number(causes.Closed)).WithPoweringDown(number(causes.PoweringDown))
 	is.Jobs, is.JobsChangedAt, _ = listJobs(before, jobs, scope.now)
+	if failure := provisioningFailure(scope, next); failure != "" {
+		is.WithProvisioningFailure(failure)
+	}
 	return is
+}
+
+// provisioningFailure returns why the last ProvisioningRequest failed, while Slurm nodes are closed because of it; empty
+// if there is nothing to say. The request itself is deleted when they are closed.
+func provisioningFailure(scope *scope, next *plan.Plan) string {
+	before := scope.set.Status.Elastic
+	if next.Elastic.Refusal != "" || before == nil || scope.snapshot.Slurm != nil && next.Elastic.Unplaced == 0 {
+		return next.Elastic.Refusal
+	}
+	return before.ProvisioningFailure
 }
 
 // causesIn returns the counts in a status.
@@ -79,6 +93,11 @@ func judgeElastic(scope *scope, next *plan.Plan) status.Verdict {
 	if _, err := schedule.Of(scope.set.Spec.Elastic); err != nil {
 		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v; the schedule has no effect until then", err)
 	}
+	if scope.unprovisioned {
+		return status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "spec.elastic.provisioning: Kubernetes has no "+
+			"ProvisioningRequests (%s); install the CRD of cluster-autoscaler, or remove the field; pods are created "+
+			"without them until then", provisioning.Version)
+	}
 	return status.Ready("%s", elasticMessage(scope, next))
 }
 
@@ -113,9 +132,13 @@ func capacityUnavailable(scope *scope, next *plan.Plan, conditions *status.Condi
 	case scope.snapshot.Slurm == nil:
 		set(metav1.ConditionUnknown, slinkyv1beta1.ReasonWaitingForSlurm, "Slurm was not queried yet")
 	case is.Unplaced > 0:
+		cause, remedy := "", "see why pods are not scheduled (kubectl get events)"
+		if failure := provisioningFailure(scope, next); failure != "" {
+			cause, remedy = ", says "+failure, "see the log of cluster-autoscaler"
+		}
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonUnschedulable,
-			"Kubernetes has no room for more pods: %s closed to jobs until %s at the earliest; add Kubernetes nodes, or see "+
-				"why pods are not scheduled (kubectl get events)", plural(is.Unplaced, "Slurm node"), retry)
+			"Kubernetes has no room for more pods%s: %s closed to jobs until %s at the earliest; add Kubernetes nodes, or %s",
+			cause, plural(is.Unplaced, "Slurm node"), retry, remedy)
 	case is.Failed > 0:
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonStartTimeout,
 			"pods did not start in time: %s closed to jobs until %s at the earliest; see the events of the pods",

@@ -48,9 +48,11 @@ type scope struct {
 	byName          map[string]*corev1.Pod
 	nodes           map[string]*corev1.Node
 	// pins is nil without spec.pinToNode.
-	pins     desired.Pins
-	snapshot plan.Snapshot
-	now      time.Time
+	pins desired.Pins
+	// unprovisioned says that the spec asks for ProvisioningRequests, whose CRD is not installed.
+	unprovisioned bool
+	snapshot      plan.Snapshot
+	now           time.Time
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {
@@ -93,6 +95,9 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	}
 	scope.snapshot.Set = observation.Set(set, scope.revision.hash, wanted(scope), scope.now)
 	if err := r.observeElastic(ctx, scope); err != nil {
+		return nil, err
+	}
+	if err := r.observeRequests(ctx, scope); err != nil {
 		return nil, err
 	}
 	scope.snapshot.Set.Withheld = withheld(scope)

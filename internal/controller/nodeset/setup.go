@@ -42,13 +42,15 @@ const Name = "nodeset"
 // +kubebuilder:rbac:groups=core,resources=secrets,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=core,resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=core,resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=core,resources=podtemplates,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=autoscaling.x-k8s.io,resources=provisioningrequests,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 
 // SetupWithManager watches NodeSets, the objects that they own, Kubernetes nodes, Controllers with their Accountings,
 // and Slurm itself.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(manager).
+	controller, err := ctrl.NewControllerManagedBy(manager).
 		Named(Name).
 		WithOptions(retry.Options(Name, "NodeSet")).
 		For(&slinkyv1beta1.NodeSet{},
@@ -78,7 +80,12 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 			index.Handler(r.Client, index.ControllersByAccounting,
 				index.NodeSetsByController), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(r.watchPool)).
-		Complete(r)
+		Build(r)
+	if err != nil {
+		return err
+	}
+	r.setUpRequestWatch(manager, controller)
+	return nil
 }
 
 type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -215,8 +215,11 @@ func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, boo
 	case trouble != "":
 		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble), true
 	case counts.pods < counts.desired:
-		return status.Progressing(slinkyv1beta1.ReasonScalingOut, "%d of %d pods exist, %d are ready", counts.pods,
-			counts.desired, counts.ready), true
+		text := fmt.Sprintf("%d of %d pods exist, %d are ready", counts.pods, counts.desired, counts.ready)
+		if next.Elastic.Held != "" {
+			text += "; " + next.Elastic.Held
+		}
+		return status.Progressing(slinkyv1beta1.ReasonScalingOut, "%s", text), true
 	case len(overdue) > 0:
 		return status.Degraded(slinkyv1beta1.ReasonNotRegistered,
 			"%d slurmds run and have not registered with Slurm within %s, such as %s; see the log of its pod",

@@ -30,6 +30,9 @@ type NodeSetElasticApplyConfiguration struct {
 	// capacityBackoff is how long Slurm uses no more nodes than Kubernetes could place, after pods were given up because
 	// Kubernetes had no room for them.
 	CapacityBackoff *v1.Duration `json:"capacityBackoff,omitempty"`
+	// provisioning asks cluster-autoscaler for room for all pods of a job, before any of them is created. Without the CRD
+	// of ProvisioningRequests (autoscaling.x-k8s.io/v1) it has no effect.
+	Provisioning *ElasticProvisioningApplyConfiguration `json:"provisioning,omitempty"`
 }
 
 // NodeSetElasticApplyConfiguration constructs a declarative configuration of the NodeSetElastic type for use with
@@ -96,5 +99,13 @@ func (b *NodeSetElasticApplyConfiguration) WithStartTimeout(value v1.Duration) *
 // If called multiple times, the CapacityBackoff field is set to the value of the last call.
 func (b *NodeSetElasticApplyConfiguration) WithCapacityBackoff(value v1.Duration) *NodeSetElasticApplyConfiguration {
 	b.CapacityBackoff = &value
+	return b
+}
+
+// WithProvisioning sets the Provisioning field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Provisioning field is set to the value of the last call.
+func (b *NodeSetElasticApplyConfiguration) WithProvisioning(value *ElasticProvisioningApplyConfiguration) *NodeSetElasticApplyConfiguration {
+	b.Provisioning = value
 	return b
 }

@@ -33,6 +33,9 @@ type NodeSetElasticStatusApplyConfiguration struct {
 	Jobs []int64 `json:"jobs,omitempty"`
 	// jobsChangedAt is when jobs last changed.
 	JobsChangedAt *v1.Time `json:"jobsChangedAt,omitempty"`
+	// provisioningFailure is the last ProvisioningRequest that failed, with its own message, while Slurm nodes are closed
+	// because of it.
+	ProvisioningFailure *string `json:"provisioningFailure,omitempty"`
 }
 
 // NodeSetElasticStatusApplyConfiguration constructs a declarative configuration of the NodeSetElasticStatus type for use with
@@ -120,5 +123,13 @@ func (b *NodeSetElasticStatusApplyConfiguration) WithJobs(values ...int64) *Node
 // If called multiple times, the JobsChangedAt field is set to the value of the last call.
 func (b *NodeSetElasticStatusApplyConfiguration) WithJobsChangedAt(value v1.Time) *NodeSetElasticStatusApplyConfiguration {
 	b.JobsChangedAt = &value
+	return b
+}
+
+// WithProvisioningFailure sets the ProvisioningFailure field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProvisioningFailure field is set to the value of the last call.
+func (b *NodeSetElasticStatusApplyConfiguration) WithProvisioningFailure(value string) *NodeSetElasticStatusApplyConfiguration {
+	b.ProvisioningFailure = &value
 	return b
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/podfailure"
+	"github.com/slurm-operator/slurm-operator/internal/provisioning"
 )
 
 // Set converts a spec for package plan. Percentages of maxUnavailable refer to the desired pods.
@@ -101,7 +102,7 @@ func Pod(pod *corev1.Pod) plan.Pod {
 		Unscheduled: pod.Spec.NodeName == "", Terminating: pod.DeletionTimestamp != nil,
 		Exited: pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Mark:   podMark(pod),
-		Named:  worker.IsNamed(pod),
+		Named:  worker.IsNamed(pod), Request: pod.Annotations[provisioning.AnnotationRequest],
 	}
 	_, sourced := pod.Annotations[slinkyv1beta1.AnnotationPodCordonSource]
 	is.Cordoned = pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true" && !sourced
