@@ -131,6 +131,9 @@ var mutations = map[string]mutation{
 		"provision.go", "case failed && (needed[request.Name] || p.unclosed(request, pods)):",
 		"case failed && needed[request.Name]:",
 	},
+	"Slurm nodes that are being closed are powered up": {
+		"power.go", "record.Closed() || p.closing[slot.SlurmNode] ||", "record.Closed() ||",
+	},
 	"requests are kept when their pods are up": {
 		"provision.go", "		case needed[request.Name]:", "		case true:",
 	},
