@@ -318,10 +318,7 @@ func (w *elasticModel) resumeByAdmin(i int) {
 	node := w.nodes[i]
 	if node.drained && !slurm.IsOurReason(node.reason) {
 		w.note("an administrator resumes %s", slotName(i))
-		node.drained = false
-		if !node.down { // otherwise slurmctld has given its own reason since then
-			node.reason = ""
-		}
+		node.drained, node.down, node.reason = false, false, ""
 	}
 }
 
