@@ -156,7 +156,9 @@ func (p *planner) withdraw(pods map[int]*Pod) {
 		switch {
 		case request.Terminating:
 		case failed && (needed[request.Name] || p.unclosed(request, pods)):
-			p.Elastic.Refusal = request.describe()
+			if request.Answer == Unanswered || p.refused(request) { // otherwise there was room
+				p.Elastic.Refusal = request.describe()
+			}
 		case needed[request.Name]:
 		default:
 			p.do(Action{Kind: Withdraw, Request: request, Cause: NoCause, Why: "no pods wait for it"})

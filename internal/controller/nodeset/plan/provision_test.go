@@ -207,6 +207,11 @@ func TestElasticProvisioningSummary(t *testing.T) {
 	if got := refused.Elastic.Refusal; got != "ProvisioningRequest r (so says it)" {
 		t.Errorf("the refusal is described as %q", got)
 	}
+	late := plan.Next(elastic(1, waking(7, 0), started(time.Minute, 0), using("r"),
+		requested("r", 7, time.Hour, plan.Provisioned, 0)))
+	if got := late.Elastic.Refusal; got != "" {
+		t.Errorf("pods that are not scheduled although there is room are described as %q", got)
+	}
 	ready := plan.Next(elastic(1, waking(7, 0), requested("r", 7, time.Minute, plan.Provisioned, 0)))
 	if created := ready.Of(plan.Create); len(created) != 1 || created[0].Request == nil || created[0].Request.Name != "r" {
 		t.Errorf("the pods to create are %+v", created)
