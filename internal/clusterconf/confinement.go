@@ -11,7 +11,8 @@ import (
 
 // The settings that confine jobs are the same for all slurmds of a cluster, which get them from slurmctld at once. A
 // slurmd whose pod does not have writable cgroups exits because of them, with all its jobs. So pods are prepared before
-// the settings are in force, and stay prepared as long as they are: a prepared pod runs with either settings.
+// the settings are in force, and stay prepared as long as they are: a prepared pod runs with either settings. Whether
+// slurmd uses cgroups at all never changes while its pod exists.
 
 const processTracking, byCgroups = "ProctrackType", "proctrack/cgroup"
 
@@ -21,11 +22,12 @@ func IsConfined(document slurmconf.Document) bool {
 	return strings.EqualFold(value, byCgroups)
 }
 
-// EnablesCgroups reports whether the operator's cgroup.conf in a configuration enables cgroups.
-func EnablesCgroups(files map[string]string) bool { return files[CgroupFile] == confined }
-
 // IsOwnCgroupConf reports whether the content of a cgroup.conf is one that the operator writes.
-func IsOwnCgroupConf(content string) bool { return content == confined || content == unconfined }
+func IsOwnCgroupConf(content string) bool {
+	return slices.Contains([]string{
+		slurmconf.IncludePodCgroup, slurmconf.CgroupsEnabled, slurmconf.CgroupsDisabled,
+	}, content)
+}
 
 // PreparesPods reports whether the slurmd pods of a cluster are prepared for confinement, and whether that is known:
 // the status says so, because pods follow the configuration.

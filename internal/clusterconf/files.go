@@ -11,29 +11,14 @@ import (
 
 // Names of configuration files.
 const (
-	CgroupFile = "cgroup.conf"
+	CgroupFile = slurmconf.CgroupFile
 	JWKSFile   = "jwks.json"
-)
-
-// The operator's cgroup.conf, with and without confinement.
-const (
-	// unconfined lets slurmd run in an unprivileged pod without its own cgroup tree.
-	unconfined = "CgroupPlugin=disabled\n"
-	// confined uses the cgroup tree of slurmd's container, in which there is no systemd.
-	confined = `CgroupPlugin=autodetect
-IgnoreSystemd=yes
-EnableControllers=yes
-ConstrainCores=yes
-ConstrainDevices=yes
-ConstrainRAMSpace=yes
-ConstrainSwapSpace=yes
-`
 )
 
 // managedFiles are the files that only the operator writes.
 var managedFiles = []string{
 	slurmconf.FileName, JWKSFile, slurmconf.ChangesFile, slinkyv1beta1.SlurmKeyFile, slinkyv1beta1.JWTKeyFile,
-	CleanFile,
+	CleanFile, slurmconf.PodCgroupFile,
 }
 
 // A Use is the purpose of files.
@@ -84,12 +69,9 @@ func FilesOf(configMap string, data map[string]string) []File {
 type Files map[string]string
 
 // NewFiles returns the files that every cluster has and, with devices for GRES, those that describe them. The user's
-// files may replace them.
-func NewFiles(devices, confines bool) Files {
-	files := Files{CgroupFile: unconfined}
-	if confines {
-		files[CgroupFile] = confined
-	}
+// files may replace them. slurmctld itself uses no cgroups.
+func NewFiles(devices bool) Files {
+	files := Files{CgroupFile: slurmconf.IncludePodCgroup, slurmconf.PodCgroupFile: slurmconf.CgroupsDisabled}
 	if devices {
 		files[slurmconf.GresFile] = slurmconf.IncludePodGres
 		files[slurmconf.PodGresFile] = ""
@@ -116,7 +98,7 @@ func (f Files) Add(file File) error {
 			"ConfigMap %s has a file %s, which the operator writes; remove it, and use spec.extraConf for lines of "+
 				"slurm.conf",
 			file.ConfigMap, file.Name)
-	case taken && !slices.Contains([]string{unconfined, confined, slurmconf.IncludePodGres}, content):
+	case taken && !IsOwnCgroupConf(content) && content != slurmconf.IncludePodGres:
 		return fmt.Errorf(
 			"ConfigMap %s has a file %s, and so has another ConfigMap that the spec names; rename one of them", file.ConfigMap, file.Name)
 	}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"strconv"
 	"strings"
-	"time"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
@@ -63,17 +62,6 @@ const HelperPath = "/opt/slurm-operator/slurm-operator"
 // AnnotationConfiguration on a pod template is the hash of the configuration that its pods start with. Pods of daemons
 // that cannot reload it are replaced when it changes.
 const AnnotationConfiguration = slinkyv1beta1.GroupName + "/configuration-hash"
-
-// AnnotationCgroupsDisabled on the ConfigMap with slurmctld's configuration is when cgroups were disabled in it, in RFC
-// 3339 format. A slurmd that has used cgroups, and then run without them, exits when they are enabled again.
-const AnnotationCgroupsDisabled = "controller." + slinkyv1beta1.GroupName + "/cgroups-disabled"
-
-// CgroupsDisabled returns when cgroups were disabled, according to the annotations of a configuration; zero if they
-// never were.
-func CgroupsDisabled(annotations map[string]string) time.Time {
-	at, _ := time.Parse(time.RFC3339, annotations[AnnotationCgroupsDisabled])
-	return at
-}
 
 // Labels returns the labels of all objects of a custom resource's daemon.
 func Labels(daemon Daemon, instance string) map[string]string {

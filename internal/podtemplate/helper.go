@@ -8,6 +8,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
 const helperVolume = "helper"
@@ -44,10 +45,13 @@ func HelperVolume() corev1.Volume {
 	}
 }
 
-// AnnotationConfinement marks slurmd pods that are prepared to confine jobs.
-const AnnotationConfinement = "nodeset." + slinkyv1beta1.GroupName + "/job-confinement"
+// AnnotationCgroupConf holds a slurmd pod's own cgroup.conf, which is mounted as a file.
+const AnnotationCgroupConf = "nodeset." + slinkyv1beta1.GroupName + "/cgroup-conf"
+
+// HasCgroupConf reports whether a slurmd pod has its own cgroup.conf.
+func HasCgroupConf(pod *corev1.Pod) bool { return pod.Annotations[AnnotationCgroupConf] != "" }
 
 // IsConfinable reports whether a slurmd pod is prepared to confine jobs.
 func IsConfinable(pod *corev1.Pod) bool {
-	return pod.Annotations[AnnotationConfinement] == string(slinkyv1beta1.JobConfinementCgroups)
+	return HasCgroupConf(pod) && pod.Annotations[AnnotationCgroupConf] != slurmconf.CgroupsDisabled
 }

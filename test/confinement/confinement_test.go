@@ -31,11 +31,8 @@ func forEachVersion(t *testing.T, test func(t *testing.T, version string)) {
 	}
 }
 
-// settings say whether jobs are confined, and whether cgroup.conf enables cgroups.
-type settings struct{ confined, enabled bool }
-
 // configure makes slurmctld run with the configuration of a NodeSet.
-func configure(t *testing.T, slurm *slurmnet.Cluster, set *slinkyv1beta1.NodeSet, with settings) {
+func configure(t *testing.T, slurm *slurmnet.Cluster, set *slinkyv1beta1.NodeSet, confined bool) {
 	t.Helper()
 	contribution, node, err := clusterconf.NodeSet(set)
 	if err != nil {
@@ -43,13 +40,13 @@ func configure(t *testing.T, slurm *slurmnet.Cluster, set *slinkyv1beta1.NodeSet
 	}
 	document, err := slurmconf.Build(slurmconf.Cluster{
 		Name: "slurmnet", Hosts: []slurmconf.Host{{Name: "slurmctld"}}, Port: 6817, SlurmUser: "slurm", MaxNodeCount: 100,
-		NodeSets: []slurmconf.NodeSet{contribution}, Confined: with.confined, Contain: true,
+		NodeSets: []slurmconf.NodeSet{contribution}, Confined: confined, Contain: true,
 		Accounting: &slurmconf.Endpoint{Host: "slurmdbd", Port: 6819},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := clusterconf.NewFiles(node.HasDevices(), with.enabled)
+	files := clusterconf.NewFiles(node.HasDevices())
 	document = clusterconf.AddClean(document, files)
 	files[slurmconf.FileName] = document.Render()
 	for name, content := range files {
@@ -141,7 +138,7 @@ func testJobs(t *testing.T, version string, v1 bool) {
 	t.Helper()
 	slurm, machine := start(t, version, slurmnet.MachineOptions{CgroupV1: v1})
 	set := newNodeSet(slinkyv1beta1.CgroupAccessRemount)
-	configure(t, slurm, set, settings{confined: true, enabled: true})
+	configure(t, slurm, set, true)
 	p := newPod(t, machine, set)
 	p.v1 = v1
 	p.start(t, slurm)
@@ -170,7 +167,7 @@ func TestJobsAreConfinedInPrivilegedContainers(t *testing.T) {
 		t.Helper()
 		slurm, machine := start(t, version, slurmnet.MachineOptions{})
 		set := newNodeSet(slinkyv1beta1.CgroupAccessPrivileged)
-		configure(t, slurm, set, settings{confined: true, enabled: true})
+		configure(t, slurm, set, true)
 		p := newPod(t, machine, set)
 		p.start(t, slurm)
 		waitIdle(t, slurm, p)

@@ -37,7 +37,7 @@ func TestJobsHaveCPUsOfTheirOwn(t *testing.T) {
 				}
 				set := newNodeSet(slinkyv1beta1.CgroupAccessRemount)
 				set.Spec.Slurmd.Raw = fmt.Appendf(nil, `{"resources":{"limits":{"cpu":"%d","memory":"1Gi"}}}`, test.limit)
-				configure(t, slurm, set, settings{confined: true, enabled: true})
+				configure(t, slurm, set, true)
 				p := newPod(t, machine, set)
 				p.cores = test.cpus
 				p.start(t, slurm)

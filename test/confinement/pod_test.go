@@ -21,6 +21,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/sshd"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
@@ -121,6 +122,7 @@ func (p *pod) start(t *testing.T, slurm *slurmnet.Cluster) {
 	p.writeHostKeys(t)
 	p.machine.Write(t, bundle+"/config.json", string(config))
 	p.machine.Write(t, "/volumes/etc/"+slurmconf.PodGresFile, p.template.Annotations["nodeset.slinky.slurm.net/gres-conf"])
+	p.machine.Write(t, "/volumes/etc/"+slurmconf.PodCgroupFile, p.template.Annotations[podtemplate.AnnotationCgroupConf])
 	p.machine.MustRun(t, fmt.Sprintf(`
 mkdir -p /rootfs /volumes/run /volumes/spool /volumes/log /volumes/tmp /volumes/helper /volumes/sshd
 mountpoint -q /rootfs || mount --bind / /rootfs

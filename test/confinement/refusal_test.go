@@ -49,7 +49,7 @@ func TestSlurmdDoesNotStartWithoutCgroups(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := newNodeSet(test.access)
-			configure(t, slurm, set, settings{confined: true, enabled: true})
+			configure(t, slurm, set, true)
 			p := newPod(t, machine, set)
 			test.change(p)
 			p.start(t, slurm)

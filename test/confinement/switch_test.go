@@ -13,24 +13,26 @@ import (
 )
 
 // A pod that is prepared for confinement runs with either settings. Jobs and steps start all the time, also while
-// slurmd adopts settings late, and none is lost when they change in the order in which the operator changes them.
+// slurmd adopts settings late, and none is lost when they change. While slurmd adopts them, its successor has already
+// written its files, and the slurmstepds of the one before read them: one that found another cgroup.conf would fail.
 func TestNoJobIsLostWhenConfinementChanges(t *testing.T) {
 	forEachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
 		slurm, machine := start(t, version, slurmnet.MachineOptions{})
 		set := newNodeSet(slinkyv1beta1.CgroupAccessRuntimeClass)
-		configure(t, slurm, set, settings{})
+		configure(t, slurm, set, false)
 		p := newPod(t, machine, set)
 		p.start(t, slurm)
 		waitIdle(t, slurm, p)
+		const readCgroupConf = "cat /volumes/spool/conf-cache/cgroup.conf /volumes/etc/cgroup-pod.conf"
+		cgroupConf := machine.MustRun(t, readCgroupConf)
 		long := submit(t, slurm, "while [ ! -f /tmp/finish ]; do srun --mem=10 --overlap true || exit 7; sleep 1; done",
 			"--mem=20", "--job-name=long", "--output=/dev/null")
 		jobs := []string{long}
-		// Cgroups are not enabled again in the same pod: slurmd would exit.
-		for _, each := range []settings{{enabled: true}, {confined: true, enabled: true}, {enabled: true}, {}} {
+		for _, confined := range []bool{true, false, true} {
 			// slurmctld has the settings before slurmd, so some jobs start while slurmd adopts them.
 			machine.MustRun(t, "pkill -STOP -x slurmd")
-			configure(t, slurm, set, each)
+			configure(t, slurm, set, confined)
 			var during []string
 			for range 4 {
 				during = append(during, submit(t, slurm, "srun --mem=10 --overlap true", "--mem=20", "--output=/dev/null"))
@@ -41,8 +43,11 @@ func TestNoJobIsLostWhenConfinementChanges(t *testing.T) {
 			}
 			after := submit(t, slurm, "srun --mem=10 --overlap cat /proc/self/cgroup", "--mem=20", "--output=/tmp/cgroup")
 			waitState(t, slurm, after, "COMPLETED")
-			if cgroup := output(t, p, "cgroup"); strings.Contains(cgroup, "/step_") != each.confined {
-				t.Errorf("with %+v, a job is in the cgroup %q", each, cgroup)
+			if cgroup := output(t, p, "cgroup"); strings.Contains(cgroup, "/step_") != confined {
+				t.Errorf("confined is %t, and a job is in the cgroup %q", confined, cgroup)
+			}
+			if got := machine.MustRun(t, readCgroupConf); got != cgroupConf {
+				t.Errorf("cgroup.conf is %q, and was %q", got, cgroupConf)
 			}
 			waitState(t, slurm, long, "RUNNING")
 			jobs = append(append(jobs, during...), after)

@@ -47,8 +47,8 @@ func (n *nodeSet) isConfined(t *testing.T, want bool) {
 			}
 		}
 		pods, err := n.namespace.Run(ctx, "get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output",
-			`jsonpath={.items[*].metadata.annotations.nodeset\.slinky\.slurm\.net/job-confinement}`)
-		if prepared := strings.Count(pods, "Cgroups"); err == nil && (prepared == n.nodes()) != want {
+			`jsonpath={.items[*].metadata.annotations.nodeset\.slinky\.slurm\.net/cgroup-conf}`)
+		if prepared := strings.Count(pods, "CgroupPlugin=autodetect"); err == nil && (prepared == n.nodes()) != want {
 			err = fmt.Errorf("%d pods are prepared", prepared)
 		}
 		if err != nil {

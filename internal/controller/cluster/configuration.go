@@ -54,7 +54,8 @@ func build(scope *scope) (candidate, *status.Verdict) {
 		cluster.PowerSaving = clusterconf.PowerSaving(scope.nodeSets, scope.inForce())
 	}
 	devices := contributed.devices || slurmconf.RecordDevices(cluster.Records, clusterconf.DeviceDirectory) != ""
-	files := clusterconf.NewFiles(devices, scope.enablesCgroups())
+	files := clusterconf.NewFiles(devices)
+	files[clusterconf.CgroupFile] = scope.cgroupConf()
 	files.AddDevices(cluster.Records)
 	for _, group := range clusterconf.Groups(scope.controller) {
 		for _, file := range scope.files[group.Use] {

@@ -3,22 +3,24 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// A running cluster becomes confined in three steps: the NodeSets replace all slurmd pods by prepared ones, each when
-// its Slurm node is drained, then cgroups are enabled, and then jobs are confined. In the other direction, jobs are no
-// longer confined, then cgroups are disabled, and the pods follow. A slurmd that is being reconfigured may start a job
-// with the settings for jobs from one side of a change and cgroup.conf from the other: if cgroups were not enabled on
-// both, the job would fail.
+// A running cluster becomes confined in two steps: the NodeSets replace all slurmd pods by prepared ones, each when its
+// Slurm node is drained, and then jobs are confined. In the other direction, jobs are no longer confined, and the pods
+// follow. Each pod has its own cgroup.conf: whether slurmd uses cgroups at all never changes while its pod exists,
+// because a job that starts while slurmd changes from one cgroup.conf to another fails.
 
 // settleTime is how long a slurmd may take at most to adopt new settings.
 const settleTime = 2 * time.Minute
@@ -45,29 +47,66 @@ func (s *scope) confinement() slinkyv1beta1.JobConfinement {
 // isNew reports whether no slurmd has been configured yet.
 func (s *scope) isNew() bool { return s.promoted == nil && !s.hasSlurmds() }
 
-// confines reports whether the configuration confines jobs: if it is to, all slurmd pods are prepared for it, and all
-// slurmds run with cgroups.
+// managesCgroups reports whether the operator decides how Slurm uses cgroups, and not the administrator.
+func (s *scope) managesCgroups() bool {
+	return !s.controller.Spec.External &&
+		!clusterconf.ConfiguresCgroups(s.controller.Spec.ExtraConf, s.files[clusterconf.ConfigFile])
+}
+
+// cgroupConf returns the cgroup.conf for all slurmds. As long as there are pods without a cgroup.conf of their own, such
+// as those of an earlier release, it is what they were started with.
+func (s *scope) cgroupConf() string {
+	switch inForce := s.cgroupConfInForce(); {
+	case s.fileless == 0, inForce == slurmconf.IncludePodCgroup:
+		return slurmconf.IncludePodCgroup
+	case inForce == slurmconf.CgroupsEnabled:
+		return slurmconf.CgroupsEnabled
+	default:
+		return slurmconf.CgroupsDisabled
+	}
+}
+
+// cgroupConfInForce returns the cgroup.conf in force; empty if there is none.
+func (s *scope) cgroupConfInForce() string {
+	if s.promoted == nil {
+		return ""
+	}
+	return s.promoted.files[clusterconf.CgroupFile]
+}
+
+// confines reports whether the configuration confines jobs: if it is to, and all slurmd pods are prepared for it.
 func (s *scope) confines() bool {
 	if s.confinement() != slinkyv1beta1.JobConfinementCgroups || s.unprepared > 0 {
 		return false
 	}
-	return s.promoted == nil || clusterconf.IsConfined(s.inForce()) ||
-		clusterconf.EnablesCgroups(s.promoted.files) && s.hasSettled()
+	return s.promoted == nil || clusterconf.IsConfined(s.inForce()) || s.preparesPods()
 }
 
-// enablesCgroups reports whether cgroup.conf enables cgroups.
-func (s *scope) enablesCgroups() bool {
-	return s.podConfinement() == slinkyv1beta1.JobConfinementCgroups && s.unprepared == 0
+// preparesPods reports whether the status says that pods are prepared for confinement, and each has its own cgroup.conf.
+func (s *scope) preparesPods() bool {
+	return s.cgroupConfInForce() == slurmconf.IncludePodCgroup &&
+		s.controller.Status.JobConfinement == slinkyv1beta1.JobConfinementCgroups
 }
 
-// podConfinement returns what slurmd pods are prepared for. They stay prepared until all slurmds run with a
-// configuration that does not confine jobs.
+// podConfinement returns what slurmd pods are prepared for. They become so when slurmctld has a cgroup.conf that leaves
+// the choice to them, and stay so until all slurmds run with a configuration that does not confine jobs.
 func (s *scope) podConfinement() slinkyv1beta1.JobConfinement {
-	if s.promoted != nil && clusterconf.EnablesCgroups(s.promoted.files) &&
-		(clusterconf.IsConfined(s.inForce()) || !s.hasSettled()) {
+	wanted := s.confinement()
+	if s.promoted == nil || !s.managesCgroups() {
+		return wanted
+	}
+	inForce := s.cgroupConfInForce()
+	if clusterconf.IsConfined(s.inForce()) || inForce == slurmconf.CgroupsEnabled {
 		return slinkyv1beta1.JobConfinementCgroups
 	}
-	return s.confinement()
+	is := slinkyv1beta1.JobConfinementNone
+	if s.preparesPods() {
+		is = slinkyv1beta1.JobConfinementCgroups
+	}
+	if wanted == is || inForce == slurmconf.IncludePodCgroup && s.hasSettled() {
+		return wanted
+	}
+	return is
 }
 
 // hasSettled reports whether all slurmds run with the configuration in force. What is being validated does not matter:
@@ -89,56 +128,53 @@ func (s *scope) isSwitching() bool {
 		s.confinement() == slinkyv1beta1.JobConfinementCgroups && !s.confines()
 }
 
-// observeSlurmds counts the slurmd pods that are not prepared for confinement, if the cluster is to become confined, or
-// uses a cgroup.conf of another operator.
+// observeSlurmds counts the slurmd pods that something waits for, if anything does: that cannot confine jobs, or do not
+// have their own cgroup.conf. Those of another operator may not have this operator's labels yet.
 func (r *Reconciler) observeSlurmds(ctx context.Context, scope *scope) error {
-	if scope.hasForeignCgroups() {
-		return r.observeForeignSlurmds(ctx, scope)
-	}
-	if scope.confinement() != slinkyv1beta1.JobConfinementCgroups || scope.controller.Spec.External ||
-		clusterconf.IsConfined(scope.inForce()) {
+	awaitsPrepared := scope.confinement() == slinkyv1beta1.JobConfinementCgroups && !clusterconf.IsConfined(scope.inForce())
+	if !scope.managesCgroups() || scope.cgroupConfInForce() == slurmconf.IncludePodCgroup && !awaitsPrepared {
 		return nil
 	}
 	pods := &corev1.PodList{}
 	err := r.Client.List(ctx, pods, client.InNamespace(scope.controller.Namespace),
-		client.MatchingLabels(naming.WorkerSelector(scope.controller.Name)), client.UnsafeDisableDeepCopy)
+		client.MatchingLabels(naming.DaemonSelector(naming.Slurmd)), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if !podtemplate.IsConfinable(pod) ||
-			scope.promoted != nil && pod.CreationTimestamp.Time.Before(scope.promoted.cgroupsDisabled) {
+		if !scope.owns(pod) {
+			continue
+		}
+		if !podtemplate.HasCgroupConf(pod) {
+			scope.fileless++
+		}
+		if !podtemplate.IsConfinable(pod) {
 			scope.unprepared++
 		}
+	}
+	if scope.hasForeignCgroups() {
+		scope.foreignSlurmds = scope.unprepared
 	}
 	return nil
 }
 
-// cgroupsDisabled returns when cgroups were disabled in a candidate; zero if they never were, or are enabled. A slurmd
-// that has used cgroups, and then run without them, exits when they are enabled again: Slurm 24.11 does not find its
-// own cgroup. So pods from before that are replaced first.
-func cgroupsDisabled(scope *scope, candidate candidate) time.Time {
-	switch {
-	case scope.promoted == nil || clusterconf.EnablesCgroups(candidate.files):
-		return time.Time{}
-	case clusterconf.EnablesCgroups(scope.promoted.files):
-		return scope.now
-	default:
-		return scope.promoted.cgroupsDisabled
-	}
+// owns reports whether a slurmd pod is one of the cluster's.
+func (s *scope) owns(pod *corev1.Pod) bool {
+	return pod.Labels[naming.LabelController] == s.controller.Name ||
+		slices.ContainsFunc(s.nodeSets, func(set slinkyv1beta1.NodeSet) bool { return metav1.IsControlledBy(pod, &set) })
 }
 
 // confinementMessage describes what a cluster waits for before jobs are confined.
 func (s *scope) confinementMessage() string {
 	switch {
+	case s.confinement() != slinkyv1beta1.JobConfinementCgroups || s.confines():
+		return ""
 	case s.unprepared > 0:
 		return fmt.Sprintf("; jobs are not confined yet: %d slurmd pods must be replaced first, each when its Slurm node is "+
 			"drained (spec.jobConfinement)", s.unprepared)
-	case s.confinement() == slinkyv1beta1.JobConfinementCgroups && !s.confines():
-		return "; jobs are not confined yet: all slurmds must have adopted the cgroup.conf that enables cgroups first, which " +
-			"takes up to " + settleTime.String() + " (spec.jobConfinement)"
 	default:
-		return ""
+		return "; jobs are not confined yet: all slurmds must have adopted their own cgroup.conf first, which takes up to " +
+			settleTime.String() + " (spec.jobConfinement)"
 	}
 }

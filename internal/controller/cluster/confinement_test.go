@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"strings"
+	"cmp"
 	"testing"
 	"time"
 
@@ -11,7 +11,6 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
-	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -19,7 +18,9 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 	const cgroups, none = slinkyv1beta1.JobConfinementCgroups, slinkyv1beta1.JobConfinementNone
 	inForce := func(tracking string) func(*scope) {
 		return func(s *scope) {
-			files := map[string]string{slurmconf.FileName: "ProctrackType=" + tracking + "\n"}
+			files := map[string]string{
+				slurmconf.FileName: "ProctrackType=" + tracking + "\n", clusterconf.CgroupFile: slurmconf.IncludePodCgroup,
+			}
 			s.promoted = &promoted{hash: "live", files: files}
 			s.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}}
 		}
@@ -36,9 +37,11 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 		return func(s *scope) { s.controller.Spec.JobConfinement = mode }
 	}
 	unprepared := func(s *scope) { s.unprepared = 2 }
-	enabled := func(s *scope) {
-		s.promoted.files[clusterconf.CgroupFile] = clusterconf.NewFiles(false, true)[clusterconf.CgroupFile]
+	fileless := func(s *scope) { s.unprepared, s.fileless = 2, 2 }
+	fixed := func(content string) func(*scope) {
+		return func(s *scope) { s.promoted.files[clusterconf.CgroupFile] = content }
 	}
+	disabled, enabled := fixed(slurmconf.CgroupsDisabled), fixed(slurmconf.CgroupsEnabled)
 	record := func(mode slinkyv1beta1.JobConfinement) func(*scope) {
 		return func(s *scope) { s.controller.Status.JobConfinement = mode }
 	}
@@ -56,54 +59,74 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 	type changes = []func(*scope)
 	for name, test := range map[string]struct {
 		changes
-		confines, enables bool
-		pods              slinkyv1beta1.JobConfinement
-		waits             bool
+		confines bool
+		pods     slinkyv1beta1.JobConfinement
+		waits    bool
+		// conf is the cgroup.conf for all slurmds, if pods do not have their own.
+		conf string
 	}{
-		"jobs are confined by default": {confines: true, enables: true, pods: cgroups},
+		"jobs are confined by default": {confines: true, pods: cgroups},
 		"an upgrade changes nothing":   {changes: changes{unconfined, since(0)}, pods: none},
-		"a confined cluster stays so": {
-			changes: changes{confined, since(0), enabled}, confines: true, enables: true, pods: cgroups,
+		"a confined cluster stays so":  {changes: changes{confined, since(0)}, confines: true, pods: cgroups},
+		"a restored cluster is not confined": {
+			changes: changes{slurmds}, pods: none,
 		},
-		"a restored cluster is not confined": {changes: changes{slurmds}, pods: none},
 		"a confined cluster whose configuration is lost stays so": {
-			changes: changes{slurmds, record(cgroups)}, confines: true, enables: true, pods: cgroups,
+			changes: changes{slurmds, record(cgroups)}, confines: true, pods: cgroups,
 		},
 		"an unconfined cluster whose configuration is lost stays so": {changes: changes{record(none)}, pods: none},
 		"an administrator decides":                                   {changes: changes{own}, pods: none},
 		"jobs may be unconfined":                                     {changes: changes{choose(none)}, pods: none},
 		"pods are prepared first": {
-			changes: changes{unconfined, since(0), choose(cgroups), unprepared}, pods: cgroups, waits: true,
+			changes: changes{unconfined, since(settleTime), choose(cgroups), unprepared}, pods: cgroups, waits: true,
 		},
-		"cgroups are enabled when all pods are prepared": {
-			changes: changes{unconfined, since(settleTime), choose(cgroups)}, enables: true, pods: cgroups, waits: true,
+		"pods are prepared, whatever changes meanwhile": {
+			changes: changes{unconfined, since(0), choose(cgroups), unprepared, record(cgroups)}, pods: cgroups, waits: true,
 		},
-		"jobs are not confined until slurmctld runs with cgroups": {
-			changes: changes{unconfined, choose(cgroups), enabled}, enables: true, pods: cgroups, waits: true,
+		"jobs are not confined before the status says that pods are prepared": {
+			changes: changes{unconfined, since(settleTime), choose(cgroups)}, pods: cgroups, waits: true,
 		},
-		"jobs are not confined until slurmds run with cgroups": {
-			changes: changes{unconfined, since(settleTime - 1), choose(cgroups), enabled},
-			enables: true, pods: cgroups, waits: true,
-		},
-		"jobs are confined when slurmds run with cgroups": {
-			changes:  changes{unconfined, since(settleTime), choose(cgroups), enabled},
-			confines: true, enables: true, pods: cgroups,
+		"jobs are confined when all pods are prepared": {
+			changes: changes{unconfined, since(0), choose(cgroups), record(cgroups)}, confines: true, pods: cgroups,
 		},
 		"the settings are given up first": {
-			changes: changes{confined, since(0), choose(none), enabled}, enables: true, pods: cgroups, waits: true,
+			changes: changes{confined, since(0), choose(none), record(cgroups)}, pods: cgroups, waits: true,
 		},
-		"cgroups stay enabled until slurmctld runs without them": {
-			changes: changes{unconfined, choose(none), enabled}, enables: true, pods: cgroups, waits: true,
+		"pods stay prepared until slurmctld runs without the settings": {
+			changes: changes{unconfined, choose(none), record(cgroups)}, pods: cgroups, waits: true,
 		},
-		"cgroups stay enabled until slurmds run without them": {
-			changes: changes{unconfined, since(settleTime - 1), choose(none), enabled},
-			enables: true, pods: cgroups, waits: true,
+		"pods stay prepared until slurmds run without the settings": {
+			changes: changes{unconfined, since(settleTime - 1), choose(none), record(cgroups)}, pods: cgroups, waits: true,
 		},
-		"pods follow when slurmds run without them": {
-			changes: changes{unconfined, since(settleTime), choose(none), enabled}, pods: none,
+		"pods follow when slurmds run without the settings": {
+			changes: changes{unconfined, since(settleTime), choose(none), record(cgroups)}, pods: none,
 		},
 		"and still do while the next configuration is validated": {
-			changes: changes{unconfined, since(settleTime), choose(none), enabled, validating}, pods: none,
+			changes: changes{unconfined, since(settleTime), choose(none), record(cgroups), validating}, pods: none,
+		},
+		"a change of something else does not prepare pods": {
+			changes: changes{unconfined, since(0), choose(none), record(none)}, pods: none,
+		},
+		"pods without a cgroup.conf of their own keep the one that disables cgroups": {
+			changes: changes{unconfined, since(settleTime), disabled, fileless}, pods: none, conf: slurmconf.CgroupsDisabled,
+		},
+		"and are not prepared before they are replaced": {
+			changes: changes{unconfined, since(settleTime), disabled, fileless, choose(cgroups)},
+			pods:    none, waits: true, conf: slurmconf.CgroupsDisabled,
+		},
+		"nor before slurmctld leaves the choice to pods": {
+			changes: changes{unconfined, since(settleTime), disabled, unprepared, choose(cgroups)}, pods: none, waits: true,
+		},
+		"nor before slurmds have adopted that": {
+			changes: changes{unconfined, since(settleTime - 1), unprepared, choose(cgroups)}, pods: none, waits: true,
+		},
+		"pods without a cgroup.conf of their own keep the one that enables cgroups": {
+			changes:  changes{confined, since(settleTime), enabled, fileless, record(cgroups), func(s *scope) { s.unprepared = 0 }},
+			confines: true, pods: cgroups, conf: slurmconf.CgroupsEnabled,
+		},
+		"and stay prepared, although jobs are no longer confined": {
+			changes: changes{unconfined, since(settleTime), enabled, fileless, record(cgroups), choose(none)},
+			pods:    cgroups, waits: true, conf: slurmconf.CgroupsEnabled,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,8 +138,8 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 			if got := clusterconf.IsConfined(candidate.document); got != test.confines {
 				t.Errorf("slurm.conf confines jobs: %t", got)
 			}
-			if got := strings.Contains(candidate.files[clusterconf.CgroupFile], "ConstrainRAMSpace=yes"); got != test.enables {
-				t.Errorf("cgroup.conf enables cgroups: %t", got)
+			if got := candidate.files[clusterconf.CgroupFile]; got != cmp.Or(test.conf, slurmconf.IncludePodCgroup) {
+				t.Errorf("cgroup.conf is %q", got)
 			}
 			if got := scope.podConfinement(); got != test.pods {
 				t.Errorf("pods are prepared for %s, want %s", got, test.pods)
@@ -127,40 +150,6 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 			message := scope.confinementMessage()
 			if said := message != ""; said != (test.waits && scope.confinement() == cgroups) {
 				t.Errorf("the message is %q", message)
-			}
-		})
-	}
-}
-
-// slurmd exits if cgroups are enabled again in a pod that has used them and then run without them. So the configuration
-// records when they were disabled, for as long as they are, and pods from before that are not prepared.
-func TestConfigurationRecordsWhenCgroupsWereDisabled(t *testing.T) {
-	enabled := candidate{files: clusterconf.NewFiles(false, true)}
-	disabled := candidate{files: clusterconf.NewFiles(false, false)}
-	earlier := start.Add(-time.Hour)
-	inForce := func(files candidate, at time.Time) *promoted {
-		return &promoted{files: files.files, cgroupsDisabled: at}
-	}
-	for name, test := range map[string]struct {
-		inForce *promoted
-		next    candidate
-		want    time.Time
-	}{
-		"not in a new cluster":         {nil, disabled, time.Time{}},
-		"not without a change":         {inForce(enabled, time.Time{}), enabled, time.Time{}},
-		"when they are disabled":       {inForce(enabled, time.Time{}), disabled, start},
-		"as long as they are":          {inForce(disabled, earlier), disabled, earlier},
-		"no longer than that":          {inForce(disabled, earlier), enabled, time.Time{}},
-		"not if they never were there": {inForce(disabled, time.Time{}), disabled, time.Time{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			scope := newScope(func(s *scope) { s.promoted = test.inForce })
-			configMap, err := promotedConfigMap(scope, test.next)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := naming.CgroupsDisabled(configMap.Annotations); !got.Equal(test.want) {
-				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}

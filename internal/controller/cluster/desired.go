@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -95,9 +94,6 @@ func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMa
 		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion,
 			annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey), annotationUser: clusterconf.FormatUser(scope.slurmUser())}).
 		WithData(candidate.files)
-	if at := cgroupsDisabled(scope, candidate); !at.IsZero() {
-		live.WithAnnotations(map[string]string{naming.AnnotationCgroupsDisabled: at.UTC().Format(time.RFC3339)})
-	}
 	if len(candidate.leaving) > 0 {
 		live.WithAnnotations(map[string]string{annotationLeaving: strings.Join(candidate.leaving, ",")})
 	}

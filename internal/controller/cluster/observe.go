@@ -51,9 +51,10 @@ type scope struct {
 	// image is slurmctld's desired image, and slurmVersion its release as a validation run found it; empty if unknown.
 	image, slurmVersion string
 
-	// unprepared is the number of slurmd pods that cannot confine jobs, if they are to. foreignSlurmds is the number of
-	// those that another operator made, if they use its cgroup.conf.
-	unprepared, foreignSlurmds int
+	// unprepared is the number of slurmd pods that cannot confine jobs, and fileless that of slurmd pods without a
+	// cgroup.conf of their own; both are counted only if they matter. foreignSlurmds is the number of unprepared pods
+	// that use the cgroup.conf of another operator.
+	unprepared, fileless, foreignSlurmds int
 	// claim is the name of the PVC with the saved state, or empty if it is not kept, and state that PVC; nil if there is
 	// none.
 	claim       string
@@ -86,8 +87,6 @@ type promoted struct {
 	slurmKey string
 	// user is the user that slurmctld runs as; nil in a configuration from before it was recorded.
 	user *slinkyv1beta1.SlurmUser
-	// cgroupsDisabled is when cgroups were disabled in it; zero if they never were, or are enabled.
-	cgroupsDisabled time.Time
 	// leaving are partitions in it that accept no new jobs and are removed once they have none.
 	leaving []string
 	// refusedHash is the hash of the candidate that slurmctld refused because of the NodeSets in refused; empty if
@@ -238,11 +237,10 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 		scope.promoted = &promoted{
 			files: live.Data, hash: live.Annotations[annotationHash],
 			image: live.Annotations[annotationImage], slurmVersion: live.Annotations[annotationVersion],
-			slurmKey:        live.Annotations[annotationSlurmKey],
-			leaving:         strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
-			refusedHash:     live.Annotations[annotationRefusedHash],
-			user:            clusterconf.ParseUser(live.Annotations[annotationUser]),
-			cgroupsDisabled: naming.CgroupsDisabled(live.Annotations),
+			slurmKey:    live.Annotations[annotationSlurmKey],
+			leaving:     strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
+			refusedHash: live.Annotations[annotationRefusedHash],
+			user:        clusterconf.ParseUser(live.Annotations[annotationUser]),
 		}
 		// An invalid annotation only makes the message less precise.
 		_ = json.Unmarshal([]byte(live.Annotations[annotationRefused]), &scope.promoted.refused)

@@ -1,17 +1,7 @@
 package cluster
 
 import (
-	"context"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
-	"github.com/slurm-operator/slurm-operator/internal/naming"
-	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -25,11 +15,8 @@ var cgroupSettings = []string{"ProctrackType", "TaskPlugin", "JobAcctGatherType"
 // hasForeignCgroups reports whether the configuration in force has a cgroup.conf of another operator that enables
 // cgroups.
 func (s *scope) hasForeignCgroups() bool {
-	if s.promoted == nil || !clusterconf.IsConfined(s.inForce()) ||
-		clusterconf.ConfiguresCgroups(s.controller.Spec.ExtraConf, s.files[clusterconf.ConfigFile]) {
-		return false
-	}
-	return !clusterconf.IsOwnCgroupConf(s.promoted.files[clusterconf.CgroupFile])
+	return s.promoted != nil && clusterconf.IsConfined(s.inForce()) && s.managesCgroups() &&
+		!clusterconf.IsOwnCgroupConf(s.promoted.files[clusterconf.CgroupFile])
 }
 
 // keepsForeignCgroups reports whether that cgroup.conf must be kept.
@@ -51,24 +38,4 @@ func keepForeignCgroups(inForce *promoted, document slurmconf.Document, files cl
 		}
 	}
 	return document
-}
-
-// observeForeignSlurmds counts the slurmd pods of the cluster's NodeSets that another operator made. They may not have
-// this operator's labels yet.
-func (r *Reconciler) observeForeignSlurmds(ctx context.Context, scope *scope) error {
-	pods := &corev1.PodList{}
-	err := r.Client.List(ctx, pods, client.InNamespace(scope.controller.Namespace),
-		client.MatchingLabels(naming.DaemonSelector(naming.Slurmd)), client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return err
-	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if !podtemplate.IsConfinable(pod) && slices.ContainsFunc(scope.nodeSets, func(set slinkyv1beta1.NodeSet) bool {
-			return metav1.IsControlledBy(pod, &set)
-		}) {
-			scope.foreignSlurmds++
-		}
-	}
-	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
@@ -80,15 +79,8 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err
 	}
 	scope.snapshot.Pods = make([]plan.Pod, len(scope.pods))
-	disabled, err := r.cgroupsDisabled(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
 	for i := range scope.pods {
 		scope.snapshot.Pods[i] = observation.Pod(&scope.pods[i])
-		if scope.pods[i].CreationTimestamp.Time.Before(disabled) {
-			scope.snapshot.Pods[i].Revision = "" // it must be replaced, although its template has not changed
-		}
 	}
 	if err := r.observePins(ctx, scope); err != nil {
 		return nil, err
@@ -110,23 +102,6 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 	}
 	r.readMirror(scope)
 	return scope, nil
-}
-
-// cgroupsDisabled returns when the cluster disabled cgroups, if its pods are to use them again; zero otherwise. slurmd
-// would exit in a pod from before that.
-func (r *Reconciler) cgroupsDisabled(ctx context.Context, scope *scope) (time.Time, error) {
-	if scope.controller == nil {
-		return time.Time{}, nil
-	}
-	if confined, known := clusterconf.PreparesPods(scope.controller); !known || !confined {
-		return time.Time{}, nil
-	}
-	live, err := reference.Object(ctx, r.Client, scope.set.Namespace, naming.Configuration(scope.controller.Name),
-		&corev1.ConfigMap{})
-	if err != nil || live == nil {
-		return time.Time{}, err
-	}
-	return naming.CgroupsDisabled(live.Annotations), nil
 }
 
 func (r *Reconciler) observeController(ctx context.Context, scope *scope) error {

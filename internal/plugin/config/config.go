@@ -246,7 +246,7 @@ func (in *Input) Build() (slurmconf.Document, []Problem) {
 	}
 	cluster := clusterconf.Of(in.Controller, in.Accounting)
 	in.complete(&cluster)
-	files := clusterconf.NewFiles(false, cluster.Confined)
+	files := clusterconf.NewFiles(false)
 	for _, group := range clusterconf.Groups(in.Controller) {
 		for _, reference := range group.References {
 			configMap := in.ConfigMaps[reference.Name]

@@ -93,7 +93,7 @@ func lines(field string, err error) []Finding {
 // fileCautions returns warnings about files that cannot be applied.
 func fileCautions(controller *slinkyv1beta1.Controller, found Found) []Finding {
 	var findings []Finding
-	files := clusterconf.NewFiles(false, false)
+	files := clusterconf.NewFiles(false)
 	for _, group := range clusterconf.Groups(controller) {
 		for i, reference := range group.References {
 			configMap := as[*corev1.ConfigMap](found, ConfigMapKind, reference.Name)

@@ -118,6 +118,13 @@ func variable(name, field string) corev1.EnvVar {
 // escape keeps Kubernetes from expanding $(NAME) in an argument.
 func escape(argument string) string { return strings.ReplaceAll(argument, "$", "$$") }
 
+// fileOf returns a file with the value of an annotation.
+func fileOf(name, annotation string) corev1.DownwardAPIVolumeFile {
+	return corev1.DownwardAPIVolumeFile{
+		Path: name, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + annotation + "']"},
+	}
+}
+
 // volumes returns the volumes of every slurmd pod. The size of /dev/shm is the pod's memory limit, or the memory of the
 // Kubernetes node without one. The container runtime's default of 64 MiB is too small for jobs that use shared memory.
 func volumes(key slinkyv1beta1.SecretKeyReference) []corev1.Volume {
@@ -132,11 +139,10 @@ func volumes(key slinkyv1beta1.SecretKeyReference) []corev1.Volume {
 							{Key: key.Key, Path: slinkyv1beta1.SlurmKeyFile, Mode: new(int32(0o400))},
 						},
 					}},
-					{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{
-						Path: slurmconf.PodGresFile, FieldRef: &corev1.ObjectFieldSelector{
-							FieldPath: "metadata.annotations['" + annotationGres + "']",
-						},
-					}}}},
+					{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
+						fileOf(slurmconf.PodGresFile, annotationGres),
+						fileOf(slurmconf.PodCgroupFile, podtemplate.AnnotationCgroupConf),
+					}}},
 				}}}},
 		{Name: "run", VolumeSource: emptyDir},
 		{Name: "spool", VolumeSource: emptyDir},

@@ -21,6 +21,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
 // A Set is the input for all pods of a NodeSet.
@@ -112,7 +113,13 @@ func operatorTemplate(set Set, node nodeconf.Node) corev1.PodTemplateSpec {
 	if nodeSet.Spec.Elastic != nil {
 		labels[naming.LabelElastic] = "true"
 	}
-	annotations := map[string]string{"kubectl.kubernetes.io/default-container": nodeconf.Container}
+	annotations := map[string]string{
+		"kubectl.kubernetes.io/default-container": nodeconf.Container,
+		podtemplate.AnnotationCgroupConf:          slurmconf.CgroupsDisabled,
+	}
+	if set.Confined {
+		annotations[podtemplate.AnnotationCgroupConf] = slurmconf.CgroupsEnabled
+	}
 	if node.HasDevices() {
 		annotations[annotationGres] = node.GresConf(deviceDirectory)
 	}
@@ -130,9 +137,6 @@ func operatorTemplate(set Set, node nodeconf.Node) corev1.PodTemplateSpec {
 	template.Spec.InitContainers = append(template.Spec.InitContainers,
 		podtemplate.HelperContainer(helperContainer, set.Images.Operator))
 	template.Spec.Volumes = append(template.Spec.Volumes, podtemplate.HelperVolume())
-	if set.Confined {
-		template.Annotations[podtemplate.AnnotationConfinement] = string(slinkyv1beta1.JobConfinementCgroups)
-	}
 	if set.ClusterDomain != "" {
 		domain := naming.WorkerDomain(nodeSet.Namespace, nodeSet.Spec.ControllerRef.Name, set.ClusterDomain)
 		template.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{domain}}
