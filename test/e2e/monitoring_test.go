@@ -136,6 +136,7 @@ var metricRow = regexp.MustCompile("(?m)^\\| `(slurm_operator_[a-z_]+)` \\| (gau
 // metricsHaveSeries scales in around a job on a node that an administrator has drained, while another job waits, so
 // that there is something to see, and then checks every metric of the operator and every panel.
 func (m *monitored) metricsHaveSeries(t *testing.T) {
+	m.startsElasticNode(t)
 	job := m.startJob(t, "--nodelist=gpu-1", "--time=30")
 	m.mustLogin(t, "scontrol", "update", "nodename=gpu-1", "state=drain", "reason=bad disk")
 	waiting := m.queueJob(t, "--begin=now+1hour")
@@ -168,11 +169,26 @@ func (m *monitored) metricsHaveSeries(t *testing.T) {
 			}
 		}
 	}
+	m.namespace.MustRun(t, "delete", "nodeset/fast", "--timeout=5m")
 	m.mustLogin(t, "scancel", waiting)
 	m.scale(t, defaultNodes)
 	m.mustLogin(t, "scontrol", "update", "nodename=gpu-1", "state=resume")
 	m.finishJob(t, job)
 	m.waitUntilAllIdle(t)
+}
+
+// startsElasticNode creates an elastic NodeSet, and runs a job on it. Its pod needs a Kubernetes node for itself.
+func (m *monitored) startsElasticNode(t *testing.T) {
+	t.Helper()
+	m.scale(t, 2)
+	m.hasPods(t, "gpu-0", "gpu-1")
+	m.namespace.ApplyTemplates(t, manifests, "nodeset/elastic-fast.yaml", settings{
+		smokeSettings: smokeSettings{Version: m.version}, Nodes: 1,
+	})
+	elastic := &elasticSet{nodeSet: m.nodeSet}
+	m.namespace.Eventually(t, 2*time.Minute, "the record of the elastic node",
+		func(ctx context.Context) error { return elastic.sinfoShows(ctx, "fast idle~ 1") })
+	elastic.jobBecomes(t, m.submit(t, "--partition=fast", "--wrap=true"), "JobState=COMPLETED", "Restarts=0")
 }
 
 // usesOwnMetrics reports whether a query is about slurmctld's own metrics.
