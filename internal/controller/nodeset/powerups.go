@@ -55,6 +55,7 @@ func (r *Reconciler) measurePowerUps(scope *scope) {
 	if scope.snapshot.Set.Elastic == nil || scope.snapshot.Slurm == nil {
 		return
 	}
+	r.Metrics.expectPowerUps(scope.set)
 	registered := r.powerUps.observe(scope)
 	if len(registered) == 0 {
 		return
@@ -75,6 +76,22 @@ type powerUp struct {
 	began, created, scheduled, started, registered time.Time
 }
 
+// phases are those of a power-up.
+const (
+	phaseCreate   = "create"
+	phaseSchedule = "schedule"
+	phaseStart    = "start"
+	phaseRegister = "register"
+)
+
+// expectPowerUps creates the series of a NodeSet: Prometheus does not count the first observation of a new one.
+func (m *Metrics) expectPowerUps(set *slinkyv1beta1.NodeSet) {
+	m.powerUps.WithLabelValues(set.Namespace, set.Name)
+	for _, phase := range []string{phaseCreate, phaseSchedule, phaseStart, phaseRegister} {
+		m.powerUpPhases.WithLabelValues(set.Namespace, set.Name, phase)
+	}
+}
+
 // poweredUp measures a power-up. If the operator was started in the middle of it, its begin is not known: it was first
 // seen after the creation of the pod.
 func (m *Metrics) poweredUp(set *slinkyv1beta1.NodeSet, is powerUp) {
@@ -87,8 +104,8 @@ func (m *Metrics) poweredUp(set *slinkyv1beta1.NodeSet, is powerUp) {
 		name     string
 		from, to time.Time
 	}{
-		{"create", is.began, is.created}, {"schedule", is.created, is.scheduled}, {"start", is.scheduled, is.started},
-		{"register", is.started, is.registered},
+		{phaseCreate, is.began, is.created}, {phaseSchedule, is.created, is.scheduled},
+		{phaseStart, is.scheduled, is.started}, {phaseRegister, is.started, is.registered},
 	} {
 		if !phase.from.IsZero() && !phase.to.IsZero() {
 			m.powerUpPhases.WithLabelValues(set.Namespace, set.Name, phase.name).
