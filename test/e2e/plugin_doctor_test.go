@@ -243,7 +243,7 @@ func (c pluginCluster) breakages() []breakage {
 
 func (c pluginCluster) explainsConfiguration(t *testing.T) {
 	c.waitUntilAllIdle(t)
-	c.namespace.Eventually(t, 2*time.Minute, "the configuration of the remaining NodeSets", func(ctx context.Context) error {
+	c.namespace.Eventually(t, 2*time.Minute, "the applied configuration", func(ctx context.Context) error {
 		return conditionIs(ctx, c.namespace, "controller.slinky.slurm.net/slurm", "ConfigurationApplied", "True|Applied")
 	})
 	c.shows(t, []string{"config"}, "ClusterName=", "# the operator: it is set from the Controller",

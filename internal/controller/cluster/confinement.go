@@ -53,8 +53,8 @@ func (s *scope) managesCgroups() bool {
 		!clusterconf.ConfiguresCgroups(s.controller.Spec.ExtraConf, s.files[clusterconf.ConfigFile])
 }
 
-// cgroupConf returns the cgroup.conf for all slurmds. As long as there are pods without a cgroup.conf of their own, such
-// as those of an earlier release, it is what they were started with.
+// cgroupConf returns the cgroup.conf for all slurmds. As long as there are pods without a cgroup.conf of their own,
+// such as those of an earlier release, it is what they were started with.
 func (s *scope) cgroupConf() string {
 	switch inForce := s.cgroupConfInForce(); {
 	case s.fileless == 0, inForce == slurmconf.IncludePodCgroup:
@@ -82,7 +82,8 @@ func (s *scope) confines() bool {
 	return s.promoted == nil || clusterconf.IsConfined(s.inForce()) || s.preparesPods()
 }
 
-// preparesPods reports whether the status says that pods are prepared for confinement, and each has its own cgroup.conf.
+// preparesPods reports whether the status says that pods are prepared for confinement, and each has its own
+// cgroup.conf.
 func (s *scope) preparesPods() bool {
 	return s.cgroupConfInForce() == slurmconf.IncludePodCgroup &&
 		s.controller.Status.JobConfinement == slinkyv1beta1.JobConfinementCgroups
@@ -131,8 +132,8 @@ func (s *scope) isSwitching() bool {
 // observeSlurmds counts the slurmd pods that something waits for, if anything does: that cannot confine jobs, or do not
 // have their own cgroup.conf. Those of another operator may not have this operator's labels yet.
 func (r *Reconciler) observeSlurmds(ctx context.Context, scope *scope) error {
-	awaitsPrepared := scope.confinement() == slinkyv1beta1.JobConfinementCgroups && !clusterconf.IsConfined(scope.inForce())
-	if !scope.managesCgroups() || scope.cgroupConfInForce() == slurmconf.IncludePodCgroup && !awaitsPrepared {
+	isAwaited := scope.confinement() == slinkyv1beta1.JobConfinementCgroups && !clusterconf.IsConfined(scope.inForce())
+	if !scope.managesCgroups() || scope.cgroupConfInForce() == slurmconf.IncludePodCgroup && !isAwaited {
 		return nil
 	}
 	pods := &corev1.PodList{}

@@ -121,7 +121,7 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 			changes: changes{unconfined, since(settleTime - 1), unprepared, choose(cgroups)}, pods: none, waits: true,
 		},
 		"pods without a cgroup.conf of their own keep the one that enables cgroups": {
-			changes:  changes{confined, since(settleTime), enabled, fileless, record(cgroups), func(s *scope) { s.unprepared = 0 }},
+			changes:  changes{confined, since(settleTime), enabled, func(s *scope) { s.fileless = 2 }, record(cgroups)},
 			confines: true, pods: cgroups, conf: slurmconf.CgroupsEnabled,
 		},
 		"and stay prepared, although jobs are no longer confined": {

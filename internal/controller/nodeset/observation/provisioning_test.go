@@ -20,9 +20,11 @@ func TestRequest(t *testing.T) {
 		answer     plan.Answer
 		message    string
 	}{
-		"a new one is unanswered":           {nil, plan.Unanswered, ""},
-		"an accepted one is unanswered":     {[]metav1.Condition{is("Accepted", yes, "accepted")}, plan.Unanswered, ""},
-		"one without room yet says so":      {[]metav1.Condition{is("Provisioned", no, "none yet")}, plan.Unanswered, "none yet"},
+		"a new one is unanswered":       {nil, plan.Unanswered, ""},
+		"an accepted one is unanswered": {[]metav1.Condition{is("Accepted", yes, "accepted")}, plan.Unanswered, ""},
+		"one without room yet says so": {
+			[]metav1.Condition{is("Provisioned", no, "none yet")}, plan.Unanswered, "none yet",
+		},
 		"one with room is provisioned":      {[]metav1.Condition{is("Provisioned", yes, "found")}, plan.Provisioned, "found"},
 		"one without room is refused":       {[]metav1.Condition{is("Failed", yes, "none")}, plan.Refused, "none"},
 		"a reason stands for a message":     {[]metav1.Condition{is("Failed", yes, "")}, plan.Refused, "Because"},

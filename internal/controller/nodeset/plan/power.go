@@ -127,16 +127,13 @@ func (p *planner) giveUp(pods map[int]*Pod) {
 	}
 }
 
-// failure returns why a group is given up; an empty cause if it is not. Its pods have time from when the first of them
-// was created, or room for them was requested.
-func (p *planner) failure(group *group, pods map[int]*Pod) (cause Cause, why string) {
-	var began time.Time
-	request := p.requestOf(group)
+// progress returns when a group began to start, how many of its pods exist, and how many of these have no Kubernetes
+// node yet.
+func (g *group) progress(request *Request, pods map[int]*Pod) (began time.Time, existing, unplaced int) {
 	if request != nil {
 		began = request.Created
 	}
-	unplaced, existing := 0, 0
-	for _, slot := range group.slots {
+	for _, slot := range g.slots {
 		pod := pods[slot.Ordinal]
 		if pod == nil || pod.Terminating {
 			continue
@@ -149,6 +146,14 @@ func (p *planner) failure(group *group, pods map[int]*Pod) (cause Cause, why str
 			began = pod.Created
 		}
 	}
+	return began, existing, unplaced
+}
+
+// failure returns why a group is given up; an empty cause if it is not. Its pods have time from when the first of them
+// was created, or room for them was requested.
+func (p *planner) failure(group *group, pods map[int]*Pod) (cause Cause, why string) {
+	request := p.requestOf(group)
+	began, existing, unplaced := group.progress(request, pods)
 	switch {
 	case existing == 0 && p.Set.Deleting:
 		return Deletion, "the NodeSet is being deleted"

@@ -26,12 +26,10 @@ func requested(name string, job int64, ago time.Duration, answer plan.Answer, no
 	}
 }
 
-// using makes all pods use a request.
-func using(name string) edit {
-	return func(s *plan.Snapshot) {
-		for i := range s.Pods {
-			s.Pods[i].Request = name
-		}
+// using makes all pods use the request r.
+func using(s *plan.Snapshot) {
+	for i := range s.Pods {
+		s.Pods[i].Request = "r"
 	}
 }
 
@@ -77,14 +75,14 @@ func TestElasticProvisioning(t *testing.T) {
 		},
 		"creates the rest of the pods after an expiry": {
 			elastic(2, waking(7, 0, 1), started(time.Second, 0), requested("r", 7, time.Minute, plan.Expired, 0, 1),
-				using("r")), []string{second},
+				using), []string{second},
 		},
 		"keeps a request while one of its Slurm nodes is powering up": {
 			elastic(2, waking(7, 0, 1), flags(0, 0), started(time.Minute, 0, 1), placed(0, 1),
-				requested("r", 7, time.Minute, plan.Provisioned, 0, 1), using("r")), nil,
+				requested("r", 7, time.Minute, plan.Provisioned, 0, 1), using), nil,
 		},
 		"withdraws a request when all Slurm nodes are up": {
-			elastic(1, idle(0, 0), allocated(7, 0), requested("r", 7, time.Minute, plan.Expired, 0), using("r")), withdrawn,
+			elastic(1, idle(0, 0), allocated(7, 0), requested("r", 7, time.Minute, plan.Expired, 0), using), withdrawn,
 		},
 		"withdraws a request for other Slurm nodes, and makes another": {
 			elastic(3, waking(7, 0, 1), requested("r", 7, time.Minute, plan.Provisioned, 0, 2)),
@@ -135,15 +133,15 @@ func TestElasticProvisioningRefused(t *testing.T) {
 		},
 		"gives up the job if the room is revoked before its pods are scheduled": {
 			elastic(3, waking(7, 0, 1), started(time.Minute, 0, 1), placed(0),
-				requested("r", 7, time.Minute, plan.Refused, 0, 1), using("r")), givenUp,
+				requested("r", 7, time.Minute, plan.Refused, 0, 1), using), givenUp,
 		},
 		"waits for scheduled pods, whatever the answer": {
 			elastic(3, waking(7, 0, 1), started(time.Minute, 0, 1), placed(0, 1),
-				requested("r", 7, time.Minute, plan.Refused, 0, 1), using("r")), nil,
+				requested("r", 7, time.Minute, plan.Refused, 0, 1), using), nil,
 		},
 		"waits for pods after an expiry, until the start timeout": {
 			elastic(3, waking(7, 0, 1), started(time.Minute, 0, 1), placed(0),
-				requested("r", 7, 2*time.Minute, plan.Expired, 0, 1), using("r")), nil,
+				requested("r", 7, 2*time.Minute, plan.Expired, 0, 1), using), nil,
 		},
 		"gives up the job if room for the rest of its pods does not come in time": {
 			elastic(2, waking(7, 0, 1), started(time.Minute, 0), placed(0),
@@ -151,7 +149,7 @@ func TestElasticProvisioningRefused(t *testing.T) {
 			[]string{"force-power-down node gpu-0" + late, "force-power-down node gpu-1" + late},
 		},
 		"counts the start timeout from the request": {
-			elastic(1, waking(7, 0), started(time.Minute, 0), requested("r", 7, 6*time.Minute, plan.Provisioned, 0), using("r")),
+			elastic(1, waking(7, 0), started(time.Minute, 0), requested("r", 7, 6*time.Minute, plan.Provisioned, 0), using),
 			[]string{"force-power-down node gpu-0: 1 of 1 pods for job 7 could not be scheduled within 5m0s"},
 		},
 		"closes the Slurm nodes of a failed request, which stays until then": {
@@ -165,7 +163,7 @@ func TestElasticProvisioningRefused(t *testing.T) {
 		},
 		"keeps a failed request until its Slurm nodes are powering down": {
 			elastic(1, allocated(7, 0), flags(slurm.FlagPowerDown, 0), started(time.Minute, 0),
-				requested("r", 7, time.Minute, plan.Refused, 0), using("r")), nil,
+				requested("r", 7, time.Minute, plan.Refused, 0), using), nil,
 		},
 		"withdraws a failed request when its Slurm nodes are closed": {
 			elastic(1, flags(slurm.FlagPoweringDown, 0), closed(byUs("no capacity in Kubernetes"), time.Second, 0),
@@ -173,7 +171,7 @@ func TestElasticProvisioningRefused(t *testing.T) {
 		},
 		"closes no Slurm node whose pod was scheduled": {
 			elastic(1, started(time.Minute, 0), placed(0), flags(slurm.FlagPoweringDown, 0), seenOff(0),
-				requested("r", 7, time.Minute, plan.Refused, 0), using("r")),
+				requested("r", 7, time.Minute, plan.Refused, 0), using),
 			[]string{"withdraw r: no pods wait for it", "delete gpu-0: its Slurm node is powered down"},
 		},
 		"closes a Slurm node beyond the maximum for that alone": {
@@ -207,7 +205,7 @@ func TestElasticProvisioningSummary(t *testing.T) {
 	if got := refused.Elastic.Refusal; got != "ProvisioningRequest r (so says it)" {
 		t.Errorf("the refusal is described as %q", got)
 	}
-	late := plan.Next(elastic(1, waking(7, 0), started(time.Minute, 0), using("r"),
+	late := plan.Next(elastic(1, waking(7, 0), started(time.Minute, 0), using,
 		requested("r", 7, time.Hour, plan.Provisioned, 0)))
 	if got := late.Elastic.Refusal; got != "" {
 		t.Errorf("pods that are not scheduled although there is room are described as %q", got)
