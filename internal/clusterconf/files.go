@@ -71,7 +71,7 @@ type Files map[string]string
 // NewFiles returns the files that every cluster has and, with devices for GRES, those that describe them. The user's
 // files may replace them. slurmctld itself uses no cgroups.
 func NewFiles(devices bool) Files {
-	files := Files{CgroupFile: slurmconf.IncludePodCgroup, slurmconf.PodCgroupFile: slurmconf.CgroupsDisabled}
+	files := Files{CgroupFile: slurmconf.CgroupsDisabled, slurmconf.PodCgroupFile: slurmconf.CgroupsDisabled}
 	if devices {
 		files[slurmconf.GresFile] = slurmconf.IncludePodGres
 		files[slurmconf.PodGresFile] = ""

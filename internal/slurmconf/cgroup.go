@@ -5,8 +5,8 @@ const (
 	CgroupFile = "cgroup.conf"
 	// PodCgroupFile is the name, in Directory, of the cgroup configuration of one pod.
 	PodCgroupFile = "cgroup-pod.conf"
-	// IncludePodCgroup is a CgroupFile that lets each pod have its own, for as long as it exists. A slurmstepd reads the
-	// file when it starts, and fails if its slurmd started with another one.
+	// IncludePodCgroup is a CgroupFile that leaves the choice to each pod. A slurmstepd reads the file when it starts, and
+	// fails if cgroups are enabled in it and were disabled when its slurmd started.
 	IncludePodCgroup = include + " " + Directory + "/" + PodCgroupFile + "\n"
 	// CgroupsDisabled is a PodCgroupFile that lets slurmd run without writable cgroups.
 	CgroupsDisabled = "CgroupPlugin=disabled\n"

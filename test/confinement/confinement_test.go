@@ -31,6 +31,15 @@ func forEachVersion(t *testing.T, test func(t *testing.T, version string)) {
 	}
 }
 
+// cgroupConf returns the cgroup.conf with or without confinement. Without it, pods choose their own, as when a cluster
+// changes.
+func cgroupConf(confined bool) string {
+	if confined {
+		return slurmconf.CgroupsEnabled
+	}
+	return slurmconf.IncludePodCgroup
+}
+
 // configure makes slurmctld run with the configuration of a NodeSet.
 func configure(t *testing.T, slurm *slurmnet.Cluster, set *slinkyv1beta1.NodeSet, confined bool) {
 	t.Helper()
@@ -47,6 +56,7 @@ func configure(t *testing.T, slurm *slurmnet.Cluster, set *slinkyv1beta1.NodeSet
 		t.Fatal(err)
 	}
 	files := clusterconf.NewFiles(node.HasDevices())
+	files[clusterconf.CgroupFile] = cgroupConf(confined)
 	document = clusterconf.AddClean(document, files)
 	files[slurmconf.FileName] = document.Render()
 	for name, content := range files {

@@ -17,10 +17,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// A running cluster becomes confined in two steps: the NodeSets replace all slurmd pods by prepared ones, each when its
-// Slurm node is drained, and then jobs are confined. In the other direction, jobs are no longer confined, and the pods
-// follow. Each pod has its own cgroup.conf: whether slurmd uses cgroups at all never changes while its pod exists,
-// because a job that starts while slurmd changes from one cgroup.conf to another fails.
+// A running cluster becomes confined in steps: slurmctld leaves the choice of a cgroup.conf to the pods, each of which
+// has its own, the NodeSets replace all slurmd pods by prepared ones, each when its Slurm node is drained, and then
+// jobs are confined, with one cgroup.conf for all. In the other direction, jobs are no longer confined and pods have the
+// choice, the pods follow, and then there is one cgroup.conf again. So whether slurmd uses cgroups at all never changes
+// while its pod exists: a job that starts while slurmd changes from one cgroup.conf to another fails.
 
 // settleTime is how long a slurmd may take at most to adopt new settings.
 const settleTime = 2 * time.Minute
@@ -53,17 +54,48 @@ func (s *scope) managesCgroups() bool {
 		!clusterconf.ConfiguresCgroups(s.controller.Spec.ExtraConf, s.files[clusterconf.ConfigFile])
 }
 
-// cgroupConf returns the cgroup.conf for all slurmds. As long as there are pods without a cgroup.conf of their own,
-// such as those of an earlier release, it is what they were started with.
+// cgroupConf returns the cgroup.conf for all slurmds: one that leaves the choice to the pods, until all of them have
+// chosen the same. Pods without a cgroup.conf of their own, such as those of an earlier release, keep the one that they
+// were started with.
 func (s *scope) cgroupConf() string {
+	wanted := fixedCgroupConf(s.confinement())
 	switch inForce := s.cgroupConfInForce(); {
-	case s.fileless == 0, inForce == slurmconf.IncludePodCgroup:
-		return slurmconf.IncludePodCgroup
-	case inForce == slurmconf.CgroupsEnabled:
-		return slurmconf.CgroupsEnabled
-	default:
+	case s.keepsCgroups(), s.isNew():
+		return wanted
+	case !s.managesCgroups() && s.unprepared == 0: // the administrator's own file or settings are used
+		return wanted
+	case !s.managesCgroups():
 		return slurmconf.CgroupsDisabled
+	case s.fileless > 0 && inForce == slurmconf.CgroupsEnabled:
+		return slurmconf.CgroupsEnabled
+	case s.fileless > 0:
+		return slurmconf.CgroupsDisabled
+	case wanted == slurmconf.CgroupsEnabled && s.confines(), wanted == slurmconf.CgroupsDisabled && s.isUnprepared():
+		return wanted
+	default:
+		return slurmconf.IncludePodCgroup
 	}
+}
+
+// fixedCgroupConf returns the cgroup.conf for all slurmds of a cluster that does not change.
+func fixedCgroupConf(mode slinkyv1beta1.JobConfinement) string {
+	if mode == slinkyv1beta1.JobConfinementCgroups {
+		return slurmconf.CgroupsEnabled
+	}
+	return slurmconf.CgroupsDisabled
+}
+
+// keepsCgroups reports whether the settings in force are those that are wanted.
+func (s *scope) keepsCgroups() bool {
+	wanted := s.confinement()
+	return s.promoted != nil && s.cgroupConfInForce() == fixedCgroupConf(wanted) &&
+		clusterconf.IsConfined(s.inForce()) == (wanted == slinkyv1beta1.JobConfinementCgroups)
+}
+
+// isUnprepared reports whether no pod is prepared for confinement, or will be.
+func (s *scope) isUnprepared() bool {
+	return s.prepared == 0 && !clusterconf.IsConfined(s.inForce()) &&
+		s.controller.Status.JobConfinement != slinkyv1beta1.JobConfinementCgroups
 }
 
 // cgroupConfInForce returns the cgroup.conf in force; empty if there is none.
@@ -79,10 +111,10 @@ func (s *scope) confines() bool {
 	if s.confinement() != slinkyv1beta1.JobConfinementCgroups || s.unprepared > 0 {
 		return false
 	}
-	return s.promoted == nil || clusterconf.IsConfined(s.inForce()) || s.preparesPods()
+	return s.promoted == nil || clusterconf.IsConfined(s.inForce()) || s.preparesPods() || !s.managesCgroups()
 }
 
-// preparesPods reports whether the status says that pods are prepared for confinement, and each has its own
+// preparesPods reports whether the status says that pods are prepared for confinement, and each chooses its own
 // cgroup.conf.
 func (s *scope) preparesPods() bool {
 	return s.cgroupConfInForce() == slurmconf.IncludePodCgroup &&
@@ -125,15 +157,21 @@ func (s *scope) hasSettled() bool {
 
 // isSwitching reports whether the configuration changes once pods have been replaced or slurmds have settled.
 func (s *scope) isSwitching() bool {
-	return s.podConfinement() != s.confinement() ||
-		s.confinement() == slinkyv1beta1.JobConfinementCgroups && !s.confines()
+	return s.podConfinement() != s.confinement() || s.awaitsPods() ||
+		s.managesCgroups() && s.promoted != nil && !s.keepsCgroups()
 }
 
-// observeSlurmds counts the slurmd pods that something waits for, if anything does: that cannot confine jobs, or do not
-// have their own cgroup.conf. Those of another operator may not have this operator's labels yet.
+// awaitsPods reports whether jobs are to be confined, and are not yet.
+func (s *scope) awaitsPods() bool {
+	return s.confinement() == slinkyv1beta1.JobConfinementCgroups && !s.confines()
+}
+
+// observeSlurmds counts the slurmd pods by how they are prepared, if the settings change or are those of another
+// operator, whose pods may not have this operator's labels yet.
 func (r *Reconciler) observeSlurmds(ctx context.Context, scope *scope) error {
-	isAwaited := scope.confinement() == slinkyv1beta1.JobConfinementCgroups && !clusterconf.IsConfined(scope.inForce())
-	if !scope.managesCgroups() || scope.cgroupConfInForce() == slurmconf.IncludePodCgroup && !isAwaited {
+	becomesConfined := scope.confinement() == slinkyv1beta1.JobConfinementCgroups &&
+		!clusterconf.IsConfined(scope.inForce())
+	if scope.controller.Spec.External || scope.keepsCgroups() || !scope.managesCgroups() && !becomesConfined {
 		return nil
 	}
 	pods := &corev1.PodList{}
@@ -150,7 +188,9 @@ func (r *Reconciler) observeSlurmds(ctx context.Context, scope *scope) error {
 		if !podtemplate.HasCgroupConf(pod) {
 			scope.fileless++
 		}
-		if !podtemplate.IsConfinable(pod) {
+		if podtemplate.IsConfinable(pod) {
+			scope.prepared++
+		} else {
 			scope.unprepared++
 		}
 	}
@@ -169,13 +209,13 @@ func (s *scope) owns(pod *corev1.Pod) bool {
 // confinementMessage describes what a cluster waits for before jobs are confined.
 func (s *scope) confinementMessage() string {
 	switch {
-	case s.confinement() != slinkyv1beta1.JobConfinementCgroups || s.confines():
+	case !s.awaitsPods():
 		return ""
 	case s.unprepared > 0:
 		return fmt.Sprintf("; jobs are not confined yet: %d slurmd pods must be replaced first, each when its Slurm node is "+
 			"drained (spec.jobConfinement)", s.unprepared)
 	default:
-		return "; jobs are not confined yet: all slurmds must have adopted their own cgroup.conf first, which takes up to " +
-			settleTime.String() + " (spec.jobConfinement)"
+		return "; jobs are not confined yet: all slurmds must have adopted a cgroup.conf of their own first, which takes " +
+			"up to " + settleTime.String() + " (spec.jobConfinement)"
 	}
 }

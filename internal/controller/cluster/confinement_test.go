@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"testing"
 	"time"
 
@@ -16,16 +15,20 @@ import (
 
 func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 	const cgroups, none = slinkyv1beta1.JobConfinementCgroups, slinkyv1beta1.JobConfinementNone
-	inForce := func(tracking string) func(*scope) {
+	inForce := func(tracking, cgroupConf string) func(*scope) {
 		return func(s *scope) {
 			files := map[string]string{
-				slurmconf.FileName: "ProctrackType=" + tracking + "\n", clusterconf.CgroupFile: slurmconf.IncludePodCgroup,
+				slurmconf.FileName: "ProctrackType=" + tracking + "\n", clusterconf.CgroupFile: cgroupConf,
 			}
 			s.promoted = &promoted{hash: "live", files: files}
 			s.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}}
 		}
 	}
-	unconfined, confined := inForce("proctrack/linuxproc"), inForce("proctrack/cgroup")
+	const choice = slurmconf.IncludePodCgroup
+	unconfined := inForce("proctrack/linuxproc", slurmconf.CgroupsDisabled)
+	choosing := inForce("proctrack/linuxproc", choice)
+	confined := inForce("proctrack/cgroup", slurmconf.CgroupsEnabled)
+	enabled := inForce("proctrack/linuxproc", slurmconf.CgroupsEnabled)
 	since := func(age time.Duration) func(*scope) {
 		return func(s *scope) {
 			s.agents["slurm-controller-0"] = agent.Report{
@@ -36,12 +39,9 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 	choose := func(mode slinkyv1beta1.JobConfinement) func(*scope) {
 		return func(s *scope) { s.controller.Spec.JobConfinement = mode }
 	}
-	unprepared := func(s *scope) { s.unprepared = 2 }
-	fileless := func(s *scope) { s.unprepared, s.fileless = 2, 2 }
-	fixed := func(content string) func(*scope) {
-		return func(s *scope) { s.promoted.files[clusterconf.CgroupFile] = content }
+	pods := func(prepared, unprepared, fileless int) func(*scope) {
+		return func(s *scope) { s.prepared, s.unprepared, s.fileless = prepared, unprepared, fileless }
 	}
-	disabled, enabled := fixed(slurmconf.CgroupsDisabled), fixed(slurmconf.CgroupsEnabled)
 	record := func(mode slinkyv1beta1.JobConfinement) func(*scope) {
 		return func(s *scope) { s.controller.Status.JobConfinement = mode }
 	}
@@ -60,73 +60,96 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 	for name, test := range map[string]struct {
 		changes
 		confines bool
+		conf     string
 		pods     slinkyv1beta1.JobConfinement
 		waits    bool
-		// conf is the cgroup.conf for all slurmds, if pods do not have their own.
-		conf string
 	}{
-		"jobs are confined by default": {confines: true, pods: cgroups},
-		"an upgrade changes nothing":   {changes: changes{unconfined, since(0)}, pods: none},
-		"a confined cluster stays so":  {changes: changes{confined, since(0)}, confines: true, pods: cgroups},
-		"a restored cluster is not confined": {
-			changes: changes{slurmds}, pods: none,
+		"jobs are confined by default": {confines: true, conf: slurmconf.CgroupsEnabled, pods: cgroups},
+		"an upgrade changes nothing": {
+			changes: changes{unconfined, since(0)}, conf: slurmconf.CgroupsDisabled, pods: none,
 		},
+		"a confined cluster stays so": {
+			changes: changes{confined, since(0)}, confines: true, conf: slurmconf.CgroupsEnabled, pods: cgroups,
+		},
+		"a restored cluster is not confined": {changes: changes{slurmds}, conf: slurmconf.CgroupsDisabled, pods: none},
 		"a confined cluster whose configuration is lost stays so": {
-			changes: changes{slurmds, record(cgroups)}, confines: true, pods: cgroups,
+			changes:  changes{slurmds, record(cgroups), pods(2, 0, 0)},
+			confines: true, conf: slurmconf.CgroupsEnabled, pods: cgroups,
 		},
-		"an unconfined cluster whose configuration is lost stays so": {changes: changes{record(none)}, pods: none},
-		"an administrator decides":                                   {changes: changes{own}, pods: none},
-		"jobs may be unconfined":                                     {changes: changes{choose(none)}, pods: none},
-		"pods are prepared first": {
-			changes: changes{unconfined, since(settleTime), choose(cgroups), unprepared}, pods: cgroups, waits: true,
+		"an unconfined cluster whose configuration is lost stays so": {
+			changes: changes{slurmds, record(none), pods(0, 2, 0)}, conf: slurmconf.CgroupsDisabled, pods: none,
 		},
-		"pods are prepared, whatever changes meanwhile": {
-			changes: changes{unconfined, since(0), choose(cgroups), unprepared, record(cgroups)}, pods: cgroups, waits: true,
+		"an administrator decides": {changes: changes{own}, conf: slurmconf.CgroupsDisabled, pods: none},
+		"jobs may be unconfined":   {changes: changes{choose(none)}, conf: slurmconf.CgroupsDisabled, pods: none},
+		"pods get the choice first": {
+			changes: changes{unconfined, since(settleTime), choose(cgroups), pods(0, 2, 0)},
+			conf:    choice, pods: none, waits: true,
+		},
+		"pods are not prepared before slurmds have adopted that": {
+			changes: changes{choosing, since(settleTime - 1), choose(cgroups), pods(0, 2, 0)},
+			conf:    choice, pods: none, waits: true,
+		},
+		"then they are": {
+			changes: changes{choosing, since(settleTime), choose(cgroups), pods(0, 2, 0)},
+			conf:    choice, pods: cgroups, waits: true,
+		},
+		"and stay so, whatever changes meanwhile": {
+			changes: changes{choosing, since(0), choose(cgroups), record(cgroups), pods(1, 1, 0)},
+			conf:    choice, pods: cgroups, waits: true,
 		},
 		"jobs are not confined before the status says that pods are prepared": {
-			changes: changes{unconfined, since(settleTime), choose(cgroups)}, pods: cgroups, waits: true,
+			changes: changes{choosing, since(settleTime), choose(cgroups)}, conf: choice, pods: cgroups, waits: true,
 		},
 		"jobs are confined when all pods are prepared": {
-			changes: changes{unconfined, since(0), choose(cgroups), record(cgroups)}, confines: true, pods: cgroups,
+			changes:  changes{choosing, since(0), choose(cgroups), record(cgroups), pods(2, 0, 0)},
+			confines: true, conf: slurmconf.CgroupsEnabled, pods: cgroups, waits: true,
 		},
-		"the settings are given up first": {
-			changes: changes{confined, since(0), choose(none), record(cgroups)}, pods: cgroups, waits: true,
+		"the settings are given up first, and pods have the choice": {
+			changes: changes{confined, since(0), choose(none), record(cgroups), pods(2, 0, 0)},
+			conf:    choice, pods: cgroups, waits: true,
 		},
 		"pods stay prepared until slurmctld runs without the settings": {
-			changes: changes{unconfined, choose(none), record(cgroups)}, pods: cgroups, waits: true,
+			changes: changes{choosing, choose(none), record(cgroups), pods(2, 0, 0)}, conf: choice, pods: cgroups, waits: true,
 		},
 		"pods stay prepared until slurmds run without the settings": {
-			changes: changes{unconfined, since(settleTime - 1), choose(none), record(cgroups)}, pods: cgroups, waits: true,
+			changes: changes{choosing, since(settleTime - 1), choose(none), record(cgroups), pods(2, 0, 0)},
+			conf:    choice, pods: cgroups, waits: true,
 		},
 		"pods follow when slurmds run without the settings": {
-			changes: changes{unconfined, since(settleTime), choose(none), record(cgroups)}, pods: none,
+			changes: changes{choosing, since(settleTime), choose(none), record(cgroups), pods(2, 0, 0)},
+			conf:    choice, pods: none, waits: true,
 		},
 		"and still do while the next configuration is validated": {
-			changes: changes{unconfined, since(settleTime), choose(none), record(cgroups), validating}, pods: none,
+			changes: changes{choosing, since(settleTime), choose(none), record(cgroups), validating, pods(2, 0, 0)},
+			conf:    choice, pods: none, waits: true,
 		},
-		"a change of something else does not prepare pods": {
-			changes: changes{unconfined, since(0), choose(none), record(none)}, pods: none,
+		"they keep the choice until all have followed": {
+			changes: changes{choosing, since(0), choose(none), record(none), pods(1, 1, 0)},
+			conf:    choice, pods: none, waits: true,
 		},
-		"pods without a cgroup.conf of their own keep the one that disables cgroups": {
-			changes: changes{unconfined, since(settleTime), disabled, fileless}, pods: none, conf: slurmconf.CgroupsDisabled,
+		"and no longer": {
+			changes: changes{choosing, since(0), choose(none), record(none), pods(0, 2, 0)},
+			conf:    slurmconf.CgroupsDisabled, pods: none, waits: true,
 		},
-		"and are not prepared before they are replaced": {
-			changes: changes{unconfined, since(settleTime), disabled, fileless, choose(cgroups)},
-			pods:    none, waits: true, conf: slurmconf.CgroupsDisabled,
+		"a change of mind before pods are prepared": {
+			changes: changes{choosing, since(0), record(none), choose(none), pods(0, 2, 0)},
+			conf:    slurmconf.CgroupsDisabled, pods: none, waits: true,
 		},
-		"nor before slurmctld leaves the choice to pods": {
-			changes: changes{unconfined, since(settleTime), disabled, unprepared, choose(cgroups)}, pods: none, waits: true,
+		"a change of mind while pods are prepared": {
+			changes: changes{choosing, since(settleTime), record(cgroups), choose(none), pods(1, 1, 0)},
+			conf:    choice, pods: none, waits: true,
 		},
-		"nor before slurmds have adopted that": {
-			changes: changes{unconfined, since(settleTime - 1), unprepared, choose(cgroups)}, pods: none, waits: true,
-		},
-		"pods without a cgroup.conf of their own keep the one that enables cgroups": {
-			changes:  changes{confined, since(settleTime), enabled, func(s *scope) { s.fileless = 2 }, record(cgroups)},
-			confines: true, pods: cgroups, conf: slurmconf.CgroupsEnabled,
+		"pods without a cgroup.conf of their own are replaced before they get the choice": {
+			changes: changes{unconfined, since(settleTime), choose(cgroups), pods(0, 2, 1)},
+			conf:    slurmconf.CgroupsDisabled, pods: none, waits: true,
 		},
 		"and stay prepared, although jobs are no longer confined": {
-			changes: changes{unconfined, since(settleTime), enabled, fileless, record(cgroups), choose(none)},
-			pods:    cgroups, waits: true, conf: slurmconf.CgroupsEnabled,
+			changes: changes{confined, since(settleTime), record(cgroups), choose(none), pods(0, 2, 2)},
+			conf:    slurmconf.CgroupsEnabled, pods: cgroups, waits: true,
+		},
+		"until all have one": {
+			changes: changes{enabled, since(settleTime), record(cgroups), choose(none), pods(2, 0, 0)},
+			conf:    choice, pods: cgroups, waits: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +161,7 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 			if got := clusterconf.IsConfined(candidate.document); got != test.confines {
 				t.Errorf("slurm.conf confines jobs: %t", got)
 			}
-			if got := candidate.files[clusterconf.CgroupFile]; got != cmp.Or(test.conf, slurmconf.IncludePodCgroup) {
+			if got := candidate.files[clusterconf.CgroupFile]; got != test.conf {
 				t.Errorf("cgroup.conf is %q", got)
 			}
 			if got := scope.podConfinement(); got != test.pods {
@@ -148,7 +171,7 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 				t.Errorf("the Controller is polled: %t", got)
 			}
 			message := scope.confinementMessage()
-			if said := message != ""; said != (test.waits && scope.confinement() == cgroups) {
+			if said := message != ""; said != (scope.confinement() == cgroups && !test.confines) {
 				t.Errorf("the message is %q", message)
 			}
 		})

@@ -51,10 +51,10 @@ type scope struct {
 	// image is slurmctld's desired image, and slurmVersion its release as a validation run found it; empty if unknown.
 	image, slurmVersion string
 
-	// unprepared is the number of slurmd pods that cannot confine jobs, and fileless that of slurmd pods without a
-	// cgroup.conf of their own; both are counted only if they matter. foreignSlurmds is the number of unprepared pods
-	// that use the cgroup.conf of another operator.
-	unprepared, fileless, foreignSlurmds int
+	// prepared and unprepared are the numbers of slurmd pods that can and cannot confine jobs, and fileless that of those
+	// without a cgroup.conf of their own; they are counted only if they matter. foreignSlurmds is the number of
+	// unprepared pods that use the cgroup.conf of another operator.
+	prepared, unprepared, fileless, foreignSlurmds int
 	// claim is the name of the PVC with the saved state, or empty if it is not kept, and state that PVC; nil if there is
 	// none.
 	claim       string

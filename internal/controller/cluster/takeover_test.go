@@ -222,7 +222,7 @@ func TestTakeOverKeepsCgroupConf(t *testing.T) {
 		}
 	}
 	ours := func(s *scope) {
-		s.promoted.files[clusterconf.CgroupFile] = slurmconf.IncludePodCgroup
+		s.promoted.files[clusterconf.CgroupFile] = slurmconf.CgroupsEnabled
 	}
 	type changes = []func(*scope)
 	for name, test := range map[string]struct {
