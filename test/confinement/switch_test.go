@@ -14,8 +14,8 @@ import (
 
 // A pod that is prepared for confinement runs with either settings. Jobs and steps start all the time, also while
 // slurmd adopts settings late, and none is lost when they change. While slurmd adopts them, its successor has already
-// written its files, and the slurmstepds of the one before read them: one that found cgroups disabled before, and enabled
-// now, would fail.
+// written its files, and the slurmstepds of the one before read them: if cgroups were disabled before, and enabled in
+// them, a slurmstepd would fail.
 func TestNoJobIsLostWhenConfinementChanges(t *testing.T) {
 	forEachVersion(t, func(t *testing.T, version string) {
 		t.Helper()

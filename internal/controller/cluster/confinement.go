@@ -19,9 +19,9 @@ import (
 
 // A running cluster becomes confined in steps: slurmctld leaves the choice of a cgroup.conf to the pods, each of which
 // has its own, the NodeSets replace all slurmd pods by prepared ones, each when its Slurm node is drained, and then
-// jobs are confined, with one cgroup.conf for all. In the other direction, jobs are no longer confined and pods have the
-// choice, the pods follow, and then there is one cgroup.conf again. So whether slurmd uses cgroups at all never changes
-// while its pod exists: a job that starts while slurmd changes from one cgroup.conf to another fails.
+// jobs are confined, with one cgroup.conf for all. In the other direction, jobs are no longer confined and pods have
+// the choice, the pods follow, and then there is one cgroup.conf again. So whether slurmd uses cgroups at all never
+// changes while its pod exists: a job that starts while slurmd changes from one cgroup.conf to another fails.
 
 // settleTime is how long a slurmd may take at most to adopt new settings.
 const settleTime = 2 * time.Minute
