@@ -115,7 +115,8 @@ func countWrites(config *clientrest.Config, writes *atomic.Int64) *clientrest.Co
 	counting := clientrest.CopyConfig(config)
 	counting.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			if request.Method != http.MethodGet && !strings.HasSuffix(request.URL.Path, "/events") {
+			if request.Method != http.MethodGet && !strings.HasSuffix(request.URL.Path, "/events") &&
+				!strings.Contains(request.URL.Path, "/leases/") { // which a leader renews
 				writes.Add(1)
 			}
 			return next.RoundTrip(request)
