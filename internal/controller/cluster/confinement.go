@@ -30,11 +30,10 @@ const settleTime = 2 * time.Minute
 // they are in another one. If its configuration is lost, the status still says how they are.
 func (s *scope) confinement() slinkyv1beta1.JobConfinement {
 	chosen, recorded := s.controller.Spec.JobConfinement, s.controller.Status.JobConfinement
-	extraConf := s.controller.Spec.ExtraConf
 	switch {
 	case chosen != "":
 		return chosen
-	case s.controller.Spec.External, clusterconf.ConfiguresCgroups(extraConf, s.files[clusterconf.ConfigFile]):
+	case !s.managesCgroups():
 		return slinkyv1beta1.JobConfinementNone
 	case s.promoted == nil && recorded != "":
 		return recorded
@@ -60,9 +59,7 @@ func (s *scope) managesCgroups() bool {
 func (s *scope) cgroupConf() string {
 	wanted := fixedCgroupConf(s.confinement())
 	switch inForce := s.cgroupConfInForce(); {
-	case s.keepsCgroups(), s.isNew():
-		return wanted
-	case !s.managesCgroups() && s.unprepared == 0: // the administrator's own file or settings are used
+	case s.keepsCgroups(), s.isNew(), !s.managesCgroups() && s.unprepared == 0:
 		return wanted
 	case !s.managesCgroups():
 		return slurmconf.CgroupsDisabled
