@@ -39,8 +39,8 @@ func elasticStatus(scope *scope, next *plan.Plan) *applyv1beta1.NodeSetElasticSt
 	return is
 }
 
-// provisioningFailure returns why the last ProvisioningRequest failed, while Slurm nodes are closed because of it; empty
-// if there is nothing to say. The request itself is deleted when they are closed.
+// provisioningFailure returns why the last ProvisioningRequest failed, while Slurm nodes are closed because of it;
+// empty if there is nothing to say. The request itself is deleted when they are closed.
 func provisioningFailure(scope *scope, next *plan.Plan) string {
 	before := scope.set.Status.Elastic
 	if next.Elastic.Refusal != "" || before == nil || scope.snapshot.Slurm != nil && next.Elastic.Unplaced == 0 {
