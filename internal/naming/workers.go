@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -48,6 +49,19 @@ func WorkerHost(nodeSet *slinkyv1beta1.NodeSet, ordinal int) string {
 		return prefix + padded(nodeSet, ordinal)
 	}
 	return WorkerPod(nodeSet, ordinal)
+}
+
+// WorkerOrdinals returns a function that returns the ordinal of a Slurm node, if it is one of the NodeSet.
+func WorkerOrdinals(nodeSet *slinkyv1beta1.NodeSet) func(slurmNode string) (ordinal int, own bool) {
+	prefix := strings.TrimSuffix(WorkerHost(nodeSet, 0), padded(nodeSet, 0))
+	return func(slurmNode string) (int, bool) {
+		digits, found := strings.CutPrefix(slurmNode, prefix)
+		if !found {
+			return 0, false
+		}
+		ordinal, err := strconv.Atoi(digits)
+		return ordinal, err == nil && ordinal >= 0 && prefix+padded(nodeSet, ordinal) == slurmNode
+	}
 }
 
 // WorkerGroup returns the name that the Slurm nodes of a NodeSet have in common: their host name prefix without the '-'

@@ -135,8 +135,17 @@ func (n *Node) TimedOut() bool {
 	return n.State == StateDown && n.Flags.Has(FlagPoweredDown) && n.Reason == resumeTimeoutReason
 }
 
-// resumeTimeoutReason is slurmctld's own reason, in all supported releases.
-const resumeTimeoutReason = "ResumeTimeout reached"
+// GaveUp reports whether slurmctld has set the node down because its slurmd did not respond. An administrator who sets
+// a node down gives another reason.
+func (n *Node) GaveUp() bool {
+	return n.State == StateDown && !n.Flags.HasAny(FlagDrain|FlagFail) && n.Reason == notRespondingReason
+}
+
+// slurmctld's own reasons, in all supported releases.
+const (
+	resumeTimeoutReason = "ResumeTimeout reached"
+	notRespondingReason = "Not responding"
+)
 
 // Responding reports whether slurmctld has recently heard from the node's slurmd.
 func (n *Node) Responding() bool {

@@ -104,6 +104,9 @@ func (m *merger) savePower(power PowerSaving) {
 
 const nodeName = "NodeName"
 
+// HasRecords reports whether a slurm.conf may have records for elastic nodes, without parsing it.
+func HasRecords(conf string) bool { return strings.Contains(conf, " "+cloud.Key+"="+cloud.Value) }
+
 // RecordsInForce returns the parameters of the records for elastic nodes in a document, by the name of the node. Those
 // that the administrator has written into extraConf are not among them.
 func RecordsInForce(document, written Document) map[string][]Pair {

@@ -32,6 +32,7 @@ func TestElastic(t *testing.T) {
 			t.Run("runs a job when capacity appears", set.runsJobWhenCapacityAppears)
 			t.Run("lowers its maximum", set.lowersMaximum)
 			t.Run("loses no job of a stream", set.losesNoJobOfStream)
+			t.Run("becomes fixed and elastic again under jobs", set.switchesUnderJobs)
 			t.Run("closes its nodes when it is deleted", set.closesNodesOnDeletion)
 		})
 	}

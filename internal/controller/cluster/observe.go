@@ -68,6 +68,8 @@ type scope struct {
 	// dynamic are the Slurm nodes of pods whose slurmds exit if they find a record; only in clusters with elastic
 	// NodeSets.
 	dynamic map[string]bool
+	// recorded are the Slurm nodes of pods whose slurmds need a record; as above.
+	recorded map[string]bool
 	// queue holds the jobs as queried in this reconcile; nil if nothing waits for jobs, or Slurm does not answer.
 	queue *slurm.Queue
 

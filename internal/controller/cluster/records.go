@@ -35,7 +35,7 @@ func (s *scope) recordsInForce() map[string][]slurmconf.Pair {
 	return slurmconf.RecordsInForce(s.inForce(), written)
 }
 
-// observeRecords finds the slurmds without a record, and refreshes the snapshot of Slurm if a record may be changed
+// observeRecords finds the slurmds with and without a record, and refreshes the snapshot of Slurm if a record may be changed
 // according to the last one.
 func (r *Reconciler) observeRecords(ctx context.Context, scope *scope) error {
 	if scope.controller.Spec.External || !scope.isElastic() {
@@ -47,11 +47,14 @@ func (r *Reconciler) observeRecords(ctx context.Context, scope *scope) error {
 	if err != nil {
 		return err
 	}
-	scope.dynamic = map[string]bool{}
+	scope.dynamic, scope.recorded = map[string]bool{}, map[string]bool{}
 	for i := range pods.Items {
-		if labels := pods.Items[i].Labels; labels[naming.LabelElastic] == "" {
-			scope.dynamic[labels[slinkyv1beta1.LabelPodHostname]] = true
+		labels := pods.Items[i].Labels
+		by := scope.dynamic
+		if labels[naming.LabelElastic] != "" {
+			by = scope.recorded
 		}
+		by[labels[slinkyv1beta1.LabelPodHostname]] = true
 	}
 	wanted := elasticRecords(scope, contributions(scope).leftOut)
 	cautious := slurmconf.SettleRecords(wanted, scope.recordsInForce(), never, scope.mayAddRecord)
@@ -99,7 +102,20 @@ func isDrained(snapshot *slurm.Snapshot) func(node string) bool {
 // mayChangeRecord reports whether the record of a node may be changed or removed: two snapshots in a row show it
 // drained, so that the jobs of the second were read after the drain.
 func (s *scope) mayChangeRecord(node string) bool {
-	return isDrained(s.drained)(node) && isDrained(s.nodes)(node)
+	return isDrained(s.drained)(node) && isDrained(s.nodes)(node) && !s.keepsRecord(node)
+}
+
+// keepsRecord reports whether a node of a NodeSet that is no longer elastic keeps its record: its pod still needs it,
+// or an administrator has closed it, and it would be open without the record.
+func (s *scope) keepsRecord(node string) bool {
+	if !slices.ContainsFunc(s.nodeSets, func(set slinkyv1beta1.NodeSet) bool {
+		_, own := naming.WorkerOrdinals(&set)(node)
+		return own && set.Spec.Elastic == nil && set.DeletionTimestamp == nil
+	}) {
+		return false
+	}
+	record, known := s.nodes.Node(node)
+	return s.recorded[node] || known && record.HeldByOthers()
 }
 
 // mayAddRecord reports whether a node may get a record: slurmctld has no node that has registered without one, and no

@@ -138,6 +138,26 @@ func TestRecordsOfDeletedNodeSetStayUntilDrained(t *testing.T) {
 	}
 }
 
+// A NodeSet that is no longer elastic gets pods without records.
+func TestRecordsAreRemovedWithElastic(t *testing.T) {
+	scope := newScope(withElastic(3, "4"))
+	promoteBuilt(t, scope)
+	withPartitions("cpu", "gpu")(scope)
+	nodes := recordsWith(off|slurm.FlagDrain, "gpu-0", "gpu-1", "gpu-2")
+	nodes.Nodes[0].Reason, nodes.Nodes[1].Reason = slurm.OurReason("update"), slurm.OurReason("update")
+	nodes.Nodes[2].Reason = "broken fan"
+	scope.nodes, scope.drained = nodes, nodes
+	scope.recorded = map[string]bool{"gpu-1": true} // its pod still runs
+	conf, candidate := confOf(t, scope)
+	if !strings.Contains(conf, "NodeName=gpu-[1-2] State=CLOUD") || !candidate.awaitsRecords {
+		t.Errorf("it waits %t; records are\n%s", candidate.awaitsRecords, conf)
+	}
+	scope.recorded, nodes.Nodes[2].Reason = nil, slurm.OurReason("update")
+	if conf, _ := confOf(t, scope); strings.Contains(conf, "NodeName") {
+		t.Errorf("records stay in\n%s", conf)
+	}
+}
+
 func TestElasticNodeSetIsLeftOutIfPowerSavingIsTaken(t *testing.T) {
 	scope := newScope(withElastic(2, "4"))
 	scope.controller.Spec.ExtraConf = "SuspendTime=300"

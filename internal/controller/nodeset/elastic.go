@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/observation"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
@@ -14,9 +15,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// observeElastic finds the records of an elastic NodeSet in the configuration of slurmctld.
+// observeElastic finds the records of a NodeSet that is elastic, or was, in the configuration of slurmctld.
 func (r *Reconciler) observeElastic(ctx context.Context, scope *scope) error {
-	if scope.set.Spec.Elastic == nil {
+	if observation.IsDaemonSet(scope.set) {
 		return nil
 	}
 	conf, written, running := "", "", ""
@@ -31,7 +32,17 @@ func (r *Reconciler) observeElastic(ctx context.Context, scope *scope) error {
 		}
 		written, running = scope.controller.Spec.ExtraConf, scope.controller.Status.AppliedConfigHash
 	}
-	scope.snapshot.Set.Elastic = desired.Elastic(scope.set, conf, written, running)
+	if scope.set.Spec.Elastic != nil {
+		scope.snapshot.Set.Elastic = desired.Elastic(scope.set, conf, written, running)
+		return nil
+	}
+	var nodes []*slurm.Node
+	if scope.session != nil {
+		if known := scope.session.Mirror.Snapshot(); known != nil {
+			nodes = known.Nodes
+		}
+	}
+	scope.snapshot.Set.Elastic = desired.EndedElastic(scope.set, conf, written, running, nodes)
 	return nil
 }
 
@@ -61,6 +72,6 @@ func opens(kind plan.Kind) bool {
 // hasOpenRecords reports whether Slurm could still schedule jobs to the nodes of a deleted elastic NodeSet: their
 // records stay in slurm.conf until they are closed.
 func hasOpenRecords(scope *scope, next *plan.Plan) bool {
-	return scope.set.Spec.Elastic != nil && !scope.snapshot.Set.Waived &&
+	return scope.snapshot.Set.Elastic != nil && !scope.snapshot.Set.Waived &&
 		(next.Elastic.Open > 0 || scope.snapshot.Slurm == nil || !scope.snapshot.Answers)
 }

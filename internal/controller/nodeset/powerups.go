@@ -52,7 +52,7 @@ func (p *powerUps) forget(set types.UID) {
 
 // measurePowerUps measures the power-ups of an elastic NodeSet that are complete.
 func (r *Reconciler) measurePowerUps(scope *scope) {
-	if scope.snapshot.Set.Elastic == nil || scope.snapshot.Slurm == nil {
+	if scope.set.Spec.Elastic == nil || scope.snapshot.Slurm == nil {
 		return
 	}
 	r.Metrics.expectPowerUps(scope.set)

@@ -88,7 +88,10 @@ func (r *Reconciler) observeRequests(ctx context.Context, scope *scope) error {
 	if elastic == nil {
 		return nil
 	}
-	spec := scope.set.Spec.Elastic.Provisioning
+	var spec *slinkyv1beta1.ElasticProvisioning
+	if scope.set.Spec.Elastic != nil {
+		spec = scope.set.Spec.Elastic.Provisioning
+	}
 	available, err := r.requests.available(spec != nil, scope.now)
 	if err != nil {
 		return err

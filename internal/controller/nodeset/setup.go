@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
-	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
 	"github.com/slurm-operator/slurm-operator/internal/index"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/retry"
@@ -205,7 +204,8 @@ func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
 	return nil
 }
 
-// addElasticSets adds the elastic NodeSets of the Slurm nodes in events. These need not have pods.
+// addElasticSets adds the NodeSets of the Slurm nodes in events by their names. Those of NodeSets that are elastic, or
+// were, need not have pods.
 func (r *Reconciler) addElasticSets(ctx context.Context, sets map[reconcile.Request]bool, events []slurm.Event) {
 	changed := map[slurm.Key][]string{} // Slurm nodes
 	for _, event := range events {
@@ -221,8 +221,10 @@ func (r *Reconciler) addElasticSets(ctx context.Context, sets map[reconcile.Requ
 		}
 		for i := range all.Items {
 			set := &all.Items[i]
-			if set.Spec.Elastic != nil && slices.ContainsFunc(nodes, func(node string) bool {
-				return desired.HasSlurmNode(set, node)
+			ordinalOf := naming.WorkerOrdinals(set)
+			if slices.ContainsFunc(nodes, func(node string) bool {
+				_, own := ordinalOf(node)
+				return own
 			}) {
 				sets[reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)}] = true
 			}

@@ -2,10 +2,7 @@ package desired
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -14,6 +11,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/schedule"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -26,12 +24,8 @@ func Elastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string) *pla
 		Idle: cmp.Or(spec.IdleTimeout.Duration, defaultTimeout), Start: clusterconf.StartTimeout(spec),
 		Backoff: cmp.Or(spec.CapacityBackoff.Duration, defaultTimeout),
 	}
-	elastic.Schedules, _ = schedule.Of(spec)     // the NodeSet's status reports errors
-	document, _ := slurmconf.Parse(conf)         // the operator wrote it
-	administrator, _ := slurmconf.Parse(written) // the Controller's status reports errors
-	inForce := slurmconf.RecordsInForce(document, administrator)
-	parameters, _ := document.Get("SlurmctldParameters")
-	pending := runningHash == "" || slurmconf.HashOf(parameters) != runningHash
+	elastic.Schedules, _ = schedule.Of(spec) // the NodeSet's status reports errors
+	inForce, pending := recordsInForce(conf, written, runningHash)
 	node, invalid := nodeconf.Of(set) // the NodeSet's status reports it
 	wanted := node.Parameters()
 	for ordinal := range elastic.Max {
@@ -42,33 +36,65 @@ func Elastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string) *pla
 			Outdated: exists && invalid == nil && !slices.Equal(present, wanted),
 		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(inForce)) {
-		if ordinal, own := slotOf(set, name); own && ordinal >= elastic.Max {
+	ordinalOf := naming.WorkerOrdinals(set)
+	for name := range inForce {
+		if ordinal, own := ordinalOf(name); own && ordinal >= elastic.Max {
 			elastic.Slots = append(elastic.Slots, plan.Slot{
 				Ordinal: ordinal, SlurmNode: name, Pending: pending, Outdated: true,
 			})
 		}
 	}
-	slices.SortFunc(elastic.Slots, func(a, b plan.Slot) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
+	sortSlots(elastic.Slots)
 	return elastic
+}
+
+// EndedElastic returns what package plan needs to know of a NodeSet that is no longer elastic, given the slurm.conf of
+// its cluster as above, and the Slurm nodes that slurmctld has; nil if no record is left. A record is also left if only
+// slurmctld has it: it has not read its new configuration yet.
+func EndedElastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string, nodes []*slurm.Node) *plan.Elastic {
+	ordinalOf, left := naming.WorkerOrdinals(set), map[string]int{}
+	for _, node := range nodes {
+		if !node.Flags.Has(slurm.FlagCloud) || node.Flags.Has(slurm.FlagDynamicNorm) {
+			continue
+		}
+		if ordinal, own := ordinalOf(node.Name); own {
+			left[node.Name] = ordinal
+		}
+	}
+	if len(left) == 0 && !slurmconf.HasRecords(conf) {
+		return nil
+	}
+	inForce, pending := recordsInForce(conf, written, runningHash)
+	for name := range inForce {
+		if ordinal, own := ordinalOf(name); own {
+			left[name] = ordinal
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	elastic := &plan.Elastic{Ended: true, Idle: defaultTimeout, Start: defaultTimeout, Backoff: defaultTimeout}
+	for name, ordinal := range left {
+		elastic.Slots = append(elastic.Slots, plan.Slot{
+			Ordinal: ordinal, SlurmNode: name, Pending: pending, Outdated: true,
+		})
+	}
+	sortSlots(elastic.Slots)
+	return elastic
+}
+
+// recordsInForce returns the records of elastic nodes in a slurm.conf, and whether slurmctld does not run with it yet.
+func recordsInForce(conf, written, runningHash string) (records map[string][]slurmconf.Pair, pending bool) {
+	document, _ := slurmconf.Parse(conf)         // the operator wrote it
+	administrator, _ := slurmconf.Parse(written) // the Controller's status reports errors
+	parameters, _ := document.Get("SlurmctldParameters")
+	return slurmconf.RecordsInForce(document, administrator),
+		runningHash == "" || slurmconf.HashOf(parameters) != runningHash
+}
+
+func sortSlots(slots []plan.Slot) {
+	slices.SortFunc(slots, func(a, b plan.Slot) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 }
 
 // defaultTimeout is the default of the timeouts, for objects that are not from an API server.
 const defaultTimeout = 10 * time.Minute
-
-// slotOf returns the ordinal of a Slurm node, if it is one of the NodeSet.
-func slotOf(set *slinkyv1beta1.NodeSet, name string) (ordinal int, own bool) {
-	prefix := strings.TrimRight(naming.WorkerHost(set, 0), "0")
-	digits, found := strings.CutPrefix(name, prefix)
-	ordinal, err := strconv.Atoi(digits)
-	return ordinal, found && err == nil && ordinal >= 0 && naming.WorkerHost(set, ordinal) == name
-}
-
-// HasSlurmNode reports whether a Slurm node is one of an elastic NodeSet, with or without a pod.
-func HasSlurmNode(set *slinkyv1beta1.NodeSet, name string) bool {
-	if set.Spec.Elastic == nil {
-		return false
-	}
-	_, own := slotOf(set, name)
-	return own
-}

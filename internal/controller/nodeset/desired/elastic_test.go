@@ -9,6 +9,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
 // elasticSet returns an elastic NodeSet.
@@ -44,27 +45,28 @@ func TestElastic(t *testing.T) {
 	}
 }
 
-func TestSlurmNodesOfElasticNodeSet(t *testing.T) {
-	padded := elasticSet()
-	padded.Spec.OrdinalPadding = 3
-	numbered := elasticSet()
-	numbered.Spec.Template.Spec.Raw = []byte(`{"hostname":"rack10"}`)
-	for name, test := range map[string]struct {
-		set  *slinkyv1beta1.NodeSet
-		node string
-		want bool
-	}{
-		"its own":                       {elasticSet(), "gpu-2", true},
-		"its own, beyond the maximum":   {elasticSet(), "gpu-10", true},
-		"another prefix":                {elasticSet(), "cpu-2", false},
-		"a longer name":                 {elasticSet(), "gpu-big-2", false},
-		"a padded ordinal":              {padded, "gpu-002", true},
-		"an ordinal that is not padded": {padded, "gpu-2", false},
-		"a prefix that ends with 0":     {numbered, "rack107", true},
-		"one of a fixed NodeSet":        {&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, "gpu-2", false},
-	} {
-		if got := HasSlurmNode(test.set, test.node); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
+func TestEndedElastic(t *testing.T) {
+	const conf = "SlurmctldParameters=enable_configless,config_hash=abc\n" +
+		"NodeName=gpu-[0,3] State=CLOUD Features=gpu CPUs=4 RealMemory=1000\nNodeName=other-0 State=CLOUD CPUs=2\n"
+	set := elasticSet()
+	set.Spec.Elastic = nil
+	nodes := []*slurm.Node{
+		{Name: "gpu-0", Flags: slurm.FlagCloud},
+		{Name: "gpu-1", Flags: slurm.FlagCloud}, // slurmctld has yet to read that its record was removed
+		{Name: "gpu-2", Flags: slurm.FlagDynamicNorm},
+		{Name: "other-1", Flags: slurm.FlagCloud},
+	}
+	want := &plan.Elastic{
+		Ended: true, Idle: 10 * time.Minute, Start: 10 * time.Minute, Backoff: 10 * time.Minute,
+		Slots: []plan.Slot{
+			{Ordinal: 0, SlurmNode: "gpu-0", Outdated: true}, {Ordinal: 1, SlurmNode: "gpu-1", Outdated: true},
+			{Ordinal: 3, SlurmNode: "gpu-3", Outdated: true},
+		},
+	}
+	if diff := cmp.Diff(want, EndedElastic(set, conf, "", "abc", nodes)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := EndedElastic(set, "", "", "abc", nodes[2:]); got != nil {
+		t.Errorf("without records it still has %+v", got)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/worker"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/podfailure"
 	"github.com/slurm-operator/slurm-operator/internal/provisioning"
@@ -103,6 +104,7 @@ func Pod(pod *corev1.Pod) plan.Pod {
 		Exited: pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Mark:   podMark(pod),
 		Named:  worker.IsNamed(pod), Request: pod.Annotations[provisioning.AnnotationRequest],
+		Dynamic: pod.Labels[naming.LabelElastic] == "",
 	}
 	_, sourced := pod.Annotations[slinkyv1beta1.AnnotationPodCordonSource]
 	is.Cordoned = pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true" && !sourced

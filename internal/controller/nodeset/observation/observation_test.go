@@ -13,6 +13,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -137,6 +138,10 @@ func TestPlanPod(t *testing.T) {
 			annotated(slinkyv1beta1.AnnotationPodCordonSource, "scale-in"),
 			func(is *plan.Pod) { is.Unscheduled, is.Mark = true, plan.PartlyMarked },
 		},
+		"has a record if its NodeSet was elastic": {
+			func(pod *corev1.Pod) { pod.Labels[naming.LabelElastic] = "true" },
+			func(is *plan.Pod) { is.Unscheduled, is.Dynamic = true, false },
+		},
 		"ignores an invalid deletion cost": {
 			func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{slinkyv1beta1.AnnotationPodDeletionCost: "cheap"}
@@ -151,7 +156,7 @@ func TestPlanPod(t *testing.T) {
 					slinkyv1beta1.LabelPodIndex: "3", slinkyv1beta1.LabelPodHostname: "gpu-3",
 				},
 			}}
-			want := plan.Pod{Name: "gpu-3", UID: "u", Ordinal: 3, SlurmNode: "gpu-3"}
+			want := plan.Pod{Name: "gpu-3", UID: "u", Ordinal: 3, SlurmNode: "gpu-3", Dynamic: true}
 			test.edit(pod)
 			test.want(&want)
 			if diff := cmp.Diff(want, Pod(pod)); diff != "" {

@@ -13,6 +13,9 @@ import (
 // An Elastic says how many pods an elastic NodeSet may have, and when. Slurm decides which: it has a record for each of
 // its nodes, and powers those up that a job needs. All decisions are based on Slurm's states, and recorded there.
 type Elastic struct {
+	// Ended says that the NodeSet is no longer elastic. Slots are the Slurm nodes whose records are left; they are closed,
+	// so that slurmctld can remove the records.
+	Ended bool
 	// Min is how many Slurm nodes always stay up, Warm how many idle ones, and Max how many there are.
 	Min, Warm, Max int
 	// Schedules say when more idle Slurm nodes than Warm stay up.
@@ -96,12 +99,16 @@ func (g *group) cause() Cause {
 	return ForJob
 }
 
-// slotRecord returns the record of a slot; nil if there is none.
+// slotRecord returns the record of a slot; nil if there is none. A Slurm node that has registered without one, before
+// the NodeSet was elastic, is not powered up and down.
 func (s *Snapshot) slotRecord(slot Slot) *slurm.Node {
 	if s.Slurm == nil {
 		return nil
 	}
-	node, _ := s.Slurm.Node(slot.SlurmNode)
+	node, known := s.Slurm.Node(slot.SlurmNode)
+	if !known || node.Flags.Has(slurm.FlagDynamicNorm) {
+		return nil
+	}
 	return node
 }
 
@@ -122,7 +129,7 @@ func (s *Snapshot) poweredOff(pod *Pod) bool {
 }
 
 // wantedSlots returns how many pods an elastic NodeSet should have. Without Slurm it is unknown, and those that there
-// are stay.
+// are stay, as do those from before it was elastic until they are replaced.
 func (s *Snapshot) wantedSlots() int {
 	if s.Slurm == nil {
 		return len(s.Pods)
@@ -133,7 +140,28 @@ func (s *Snapshot) wantedSlots() int {
 			wanted++
 		}
 	}
+	for i := range s.Pods {
+		if s.Pods[i].Dynamic {
+			wanted++
+		}
+	}
 	return wanted
+}
+
+// recordless returns, while pods from before the NodeSet was elastic are replaced, how many Slurm nodes have neither a
+// pod nor a record yet: no job can use these.
+func (p *planner) recordless() int {
+	if !p.Set.isElastic() || p.Slurm == nil ||
+		!slices.ContainsFunc(p.Pods, func(pod Pod) bool { return pod.Dynamic }) {
+		return 0
+	}
+	pods, count := p.podBySlot(), 0
+	for _, slot := range p.Set.Elastic.Slots {
+		if pods[slot.Ordinal] == nil && p.slotRecord(slot) == nil {
+			count++
+		}
+	}
+	return count
 }
 
 // podBySlot returns the pods by ordinal.

@@ -43,10 +43,12 @@ const (
 	modelResumeTimeout  = 20 * time.Minute
 	modelSuspendTimeout = 30 * time.Second
 	modelRequeueDelay   = 2 * time.Minute
+	modelSlurmdTimeout  = 5 * time.Minute
 )
 
-// An elasticNode is a simulated Slurm node with a record in slurm.conf.
+// An elasticNode is a simulated Slurm node: with a record in slurm.conf, dynamic, or unknown to slurmctld.
 type elasticNode struct {
+	kind     nodeKind
 	power    int
 	since    time.Time
 	wanted   bool // a power-up was requested
@@ -55,7 +57,8 @@ type elasticNode struct {
 	reason   string
 	reasonAt time.Time
 	lastBusy time.Time
-	pod      string // UID of the pod whose slurmd has registered since the last power-up
+	silent   time.Time // since when it has not responded
+	pod      string    // UID of the pod whose slurmd has registered since the last power-up
 }
 
 // An elasticJob needs some nodes for itself.
@@ -71,6 +74,9 @@ type elasticJob struct {
 
 // An elasticModel is a simulated NodeSet.
 type elasticModel struct {
+	// fixed says that the NodeSet is not elastic at the moment.
+	fixed    bool
+	sizes    plan.Elastic
 	rand     *rand.Rand
 	now      time.Time
 	set      plan.Set
@@ -107,10 +113,10 @@ func newElasticModel(seed uint64) *elasticModel {
 	if w.rand.IntN(2) == 0 {
 		w.set.Elastic.Class = "check-capacity"
 	}
-	for i := range size {
+	for range size {
 		w.nodes = append(w.nodes, &elasticNode{})
-		w.set.Elastic.Slots = append(w.set.Elastic.Slots, plan.Slot{Ordinal: i, SlurmNode: slotName(i)})
 	}
+	w.sizes, w.set.Replicas = *w.set.Elastic, 1+w.rand.IntN(size)
 	return w
 }
 
@@ -132,6 +138,9 @@ func (w *elasticModel) pass(length time.Duration) {
 		w.runSlurm()
 		w.runPods()
 		w.runAutoscaler()
+		if w.rand.IntN(10) == 0 {
+			w.configure()
+		}
 	}
 }
 
@@ -173,6 +182,14 @@ func (w *elasticModel) runNodes() {
 	for i, node := range w.nodes {
 		job := w.jobOn(i)
 		switch {
+		case node.power == isUp && node.pod == "" && w.now.Sub(node.silent) >= modelSlurmdTimeout:
+			if !node.down {
+				w.requeue(i)
+				if node.down = true; node.reason == "" {
+					node.reason, node.reasonAt = "Not responding", w.now
+				}
+			}
+		case node.kind != isRecorded:
 		case node.power == isOff && (job != nil || node.wanted) && !node.down:
 			node.wanted = false
 			node.move(isWaking, w.now)
@@ -209,7 +226,7 @@ func (w *elasticModel) runJobs() {
 func (w *elasticModel) allocate(job *elasticJob) {
 	var free []int
 	for i, node := range w.nodes {
-		responds := node.power == isOff || node.power == isWaking || node.power == isUp && node.pod != ""
+		responds := node.kind == isRecorded && node.power == isOff || node.power == isWaking || node.power == isUp && node.pod != ""
 		if responds && !node.drained && !node.down && w.jobOn(i) == nil {
 			free = append(free, i)
 		}
@@ -240,9 +257,12 @@ func (w *elasticModel) runPods() {
 			placed++
 		case !pod.Unscheduled && pod.ReadySince.IsZero() && w.rand.IntN(10) == 0:
 			pod.EverRan, pod.Started, pod.ReadySince, pod.Registered = true, w.now, w.now, true
-			if node.power == isWaking || node.power == isUp || node.power == isOff {
+			if w.registers(pod, node) && node.power == isWaking || node.power == isUp || node.power == isOff {
 				w.note("slurm: %s registers", slotName(i))
 				node.pod, node.lastBusy = pod.UID, w.now
+				if node.down = false; node.reason == "Not responding" {
+					node.reason = ""
+				}
 				node.move(isUp, w.now)
 			}
 		}
@@ -274,6 +294,9 @@ func (w *elasticModel) step() {
 		w.note("the operator restarts")
 		w.history, w.mirrored = plan.DrainHistory{}, nil
 	case 7:
+		if w.rand.IntN(8) == 0 {
+			w.switchMode()
+		}
 		w.pass(time.Duration(w.rand.IntN(300)) * time.Second)
 	case 8, 9, 10:
 		w.pass(time.Duration(w.rand.IntN(20)) * time.Second)
@@ -285,6 +308,9 @@ func (w *elasticModel) step() {
 func (w *elasticModel) drainByAdmin(i int) {
 	node := w.nodes[i]
 	w.note("an administrator drains %s", slotName(i))
+	if node.kind == isUnknown {
+		return
+	}
 	node.drained, node.reason, node.reasonAt = true, "broken fan", w.now
 }
 
@@ -301,7 +327,7 @@ func (w *elasticModel) terminate(i int) {
 	pod, node := w.pods[i], w.nodes[i]
 	pod.Terminating = true
 	if node.pod == pod.UID {
-		node.pod = ""
+		node.pod, node.silent = "", w.now
 		if job := w.jobOn(i); job != nil && job.running {
 			w.requeue(i)
 		}
@@ -315,8 +341,11 @@ func (w *elasticModel) read() *slurm.Snapshot {
 		Queue: slurm.Queue{Loads: map[string]slurm.Load{}},
 	}
 	for i, node := range w.nodes {
-		record := &slurm.Node{Name: slotName(i), State: slurm.StateIdle, Flags: slurm.FlagCloud, Reason: node.reason,
-			ReasonAt: node.reasonAt, LastBusy: node.lastBusy}
+		if node.kind == isUnknown {
+			continue
+		}
+		record := &slurm.Node{Name: slotName(i), State: slurm.StateIdle, Flags: node.kind.flag(), Reason: node.reason,
+			ReasonAt: node.reasonAt, LastBusy: node.lastBusy, Comment: modelOwner}
 		record.Flags |= map[int]slurm.Flags{
 			isOff: slurm.FlagPoweredDown, isWaking: slurm.FlagPoweringUp | slurm.FlagNotResponding,
 			isLeaving: slurm.FlagPowerDown, isGoing: slurm.FlagPoweringDown,
@@ -348,21 +377,22 @@ func (w *elasticModel) plan(fresh bool) plan.Plan {
 		w.now = w.now.Add(time.Millisecond)
 		w.mirrored = w.read()
 	}
+	w.observeMode()
 	s := &plan.Snapshot{Now: w.now, Set: w.set, Slurm: w.mirrored, JustRead: fresh, Answers: true,
 		KubernetesNodes: map[string]plan.KubernetesNode{"m1": {}}}
-	w.set.Elastic.Requests = nil
-	for _, request := range w.requests {
-		w.set.Elastic.Requests = append(w.set.Elastic.Requests, *request)
-	}
 	var names []string
+	dynamic := 0
 	for _, i := range slices.Sorted(maps.Keys(w.pods)) {
 		s.Pods = append(s.Pods, *w.pods[i])
+		if w.pods[i].Dynamic {
+			dynamic++
+		}
 		names = append(names, w.pods[i].SlurmNode)
 	}
 	w.history.Observe(w.mirrored, names)
 	s.DrainedSince = w.history.Since()
 	next := plan.Next(s)
-	if sum := sumOf(next.Elastic.Causes); sum != next.Desired {
+	if sum := sumOf(next.Elastic.Causes) + dynamic; sum != next.Desired && !w.fixed {
 		w.violate("%d Slurm nodes are up, of which %d have a cause", next.Desired, sum)
 	}
 	return next
@@ -388,11 +418,18 @@ func (w *elasticModel) reconcile() {
 
 // carryOut carries out an action, and checks that it is allowed.
 func (w *elasticModel) carryOut(action plan.Action) {
+	if action.Kind == plan.Prune {
+		w.prune(action.SlurmNode)
+		return
+	}
 	i := action.Pod.Ordinal
 	node, job := w.nodes[i], w.jobOn(i)
 	switch action.Kind {
 	case plan.Create:
-		if w.pods[i] != nil || node.power != isWaking && job == nil && !node.down {
+		if (node.kind == isRecorded) == w.fixed {
+			w.violate("a pod is created for %s, whose slurmd would not start", slotName(i))
+		}
+		if w.pods[i] != nil || node.power != isWaking && job == nil && !node.down && !w.fixed {
 			w.violate("a pod is created for %s, which does not need one", action.SlurmNode)
 			return
 		}
@@ -401,7 +438,7 @@ func (w *elasticModel) carryOut(action plan.Action) {
 		}
 		w.created++
 		w.pods[i] = &plan.Pod{Name: slotName(i), UID: strconv.Itoa(w.created), SlurmNode: slotName(i), Ordinal: i,
-			Revision: "r1", Created: w.now, Unscheduled: true, Named: true}
+			Revision: w.set.Revision, Created: w.now, Unscheduled: true, Named: true, Dynamic: w.fixed}
 		if action.Request != nil {
 			w.pods[i].Request = action.Request.Name
 		}
@@ -412,7 +449,11 @@ func (w *elasticModel) carryOut(action plan.Action) {
 		w.terminate(i)
 	case plan.ForcePowerDown, plan.PowerDown, plan.PowerUp, plan.Resume, plan.Drain, plan.Undrain, plan.ClearReason:
 		w.request(action)
-	case plan.Prune, plan.MarkPod, plan.UnmarkPod, plan.RequestCapacity, plan.Withdraw:
+	case plan.MarkPod:
+		w.pods[i].Mark = plan.Marked
+	case plan.UnmarkPod:
+		w.pods[i].Mark = plan.Unmarked
+	case plan.Prune, plan.RequestCapacity, plan.Withdraw:
 		w.violate("unexpected %s", action.Kind)
 	}
 }
@@ -465,13 +506,12 @@ func (w *elasticModel) recover() {
 	for i := range w.nodes {
 		w.resumeByAdmin(i)
 	}
-	w.set.Elastic.Min, w.set.Elastic.Warm, w.set.Elastic.Schedules = 0, 0, nil
-	for range 2000 {
-		w.reconcile()
-		w.pass(5 * time.Second)
-		if len(w.broken) > 0 || w.settled() {
-			return
-		}
+	w.sizes.Min, w.sizes.Warm, w.sizes.Schedules = 0, 0, nil
+	if w.fixed && w.converge(w.settledFixed) {
+		w.switchMode()
+	}
+	if w.converge(w.settled) || len(w.broken) > 0 {
+		return
 	}
 	w.violate("it does not converge: pods %v, nodes %+v", slices.Sorted(maps.Keys(w.pods)), w.read().Nodes)
 }
@@ -481,6 +521,6 @@ func (w *elasticModel) settled() bool {
 	return len(w.pods) == 0 && len(w.requests) == 0 &&
 		!slices.ContainsFunc(w.jobs, func(job *elasticJob) bool { return !job.finished }) &&
 		!slices.ContainsFunc(w.nodes, func(node *elasticNode) bool {
-			return node.power != isOff || node.drained || node.down
+			return node.kind != isRecorded || node.power != isOff || node.drained || node.down
 		})
 }

@@ -144,7 +144,7 @@ var mutations = map[string]mutation{
 		"power.go", "case record.Draining() && p.backingOff(record):", "case false:",
 	},
 	"foreign states of Slurm nodes without a pod are overwritten": {
-		"power.go", "if record.HeldByOthers() {", "if false {",
+		"power.go", "if record.HeldByOthers() && !(p.Set.Elastic.Ended && record.GaveUp()) {", "if false {",
 	},
 	"Slurm nodes stay open for which there is no room": {
 		"power.go", "full = full || cause == NoCapacity", "full = false",
@@ -152,6 +152,22 @@ var mutations = map[string]mutation{
 	"pods are created that do not match their records": {"elastic.go", "|| group.outdated() {", "{"},
 	"a Slurm node that an administrator has set down is resumed": {
 		slurmNode, "n.Flags.Has(FlagPoweredDown) && n.Reason == resumeTimeoutReason", "n.Flags.Has(FlagPoweredDown)",
+	},
+	"Slurm nodes without a record are powered up and down": {
+		"elastic.go", "if !known || node.Flags.Has(slurm.FlagDynamicNorm) {", "if !known {",
+	},
+	"pods are created while their Slurm nodes have records from before": {
+		"create.go", "if slot, waits := recorded[ordinal]; waits {", "if slot, waits := recorded[ordinal]; waits && false {",
+	},
+	"a NodeSet becomes elastic without waiting for records": {
+		"update.go", "- missing - p.recordless()", "- missing",
+	},
+	"records from before a NodeSet was elastic stay": {
+		"prune.go", "	elastic := p.Set.isElastic()\n", "	elastic := p.Set.isElastic()\n	if elastic {\n		return\n	}\n",
+	},
+	"a Slurm node that an administrator has set down loses its record": {
+		slurmNode, "!n.Flags.HasAny(FlagDrain|FlagFail) && n.Reason == notRespondingReason",
+		"!n.Flags.HasAny(FlagDrain|FlagFail)",
 	},
 
 	// the rest of the plan
@@ -166,7 +182,7 @@ var mutations = map[string]mutation{
 		"update.go", "case known && p.drainable(pod):", "case false:",
 	},
 	"missing pods use no budget": {
-		"update.go", "budget = p.Set.Update.MaxUnavailable - missing", "budget = p.Set.Update.MaxUnavailable",
+		"update.go", "budget = p.Set.Update.MaxUnavailable - missing", "budget = p.Set.Update.MaxUnavailable + 0*missing",
 	},
 	"unavailable new pods use no budget": {"update.go", "if !p.available(pod) {", "if false {"},
 	"pods that are briefly unavailable lift drains": {

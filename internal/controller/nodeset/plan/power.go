@@ -32,7 +32,7 @@ func (p *planner) power() {
 			p.settle(slot)
 		}
 	}
-	if !p.Set.Deleting {
+	if !p.Set.Deleting && !p.Set.Elastic.Ended {
 		p.powerDownIdle(pods)
 		p.powerUp()
 	}
@@ -64,7 +64,9 @@ func (p *planner) summarize() Summary {
 	for _, slot := range p.Set.Elastic.Slots {
 		record := p.slotRecord(slot)
 		if record == nil {
-			summary.Missing++
+			if !p.Set.Elastic.Ended {
+				summary.Missing++
+			}
 			continue
 		}
 		if !record.Closed() {
@@ -215,7 +217,7 @@ func (p *planner) settle(slot Slot) {
 		p.settleTimedOut(slot, record)
 		return
 	}
-	if record.HeldByOthers() {
+	if record.HeldByOthers() && !(p.Set.Elastic.Ended && record.GaveUp()) {
 		return
 	}
 	cause := p.slotCause(slot)
@@ -262,7 +264,7 @@ func (p *planner) slotCause(slot Slot) Cause {
 	switch {
 	case p.Set.Deleting:
 		return Deletion
-	case slot.Ordinal >= p.Set.Elastic.Max:
+	case slot.Ordinal >= p.Set.Elastic.Max && !p.Set.Elastic.Ended:
 		return ScaleIn
 	case slot.Outdated:
 		return Updating

@@ -50,7 +50,7 @@ func (w *elasticModel) ask(action plan.Action) {
 
 // hasRoom reports whether a new pod may be created: it replaces a lost one, or there is room for all pods of its group.
 func (w *elasticModel) hasRoom(action plan.Action) bool {
-	if w.set.Elastic.Class == "" || action.Cause == plan.Missing {
+	if w.sizes.Class == "" || action.Cause == plan.Missing {
 		return true
 	}
 	return action.Request != nil && (action.Request.Answer == plan.Provisioned ||

@@ -6,17 +6,19 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// prune deletes the records of the NodeSet's Slurm nodes without a pod, as the policy asks for.
+// prune deletes the records of the NodeSet's Slurm nodes without a pod, as the policy asks for. In an elastic NodeSet,
+// which has its records in slurm.conf, these are the ones from before it was elastic: all of them must go.
 func (p *planner) prune() {
-	if p.Set.Elastic != nil { // its records are in slurm.conf
+	if !p.Answers || p.Slurm == nil {
 		return
 	}
-	if p.Set.Prune == PruneNever || !p.Answers || p.Slurm == nil || len(p.Pods) < p.Desired {
+	elastic := p.Set.isElastic()
+	if !elastic && (p.Set.Prune == PruneNever || len(p.Pods) < p.Desired) {
 		return // a missing pod is re-created and reuses its record
 	}
 	taken := make(map[string]bool, len(p.Pods))
 	for i := range p.Pods {
-		if p.Pods[i].Terminating {
+		if p.Pods[i].Terminating && !elastic {
 			return // many pods are deleted at a time, and their records with one read of Slurm and one request
 		}
 		taken[p.Pods[i].SlurmNode] = true
@@ -44,7 +46,7 @@ func (p *planner) prunable(record *slurm.Node) bool {
 	if owner, err := slurm.ParseOwner(record.Comment); err != nil || owner.NodeSetUID != p.Set.UID {
 		return false
 	}
-	if p.Set.Prune == PruneScaledIn {
+	if p.Set.Prune == PruneScaledIn && !p.Set.isElastic() {
 		return drainedFor(ScaleIn, record) || drainedFor(Deletion, record)
 	}
 	return record.DrainedByUs() || !record.Draining() && !record.Flags.Has(slurm.FlagFail)

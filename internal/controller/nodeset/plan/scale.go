@@ -12,7 +12,7 @@ func (s *Snapshot) desired() int {
 	switch {
 	case s.Set.Deleting:
 		return 0
-	case s.Set.Elastic != nil:
+	case s.Set.isElastic():
 		return s.wantedSlots()
 	case !s.Set.DaemonSet:
 		return s.Set.Replicas
@@ -55,7 +55,7 @@ func (p *planner) scaleIn() {
 				p.leave(ScaleIn, pod)
 			}
 		}
-	case p.Set.Elastic != nil:
+	case p.Set.isElastic():
 		for _, pod := range present {
 			if pod.Ordinal >= p.Set.Elastic.Max {
 				p.leave(ScaleIn, pod)

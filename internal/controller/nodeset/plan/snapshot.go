@@ -49,9 +49,13 @@ type Set struct {
 	Waived bool
 	// Prune says which records of Slurm nodes without a pod are deleted.
 	Prune PrunePolicy
-	// Elastic says that Slurm decides which pods there are, and not Replicas; nil if it does not.
+	// Elastic says that Slurm decides which pods there are, and not Replicas; nil if it does not, and if there are no
+	// records left from when it did.
 	Elastic *Elastic
 }
+
+// isElastic reports whether Slurm decides which pods there are.
+func (s *Set) isElastic() bool { return s.Elastic != nil && !s.Elastic.Ended }
 
 // A PrunePolicy says which records of Slurm nodes without a pod are deleted.
 type PrunePolicy uint8
@@ -102,6 +106,8 @@ type Pod struct {
 	// Named reports whether its slurmd is started with the name of its Slurm node, and cannot register under another
 	// one.
 	Named bool
+	// Dynamic says that its slurmd registers without a record in slurm.conf. Those of elastic NodeSets have one.
+	Dynamic bool
 	// Failing is Kubernetes' reason why it does not start; empty if there is none.
 	Failing string
 	// Cordoned says that a user wants its Slurm node drained.

@@ -36,7 +36,7 @@ func (p *planner) candidates(known bool) (candidates []*Pod, budget int) {
 	var drained []*Pod
 	missing := max(p.Desired-len(p.Pods), 0)
 	p.trying = missing
-	budget = p.Set.Update.MaxUnavailable - missing
+	budget = p.Set.Update.MaxUnavailable - missing - p.recordless()
 	for i := range p.Pods {
 		pod := &p.Pods[i]
 		_, leaving := p.leaving[pod.Name]
@@ -130,6 +130,9 @@ func (p *planner) brokenRevision() string {
 
 // canary holds working pods, drained or not, while another one tries a new revision that has not worked on any pod yet.
 func (p *planner) canary(pod *Pod) Hold {
+	if p.Set.isElastic() && pod.Dynamic { // no other pod takes its place before a job needs it
+		return Hold{}
+	}
 	if pod.ReadySince.IsZero() || p.proven || p.trying == 0 {
 		p.trying++
 		return Hold{}
