@@ -465,8 +465,8 @@ func (w *elasticModel) request(action plan.Action) {
 	byAdmin := node.drained && !slurm.IsOurReason(node.reason)
 	switch action.Kind { //nolint:exhaustive // the others are no requests
 	case plan.ForcePowerDown:
-		if node.power != isWaking {
-			w.violate("%s is forced down while it is up", action.SlurmNode)
+		if node.power != isWaking || byAdmin {
+			w.violate("%s is forced down while it is up, or drained", action.SlurmNode)
 		}
 		w.requeue(i)
 		w.suspend(node)

@@ -329,6 +329,15 @@ func TestElasticPowerUp(t *testing.T) {
 	})
 }
 
+func TestElasticKeepsDrainOfAPowerUp(t *testing.T) {
+	check(t, map[string]row{
+		"gives a job up without opening a Slurm node that an administrator has drained": {
+			elastic(2, waking(7, 0, 1), started(6*time.Minute, 0, 1), placed(0, 1), closed("broken fan", time.Minute, 1)),
+			[]string{"force-power-down node gpu-0: the Slurm nodes for job 7 did not all register within 5m0s"},
+		},
+	})
+}
+
 func TestElasticRecords(t *testing.T) {
 	check(t, map[string]row{
 		"closes a powered-down Slurm node whose record changes": {

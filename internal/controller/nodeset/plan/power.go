@@ -103,8 +103,9 @@ func (p *planner) retryAt(record *slurm.Node) time.Time {
 }
 
 // giveUp gives up the groups whose Slurm nodes did not all register in time, as a whole: their job returns to the
-// queue. Only Slurm nodes that are still powering up are forced; others of the job become idle. If Kubernetes has no
-// room, the Slurm nodes that are powered down are closed too, so that Slurm uses no more than could be placed.
+// queue. Only Slurm nodes that are still powering up are forced; others of the job become idle. So do those that a user
+// has closed meanwhile, because a power-down would open them. If Kubernetes has no room, the Slurm nodes that are
+// powered down are closed too, so that Slurm uses no more than could be placed.
 func (p *planner) giveUp(pods map[int]*Pod) {
 	full := false
 	for i := range p.groups {
@@ -114,7 +115,9 @@ func (p *planner) giveUp(pods map[int]*Pod) {
 			continue
 		}
 		for _, slot := range group.slots {
-			p.request(ForcePowerDown, slot, cause, why)
+			if !p.slotRecord(slot).HeldByOthers() {
+				p.request(ForcePowerDown, slot, cause, why)
+			}
 		}
 		p.givenUp[group.job] = group.job != 0
 		full = full || cause == NoCapacity
