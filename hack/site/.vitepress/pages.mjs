@@ -16,6 +16,7 @@ const sections = [
   ['Get started', 'get-started', [
     ['README.md', 'index', 'Quickstart'],
     ['docs/first-hour.md', 'first-hour', 'The first hour'],
+    ['docs/second-hour.md', 'second-hour', 'The second hour'],
   ]],
   ['Concepts', 'concepts', [
     ['docs/glossary.md', 'glossary', 'Slurm and Kubernetes words'],
