@@ -74,7 +74,8 @@ func runTutorial(t *testing.T, script string) map[string]string {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	shell := exec.CommandContext(ctx, "bash", "-c", "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"+script)
+	script = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n" + script
+	shell := exec.CommandContext(ctx, "bash", "-c", script)
 	shell.Dir = dir
 	out, err := shell.CombinedOutput()
 	if err != nil {

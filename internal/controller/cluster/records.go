@@ -35,8 +35,8 @@ func (s *scope) recordsInForce() map[string][]slurmconf.Pair {
 	return slurmconf.RecordsInForce(s.inForce(), written)
 }
 
-// observeRecords finds the slurmds with and without a record, and refreshes the snapshot of Slurm if a record may be changed
-// according to the last one.
+// observeRecords finds the slurmds with and without a record, and refreshes the snapshot of Slurm if a record may be
+// changed according to the last one.
 func (r *Reconciler) observeRecords(ctx context.Context, scope *scope) error {
 	if scope.controller.Spec.External || !scope.isElastic() {
 		return nil

@@ -226,8 +226,8 @@ func (w *elasticModel) runJobs() {
 func (w *elasticModel) allocate(job *elasticJob) {
 	var free []int
 	for i, node := range w.nodes {
-		responds := node.kind == isRecorded && node.power == isOff || node.power == isWaking || node.power == isUp && node.pod != ""
-		if responds && !node.drained && !node.down && w.jobOn(i) == nil {
+		responds := node.power == isOff || node.power == isWaking || node.power == isUp && node.pod != ""
+		if node.kind != isUnknown && responds && !node.drained && !node.down && w.jobOn(i) == nil {
 			free = append(free, i)
 		}
 	}
@@ -316,7 +316,7 @@ func (w *elasticModel) drainByAdmin(i int) {
 
 func (w *elasticModel) resumeByAdmin(i int) {
 	node := w.nodes[i]
-	if node.drained && !slurm.IsOurReason(node.reason) {
+	if node.drainedByAdmin() {
 		w.note("an administrator resumes %s", slotName(i))
 		node.drained, node.down, node.reason = false, false, ""
 	}
@@ -426,22 +426,7 @@ func (w *elasticModel) carryOut(action plan.Action) {
 	node, job := w.nodes[i], w.jobOn(i)
 	switch action.Kind {
 	case plan.Create:
-		if (node.kind == isRecorded) == w.fixed {
-			w.violate("a pod is created for %s, whose slurmd would not start", slotName(i))
-		}
-		if w.pods[i] != nil || node.power != isWaking && job == nil && !node.down && !w.fixed {
-			w.violate("a pod is created for %s, which does not need one", action.SlurmNode)
-			return
-		}
-		if !w.hasRoom(action) {
-			w.violate("a pod is created for %s, for which there is no room", action.SlurmNode)
-		}
-		w.created++
-		w.pods[i] = &plan.Pod{Name: slotName(i), UID: strconv.Itoa(w.created), SlurmNode: slotName(i), Ordinal: i,
-			Revision: w.set.Revision, Created: w.now, Unscheduled: true, Named: true, Dynamic: w.fixed}
-		if action.Request != nil {
-			w.pods[i].Request = action.Request.Name
-		}
+		w.createPod(action)
 	case plan.Delete:
 		if job != nil && job.running && node.pod == w.pods[i].UID {
 			w.violate("pod %s is deleted with a job", action.Pod.Name)
@@ -458,41 +443,59 @@ func (w *elasticModel) carryOut(action plan.Action) {
 	}
 }
 
+// createPod creates a pod, and checks that it is needed.
+func (w *elasticModel) createPod(action plan.Action) {
+	i := action.Pod.Ordinal
+	node := w.nodes[i]
+	if (node.kind == isRecorded) == w.fixed {
+		w.violate("a pod is created for %s, whose slurmd would not start", slotName(i))
+	}
+	if w.pods[i] != nil || node.power != isWaking && w.jobOn(i) == nil && !node.down && !w.fixed {
+		w.violate("a pod is created for %s, which does not need one", action.SlurmNode)
+		return
+	}
+	if !w.hasRoom(action) {
+		w.violate("a pod is created for %s, for which there is no room", action.SlurmNode)
+	}
+	w.created++
+	w.pods[i] = &plan.Pod{Name: slotName(i), UID: strconv.Itoa(w.created), SlurmNode: slotName(i), Ordinal: i,
+		Revision: w.set.Revision, Created: w.now, Unscheduled: true, Named: true, Dynamic: w.fixed}
+	if action.Request != nil {
+		w.pods[i].Request = action.Request.Name
+	}
+}
+
 // request carries out a request to Slurm.
 func (w *elasticModel) request(action plan.Action) {
 	i := action.Pod.Ordinal
 	node, job := w.nodes[i], w.jobOn(i)
-	byAdmin := node.drained && !slurm.IsOurReason(node.reason)
+	if node.drainedByAdmin() && action.Kind != plan.Resume && action.Kind != plan.ClearReason {
+		w.violate("%s of %s, which an administrator has drained", action.Kind, action.SlurmNode)
+	}
 	switch action.Kind { //nolint:exhaustive // the others are no requests
 	case plan.ForcePowerDown:
-		if node.power != isWaking || byAdmin {
-			w.violate("%s is forced down while it is up, or drained", action.SlurmNode)
+		if node.power != isWaking {
+			w.violate("%s is forced down while it is up", action.SlurmNode)
 		}
 		w.requeue(i)
 		w.suspend(node)
 	case plan.PowerDown:
-		if byAdmin || job != nil && node.pod != "" {
-			w.violate("%s is powered down, although it is drained or has a job", action.SlurmNode)
+		if job != nil && node.pod != "" {
+			w.violate("%s is powered down, although it has a job", action.SlurmNode)
 		}
 		if node.power == isUp {
 			w.suspend(node)
 		}
 	case plan.PowerUp:
-		if byAdmin || node.power != isOff {
-			w.violate("%s is powered up, although it is drained or up", action.SlurmNode)
+		if node.power != isOff {
+			w.violate("%s is powered up, although it is up", action.SlurmNode)
 		}
 		node.wanted = true
 	case plan.Resume:
 		node.down = false
 	case plan.Drain:
-		if byAdmin {
-			w.violate("the drain of %s is overwritten", action.SlurmNode)
-		}
 		node.drained, node.reason, node.reasonAt = true, action.Why, w.now
 	case plan.Undrain:
-		if byAdmin {
-			w.violate("the drain of %s is lifted", action.SlurmNode)
-		}
 		node.drained, node.reason = false, ""
 	case plan.ClearReason:
 		node.reason = ""

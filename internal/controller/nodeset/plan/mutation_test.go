@@ -144,7 +144,7 @@ var mutations = map[string]mutation{
 		"power.go", "case record.Draining() && p.backingOff(record):", "case false:",
 	},
 	"foreign states of Slurm nodes without a pod are overwritten": {
-		"power.go", "if record.HeldByOthers() && !(p.Set.Elastic.Ended && record.GaveUp()) {", "if false {",
+		"power.go", "if record.HeldByOthers() && (!p.Set.Elastic.Ended || !record.GaveUp()) {", "if false {",
 	},
 	"Slurm nodes stay open for which there is no room": {
 		"power.go", "full = full || cause == NoCapacity", "full = false",

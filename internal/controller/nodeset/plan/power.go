@@ -220,7 +220,7 @@ func (p *planner) settle(slot Slot) {
 		p.settleTimedOut(slot, record)
 		return
 	}
-	if record.HeldByOthers() && !(p.Set.Elastic.Ended && record.GaveUp()) {
+	if record.HeldByOthers() && (!p.Set.Elastic.Ended || !record.GaveUp()) {
 		return
 	}
 	cause := p.slotCause(slot)

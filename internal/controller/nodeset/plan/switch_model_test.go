@@ -19,6 +19,9 @@ const (
 	isDynamic // its slurmd has registered without a record
 )
 
+// drainedByAdmin reports whether an administrator has drained the node.
+func (n *elasticNode) drainedByAdmin() bool { return n.drained && !slurm.IsOurReason(n.reason) }
+
 func (k nodeKind) flag() slurm.Flags {
 	if k == isDynamic {
 		return slurm.FlagDynamicNorm
@@ -95,7 +98,7 @@ func (w *elasticModel) prune(name string) {
 			continue
 		}
 		w.note("operator: prune %s", name)
-		if node.kind != isDynamic || w.pods[i] != nil || w.jobOn(i) != nil || node.drained && !slurm.IsOurReason(node.reason) {
+		if node.kind != isDynamic || w.pods[i] != nil || w.jobOn(i) != nil || node.drainedByAdmin() {
 			w.violate("the record of %s is deleted", name)
 		}
 		*node = elasticNode{kind: isUnknown}
