@@ -290,7 +290,8 @@ var mutations = map[string]mutation{
 
 // layers are the tests that could detect a mutation, from the fastest to the slowest.
 var layers = []struct{ name, run string }{
-	{"tables", "^Test(Scale.*|PVC.*|Lost.*|Update|Drain.*|Prune|Plan.*|Requeue.*|Release.*|Protected|Mark.*|Elastic.*)$"},
+	{"tables", "^Test(Scale.*|PVC.*|Lost.*|Update|Drain.*|Prune|Plan.*|Requeue.*|Release.*|Protected|Mark.*|Elastic.*|" +
+		"NodeSet.*)$"},
 	{"scenarios", "^TestScenarios$"},
 	{"model", "^TestModel$"},
 }
