@@ -165,7 +165,22 @@ func (e *elasticSet) givesUpWhatCannotBePlaced(t *testing.T) {
 func (e *elasticSet) lowersMaximum(t *testing.T) {
 	e.nodes--
 	e.patch(t, "nodeset/gpu", map[string]any{"elastic": map[string]any{"maxReplicas": e.nodes}})
+	e.hasNoRecords(t, fmt.Sprintf("gpu-%d", e.nodes))
 	e.allPoweredDown(t)
+}
+
+// hasNoRecords waits until slurmctld has no nodes whose names begin with a text.
+func (e *elasticSet) hasNoRecords(t *testing.T, begin string) {
+	t.Helper()
+	e.namespace.Eventually(t, 3*time.Minute, "no record of "+begin, func(ctx context.Context) error {
+		out, err := e.login(ctx, "sinfo", "--noheader", "--Node", "--format=%N")
+		if err == nil && slices.ContainsFunc(strings.Fields(out), func(name string) bool {
+			return strings.HasPrefix(name, begin)
+		}) {
+			err = fmt.Errorf("there are %s", out)
+		}
+		return err
+	})
 }
 
 // While the operator restarts and nodes are powered up and down, no job of a continuous stream is lost or runs twice.
@@ -186,13 +201,5 @@ func (e *elasticSet) closesNodesOnDeletion(t *testing.T) {
 	if _, err := e.namespace.Run(t.Context(), "delete", "nodeset/gpu", "--timeout=5m"); err != nil {
 		t.Fatal(err)
 	}
-	e.namespace.Eventually(t, 3*time.Minute, "no record of its nodes", func(ctx context.Context) error {
-		out, err := e.login(ctx, "sinfo", "--noheader", "--Node", "--format=%N")
-		if err == nil && slices.ContainsFunc(strings.Fields(out), func(name string) bool {
-			return strings.HasPrefix(name, "gpu-")
-		}) {
-			err = fmt.Errorf("there are %s", out)
-		}
-		return err
-	})
+	e.hasNoRecords(t, "gpu-")
 }

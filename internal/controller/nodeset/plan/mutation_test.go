@@ -251,7 +251,7 @@ var mutations = map[string]mutation{
 		"prune.go", "return record.DrainedByUs() || !record.Draining() && !record.Flags.Has(slurm.FlagFail)",
 		"return true",
 	},
-	"records are pruned while a pod is missing": {"prune.go", "|| len(p.Pods) < p.Desired {", "{"},
+	"records are pruned while a pod is missing": {"prune.go", "|| len(p.Pods) < p.Desired) {", ") {"},
 	"the pod chosen before is ignored": {
 		"scale.go", "first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),", "0,",
 	},
