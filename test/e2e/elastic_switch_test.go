@@ -18,6 +18,10 @@ func (e *elasticSet) switchesUnderJobs(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &elastic); err != nil {
 		t.Fatal(err)
 	}
+	// One node waits for the long job, and the others are replaced meanwhile.
+	e.patch(t, "nodeset/gpu", map[string]any{"updateStrategy": map[string]any{
+		"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": 2},
+	}})
 	stream := e.submitJobs(t, "switch", "gpu")
 	for _, change := range []struct {
 		to         string
