@@ -201,6 +201,13 @@ func TestDrainHistory(t *testing.T) {
 	wrote := func(second int) func(*plan.DrainHistory) {
 		return func(h *plan.DrainHistory) { h.Acknowledged([]string{"gpu-0"}, at(second)) }
 	}
+	alone := func(list, second int, node *slurm.Node) func(*plan.DrainHistory) {
+		return func(h *plan.DrainHistory) {
+			snapshot := &slurm.Snapshot{Nodes: []*slurm.Node{ours}, NodesAsOf: at(list)}
+			later, _ := snapshot.WithNodes([]slurm.Node{*node}, at(second))
+			h.Observe(later, []string{"gpu-0"})
+		}
+	}
 	type events = []func(*plan.DrainHistory)
 	for name, test := range map[string]struct {
 		events events
@@ -215,6 +222,8 @@ func TestDrainHistory(t *testing.T) {
 		"has a drain of the operator since it is acknowledged":          {events{wrote(1), read(2, ours), read(4, ours)}, 1},
 		"ignores a snapshot from before the acknowledgement":            {events{wrote(3), read(2, open)}, 3},
 		"drops a drain that is lifted":                                  {events{read(2, theirs), read(4, open)}, -1},
+		"drops a drain that is lifted, if its node was read alone":      {events{wrote(3), alone(2, 4, open)}, -1},
+		"has a drain since its node was read alone":                     {events{alone(1, 4, theirs), read(6, theirs)}, 4},
 		"updates a drain that was lifted and set between two snapshots": {events{read(2, theirs), read(8, again)}, 8},
 		"updates a drain that is not the acknowledged one":              {events{wrote(1), read(2, theirs)}, 2},
 		"discards snapshots from before a change by the operator":       {events{read(2, ours), wrote(4)}, 4},
