@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,17 +12,33 @@ import (
 
 func installCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "install PATH",
-		Short: "Copies this program to where containers with another image find it",
-		Args:  cobra.ExactArgs(1),
+		Use:   "install PATH [NAME...]",
+		Short: "Copies this program to where containers with another image find it, and links it to other names",
+		Args:  cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			source, err := os.Executable()
 			if err != nil {
 				return err
 			}
-			return install(source, args[0])
+			if err := install(source, args[0]); err != nil {
+				return err
+			}
+			for _, name := range args[1:] {
+				if err := link(args[0], name); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
+}
+
+// link gives a program another name, also if the name is taken.
+func link(program, name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Link(program, name)
 }
 
 // install copies a program. The rename at the end makes it atomic.

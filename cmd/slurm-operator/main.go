@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmd"
 	migrate "github.com/slurm-operator/slurm-operator/internal/migrate/command"
 )
 
@@ -19,6 +20,10 @@ import (
 var version = "dev"
 
 func main() {
+	if slurmd.IsCalled() {
+		fmt.Fprintln(os.Stderr, "slurm-operator: starting slurmd:", slurmd.Start())
+		os.Exit(1)
+	}
 	root := &cobra.Command{
 		Use:           "slurm-operator",
 		Short:         "Runs Slurm clusters on Kubernetes",

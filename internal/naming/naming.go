@@ -59,6 +59,9 @@ const (
 // HelperPath is the path of the operator's own program in Slurm's pods, where an init container installs it.
 const HelperPath = "/opt/slurm-operator/slurm-operator"
 
+// SlurmdPath is another name of the program, under which it starts slurmd; see package inpod/slurmd.
+const SlurmdPath = "/opt/slurm-operator/slurmd"
+
 // AnnotationConfiguration on a pod template is the hash of the configuration that its pods start with. Pods of daemons
 // that cannot reload it are replaced when it changes.
 const AnnotationConfiguration = slinkyv1beta1.GroupName + "/configuration-hash"

@@ -13,10 +13,11 @@ import (
 
 const helperVolume = "helper"
 
-// HelperContainer returns the init container that copies the operator's program out of the operator's image.
-func HelperContainer(name, image string) corev1.Container {
+// HelperContainer returns the init container that copies the operator's program out of the operator's image, and gives
+// it further names.
+func HelperContainer(name, image string, names ...string) corev1.Container {
 	return corev1.Container{
-		Name: name, Image: image, Args: []string{"install", naming.HelperPath},
+		Name: name, Image: image, Args: append([]string{"install", naming.HelperPath}, names...),
 		SecurityContext: Locked(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: helperVolume, MountPath: path.Dir(naming.HelperPath)}},
 	}

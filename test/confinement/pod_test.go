@@ -127,6 +127,7 @@ func (p *pod) start(t *testing.T, slurm *slurmnet.Cluster) {
 mkdir -p /rootfs /volumes/run /volumes/spool /volumes/log /volumes/tmp /volumes/helper /volumes/sshd
 mountpoint -q /rootfs || mount --bind / /rootfs
 cp %s /volumes/helper/slurm-operator
+ln -f /volumes/helper/slurm-operator /volumes/helper/slurmd
 printf %%b '%s' >/volumes/etc/slurm.key
 chmod 0400 /volumes/etc/slurm.key
 chmod 0777 /volumes/run /volumes/spool /volumes/log /volumes/tmp

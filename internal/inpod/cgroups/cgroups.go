@@ -92,6 +92,42 @@ func prepareV2(directory string, opts Options) error {
 	return nil
 }
 
+// Restore makes cgroups what they were when slurmd was started first, for the slurmd that this process is about to
+// become. When it starts, slurmd moves all processes of its cgroup into a child of that, and itself into another one,
+// next to the jobs. Slurm 24.11 does the same when it starts again from there, and then exits, because a cgroup that has
+// children with controllers cannot have processes.
+func Restore(directory string) error {
+	if kind, err := filesystem(directory); err != nil || kind != unix.CGROUP2_SUPER_MAGIC {
+		return err
+	}
+	home := filepath.Join(directory, leaf)
+	if err := disableControllers(home); err != nil {
+		return err
+	}
+	children, err := os.ReadDir(home)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if child.IsDir() {
+			if err := moveProcesses(filepath.Join(home, child.Name()), home); err != nil {
+				return err
+			}
+		}
+	}
+	return os.WriteFile(filepath.Join(home, "cgroup.procs"), []byte("0"), 0)
+}
+
+// disableControllers disables all controllers of the children of a cgroup, so that it can have processes.
+func disableControllers(cgroup string) error {
+	file := filepath.Join(cgroup, "cgroup.subtree_control")
+	enabled, err := os.ReadFile(file)
+	if err != nil || len(strings.Fields(string(enabled))) == 0 {
+		return err
+	}
+	return os.WriteFile(file, []byte("-"+strings.Join(strings.Fields(string(enabled)), " -")), 0)
+}
+
 // enterNamespace makes the container's own cgroup the root of the mounted ones. Container runtimes do so, but leave
 // privileged containers in the namespace of the Kubernetes node, where the root is that of all its cgroups.
 func enterNamespace(directory string) error {

@@ -18,6 +18,14 @@ var confiningCapabilities = []corev1.Capability{"BPF", "NET_ADMIN", "SYS_NICE"}
 // remountCapabilities are what the helper needs to remount the cgroups, and to give both up afterwards.
 var remountCapabilities = []corev1.Capability{"SETPCAP", "SYS_ADMIN"}
 
+// helperNames are the further names of the helper in a pod.
+func helperNames(set Set) []string {
+	if set.Confined {
+		return []string{naming.SlurmdPath}
+	}
+	return nil
+}
+
 // confine adds the helper and the privileges that it needs to slurmd's container.
 func confine(slurmd *corev1.Container, access slinkyv1beta1.CgroupAccess) {
 	helper := []string{naming.HelperPath, "confine", "--devices"}

@@ -9,6 +9,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmd"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
@@ -38,6 +39,10 @@ const forgetCPUs = "rm -f " + slurmconf.SlurmdSpoolDir + "/hwloc_topo_*.xml\n"
 // execSlurmd replaces the shell by slurmd. On a reconfigure, slurmd executes itself again, which needs a path.
 const execSlurmd = `exec "$(command -v slurmd)" "$@"`
 
+// execConfinedSlurmd does so with the operator's program in between, also on a reconfigure; see package inpod/slurmd.
+// Users must not be able to change what it executes.
+const execConfinedSlurmd = "chmod 0755 " + runDirectory + "\n" + `echo "$$ $(command -v slurmd)" >` + slurmd.Record + "\nexec " + naming.SlurmdPath + ` "$@"`
+
 // helperContainer is the name of the init container that installs the operator's helper.
 const helperContainer = "install-helper"
 
@@ -45,9 +50,14 @@ const helperContainer = "install-helper"
 // error.
 var listenProbe = []string{"grep", "-qs", ":1AA2 0*:0000 0A", "/proc/net/tcp", "/proc/net/tcp6"}
 
-// slurmd returns slurmd's container.
-func slurmd(set Set, node nodeconf.Node) corev1.Container {
-	script := fixModes + forgetCPUs + node.DeviceScript(deviceDirectory) + startSSH(set.NodeSet.Spec.SSH) + execSlurmd
+// slurmdContainer returns slurmd's container.
+func slurmdContainer(set Set, node nodeconf.Node) corev1.Container {
+	script := fixModes + forgetCPUs + node.DeviceScript(deviceDirectory) + startSSH(set.NodeSet.Spec.SSH)
+	if set.Confined {
+		script += execConfinedSlurmd
+	} else {
+		script += execSlurmd
+	}
 	args := append([]string{"/bin/sh", "-c", script, "slurmd"}, slurmdArgs(set, node)...)
 	for i := range args {
 		args[i] = escape(args[i])

@@ -129,13 +129,13 @@ func operatorTemplate(set Set, node nodeconf.Node) corev1.PodTemplateSpec {
 			Subdomain:                    naming.WorkerHosts(nodeSet.Spec.ControllerRef.Name),
 			AutomountServiceAccountToken: new(false),
 			EnableServiceLinks:           new(false),
-			Containers:                   []corev1.Container{slurmd(set, node)},
+			Containers:                   []corev1.Container{slurmdContainer(set, node)},
 			Volumes:                      volumes(set.SlurmKey),
 		},
 	}
 	addSSH(&template, nodeSet)
 	template.Spec.InitContainers = append(template.Spec.InitContainers,
-		podtemplate.HelperContainer(helperContainer, set.Images.Operator))
+		podtemplate.HelperContainer(helperContainer, set.Images.Operator, helperNames(set)...))
 	template.Spec.Volumes = append(template.Spec.Volumes, podtemplate.HelperVolume())
 	if set.ClusterDomain != "" {
 		domain := naming.WorkerDomain(nodeSet.Namespace, nodeSet.Spec.ControllerRef.Name, set.ClusterDomain)
