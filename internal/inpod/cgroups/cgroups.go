@@ -94,8 +94,8 @@ func prepareV2(directory string, opts Options) error {
 
 // Restore makes cgroups what they were when slurmd was started first, for the slurmd that this process is about to
 // become. When it starts, slurmd moves all processes of its cgroup into a child of that, and itself into another one,
-// next to the jobs. Slurm 24.11 does the same when it starts again from there, and then exits, because a cgroup that has
-// children with controllers cannot have processes.
+// next to the jobs. Slurm 24.11 does the same when it starts again from there, and then exits, because a cgroup with
+// controllers for its children cannot have processes.
 func Restore(directory string) error {
 	if kind, err := filesystem(directory); err != nil || kind != unix.CGROUP2_SUPER_MAGIC {
 		return err
