@@ -108,14 +108,13 @@ func (s *scope) mayChangeRecord(node string) bool {
 // keepsRecord reports whether a node of a NodeSet that is no longer elastic keeps its record: its pod still needs it,
 // or an administrator has closed it, and it would be open without the record.
 func (s *scope) keepsRecord(node string) bool {
-	if !slices.ContainsFunc(s.nodeSets, func(set slinkyv1beta1.NodeSet) bool {
+	if record, known := s.nodes.Node(node); !s.recorded[node] && (!known || !record.HeldByOthers()) {
+		return false // as almost all are: whose it is takes longer to find out
+	}
+	return slices.ContainsFunc(s.nodeSets, func(set slinkyv1beta1.NodeSet) bool {
 		_, own := naming.WorkerOrdinals(&set)(node)
 		return own && set.Spec.Elastic == nil && set.DeletionTimestamp == nil
-	}) {
-		return false
-	}
-	record, known := s.nodes.Node(node)
-	return s.recorded[node] || known && record.HeldByOthers()
+	})
 }
 
 // mayAddRecord reports whether a node may get a record: slurmctld has no node that has registered without one, and no

@@ -15,9 +15,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// observeElastic finds the records of a NodeSet that is elastic, or was, in the configuration of slurmctld.
+// observeElastic finds the records of a NodeSet that is elastic, or was, in the configuration of slurmctld. An external
+// slurmctld has no records of the operator.
 func (r *Reconciler) observeElastic(ctx context.Context, scope *scope) error {
-	if observation.IsDaemonSet(scope.set) {
+	external := scope.controller != nil && scope.controller.Spec.External
+	if scope.set.Spec.Elastic == nil && (external || observation.IsDaemonSet(scope.set)) {
 		return nil
 	}
 	conf, written, running := "", "", ""
