@@ -80,6 +80,25 @@ func waitIdle(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
 	})
 }
 
+// waitFree waits until the machine's Slurm node has no jobs left. It does not wait for the state idle: after the last job,
+// Slurm may show another one, such as planned, although the next job starts at once.
+func waitFree(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
+	t.Helper()
+	slurm.WaitFor(t, "the end of all jobs on the machine", func(ctx context.Context) error {
+		output, err := slurm.Run(ctx, "squeue", "--noheader", "--nodelist="+p.machine.Name)
+		if err == nil && strings.TrimSpace(output) != "" {
+			err = fmt.Errorf("it has %s", output)
+		}
+		return err
+	})
+	if node := slurm.Login.MustRun(t, "scontrol", "show", "node", p.machine.Name); !strings.Contains(node, "State=IDLE") {
+		t.Log(node)
+	}
+	if log := p.machine.MustRun(t, "[ ! -f /run/slurmd.exit ] || cat /run/slurmd.log"); log != "" {
+		t.Fatalf("slurmd has exited: %s", log)
+	}
+}
+
 // users is a script that adds two users.
 const users = `
 echo alice:x:2000:2000::/tmp:/bin/sh >>/etc/passwd
@@ -166,7 +185,7 @@ func testJobs(t *testing.T, version string, v1 bool) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, slurm, p)
-			waitIdle(t, slurm, p)
+			waitFree(t, slurm, p)
 		})
 	}
 }
