@@ -148,15 +148,7 @@ var disasters = map[string]disaster{
 	"slurmctld is killed three times": {inject: func(t *testing.T, run *chaosRun, _ string) func() error {
 		t.Helper()
 		for range 3 {
-			before := run.slurmctldStart(t)
-			run.signal(t, "pod/slurm-controller-0", "slurmctld", "KILL")
-			// The kubelet backs off longer each time.
-			run.namespace.Eventually(t, 6*time.Minute, "slurmctld to restart", func(context.Context) error {
-				if now := run.slurmctldStart(t); now == before || strings.HasSuffix(now, "|") {
-					return fmt.Errorf("its start is %s", now)
-				}
-				return nil
-			})
+			run.killSlurmctld(t)
 		}
 		return noRepair
 	}},
@@ -188,6 +180,20 @@ var disasters = map[string]disaster{
 				return nil
 			}
 		}},
+}
+
+// killSlurmctld kills slurmctld, and waits until it has started again.
+func (r *chaosRun) killSlurmctld(t *testing.T) {
+	t.Helper()
+	before := r.slurmctldStart(t)
+	r.signal(t, "pod/slurm-controller-0", "slurmctld", "KILL")
+	// The kubelet backs off longer each time.
+	r.namespace.Eventually(t, 6*time.Minute, "slurmctld to restart", func(context.Context) error {
+		if now := r.slurmctldStart(t); now == before || strings.HasSuffix(now, "|") {
+			return fmt.Errorf("its start is %s", now)
+		}
+		return nil
+	})
 }
 
 // killOperatorRepeatedly kills the operator at random points of its work. Leader election is off meanwhile: the

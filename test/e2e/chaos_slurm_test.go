@@ -25,8 +25,7 @@ var (
 // scale-in.
 func drainedByKubectl(t *testing.T, run *chaosRun) func() error {
 	t.Helper()
-	run.replicas = defaultNodes - 2
-	run.scale(t, run.replicas)
+	run.resize(t, -2)
 	ctx, stop := context.WithCancel(t.Context())
 	drained := make(chan struct{})
 	go func() {
@@ -143,9 +142,8 @@ func quotaExhausted(t *testing.T, run *chaosRun) func() error {
 		}
 		return err
 	})
-	run.patch(t, "nodeset/gpu", map[string]any{"extraConf": fmt.Sprintf("Weight=%d", 1000+run.chores)})
-	run.replicas = defaultNodes + 2
-	run.scale(t, run.replicas)
+	run.patch(t, "nodeset/gpu", map[string]any{"extraConf": fmt.Sprintf("Weight=%d", 1000+run.done)})
+	run.resize(t, 2)
 	return func() error {
 		_, err := run.namespace.Run(t.Context(), "delete", "quota/exhausted")
 		return err
@@ -169,16 +167,13 @@ var clockSkewed = disaster{inject: func(t *testing.T, run *chaosRun, _ string) f
 			map[string]any{"name": "FAKETIME", "value": fmt.Sprintf("%+ds", int(skew.Seconds()))},
 			map[string]any{"name": "FAKETIME_DONT_FAKE_MONOTONIC", "value": "1"},
 		}, filepath.Dir(libraries[0]))
-		run.replicas = defaultNodes
-		run.scale(t, run.replicas)
+		run.resize(t, 0)
 		run.waitUntilHealthy(t, 2*time.Minute)
 		run.slurmctldRuns(t, 0, nil, filepath.Dir(libraries[0]))
-		run.replicas = defaultNodes + 2
-		run.scale(t, run.replicas)
+		run.resize(t, 2)
 		run.waitUntilHealthy(t, 2*time.Minute)
 	}
-	run.replicas = defaultNodes
-	run.scale(t, run.replicas)
+	run.resize(t, 0)
 	return noRepair
 }}
 

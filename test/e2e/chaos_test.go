@@ -31,11 +31,7 @@ func TestChaos(t *testing.T) {
 	operator := startOperator(t)
 	for version := range strings.SplitSeq(*slurmVersions, ",") {
 		t.Run(version, func(t *testing.T) {
-			run := &chaosRun{
-				nodeSet:    startNodeSet(t, operator, version, allowsSkew),
-				devcluster: own, replicas: defaultNodes,
-				random: rand.New(rand.NewPCG(*chaosSeed, 0)),
-			}
+			run := newChaosRun(startNodeSet(t, operator, version, allowsSkew), own)
 			run.plant(t)
 			run.start(t, ledger.Stream{Name: "chaos", Partition: "gpu", Lengths: []int{2, 6, 1, 4, 5}})
 			run.fillQueue(t, *queued)
@@ -71,14 +67,49 @@ type chaosRun struct {
 	// planted are the secrets before the first fault, and logs those of all containers since then.
 	planted map[string][]byte
 	logs    *cluster.KeptLogs
-	// replicas is the desired number of nodes; chores counts the administrator's changes so far.
-	replicas, chores int
+	// replicas is the desired number of nodes.
+	replicas int
+	// chores are the administrator's changes, in turn; done counts those so far.
+	chores []func(*testing.T)
+	done   int
+	// resize changes the number of nodes by that many from the number at the start, as far as it may differ.
+	resize func(t *testing.T, by int)
+	// nodesWork returns an error unless the desired nodes work.
+	nodesWork func(context.Context) error
+	// limit is how long a recovery may take.
+	limit time.Duration
 	// faults counts the injected faults.
 	faults int
 	// recoveries are the recovery times after each fault.
 	recoveries []time.Duration
 	// foreign counts the states that others set on nodes, and foreignChanged those that were changed afterwards.
 	foreign, foreignChanged int
+}
+
+// newChaosRun returns a run with a NodeSet of defaultNodes nodes.
+func newChaosRun(set *nodeSet, own *cluster.Cluster) *chaosRun {
+	r := &chaosRun{
+		nodeSet: set, devcluster: own, random: rand.New(rand.NewPCG(*chaosSeed, 0)), replicas: defaultNodes, limit: time.Minute,
+	}
+	r.resize = func(t *testing.T, by int) {
+		t.Helper()
+		r.replicas = defaultNodes + by
+		r.scale(t, r.replicas)
+	}
+	r.chores = []func(*testing.T){
+		func(t *testing.T) { t.Helper(); r.resize(t, 2) },
+		r.changeWeight,
+		func(t *testing.T) { t.Helper(); r.resize(t, -2) },
+		func(t *testing.T) { t.Helper(); r.resize(t, 0) },
+	}
+	r.nodesWork = r.allNodesAcceptJobs
+	return r
+}
+
+// changeWeight makes the operator replace all pods.
+func (r *chaosRun) changeWeight(t *testing.T) {
+	t.Helper()
+	r.patch(t, "nodeset/gpu", map[string]any{"extraConf": "Weight=" + strconv.Itoa(r.done+1)})
 }
 
 // start starts the stream of jobs.
@@ -104,14 +135,8 @@ func (r *chaosRun) finish(t *testing.T) string {
 // doChore does the next of the administrator's changes.
 func (r *chaosRun) doChore(t *testing.T) {
 	t.Helper()
-	chores := []func(){
-		func() { r.replicas = defaultNodes + 2; r.scale(t, r.replicas) },
-		func() { r.patch(t, "nodeset/gpu", map[string]any{"extraConf": "Weight=" + strconv.Itoa(r.chores+1)}) },
-		func() { r.replicas = defaultNodes - 2; r.scale(t, r.replicas) },
-		func() { r.replicas = defaultNodes; r.scale(t, r.replicas) },
-	}
-	chores[r.chores%len(chores)]()
-	r.chores++
+	r.chores[r.done%len(r.chores)](t)
+	r.done++
 }
 
 // injectFault injects a fault in the middle of a chore.
@@ -140,15 +165,13 @@ func (r *chaosRun) injectDisaster(t *testing.T, name string, disaster disaster) 
 		}
 		return err
 	})
-	r.replicas = defaultNodes + 2 // so that every Kubernetes node has pods
-	r.scale(t, r.replicas)
+	r.resize(t, 2) // so that every Kubernetes node has pods
 	r.waitUntilHealthy(t, time.Minute)
 	spares := r.podsOn(t, r.spare)
 	first := r.startJob(t, "--partition=gpu", "--exclusive", "--nodelist="+spares[0])
 	second := r.startJob(t, "--partition=gpu", "--exclusive", "--exclude="+strings.Join(spares, ","))
 	started := r.waitForSavedStart(t, second)
-	r.replicas = defaultNodes
-	r.scale(t, r.replicas)
+	r.resize(t, 0)
 	afterwards := disaster.inject(t, r, spares[0])
 	r.faults++
 	r.waitForRecovery(t, name, time.Now())
@@ -188,7 +211,7 @@ func (r *chaosRun) command(t *testing.T, command ...string) {
 func (r *chaosRun) waitForRecovery(t *testing.T, after string, repaired time.Time) {
 	t.Helper()
 	var course []string
-	r.namespace.Eventually(t, 2*time.Minute, "a healthy cluster", func(ctx context.Context) error {
+	r.namespace.Eventually(t, 2*r.limit, "a healthy cluster", func(ctx context.Context) error {
 		err := r.findProblem(ctx)
 		if err != nil {
 			jobs, _ := r.queue(ctx)
@@ -199,7 +222,7 @@ func (r *chaosRun) waitForRecovery(t *testing.T, after string, repaired time.Tim
 	took := time.Since(repaired)
 	r.recoveries = append(r.recoveries, took)
 	t.Logf("%s: %s: recovered after %.1f s", r.version, after, took.Seconds())
-	if took > time.Minute {
+	if took > r.limit {
 		t.Errorf("recovery took %s:\n%s", took, strings.Join(course, "\n"))
 	}
 }
@@ -210,7 +233,7 @@ func (r *chaosRun) waitUntilHealthy(t *testing.T, timeout time.Duration) {
 	r.namespace.Eventually(t, timeout, "a healthy cluster", r.findProblem)
 }
 
-// findProblem returns an error unless all objects are ready and the desired number of nodes accept jobs.
+// findProblem returns an error unless all objects are ready and the desired nodes work.
 func (r *chaosRun) findProblem(ctx context.Context) error {
 	for _, object := range []string{"accounting/slurm", "controller.slinky.slurm.net/slurm", "restapi/slurm",
 		"loginset/login", "token/root", "nodeset/gpu"} {
@@ -221,6 +244,11 @@ func (r *chaosRun) findProblem(ctx context.Context) error {
 	if err := conditionIs(ctx, r.namespace, "nodeset/gpu", "UpdateInProgress", "False|UpToDate"); err != nil {
 		return err
 	}
+	return r.nodesWork(ctx)
+}
+
+// allNodesAcceptJobs returns an error unless the desired number of nodes accept jobs.
+func (r *chaosRun) allNodesAcceptJobs(ctx context.Context) error {
 	out, err := r.login(ctx, "sinfo", "--noheader", "--Node", "--partition=gpu", "--responding",
 		"--states=idle,mixed,allocated,completing", "--format=%N %t")
 	if nodes := strings.Fields(out); err == nil && len(nodes) != 2*r.replicas {

@@ -56,6 +56,15 @@ type nodeSet struct {
 // startNodeSet starts a cluster whose services leave one Kubernetes node free, and then its NodeSet.
 func startNodeSet(t *testing.T, operator kube.Namespace, version string, extraConf ...string) *nodeSet {
 	t.Helper()
+	set := startServicesBeside(t, operator, "nodeset", version, extraConf...)
+	set.applyAndWait(t)
+	set.waitUntilAllIdle(t) // its partition exists some seconds later
+	return set
+}
+
+// startServicesBeside starts a cluster without nodes whose services leave one Kubernetes node free.
+func startServicesBeside(t *testing.T, operator kube.Namespace, name, version string, extraConf ...string) *nodeSet {
+	t.Helper()
 	nodes, err := operator.Run(t.Context(), "get", "nodes", "--output=jsonpath={.items[*].metadata.name}")
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +78,7 @@ func startNodeSet(t *testing.T, operator kube.Namespace, version string, extraCo
 	}
 	kubectl("cordon")
 	defer kubectl("uncordon")
-	set.slurmCluster = startServices(t, operator, "nodeset", version, extraConf...)
-	kubectl("uncordon")
-	set.applyAndWait(t)
-	set.waitUntilAllIdle(t) // its partition exists some seconds later
+	set.slurmCluster = startServices(t, operator, name, version, extraConf...)
 	return set
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -37,10 +36,7 @@ func TestSoak(t *testing.T) {
 	operator.MustHelm(t, "upgrade", "slurm-operator", "slurm-operator", "--reuse-values", "--set=metrics.secure=false",
 		"--wait", "--timeout=10m")
 	version, _, _ := strings.Cut(*slurmVersions, ",")
-	run := &chaosRun{
-		nodeSet: startNodeSet(t, operator, version, allowsSkew), devcluster: own, replicas: defaultNodes,
-		random: rand.New(rand.NewPCG(*chaosSeed, 1)),
-	}
+	run := newChaosRun(startNodeSet(t, operator, version, allowsSkew), own)
 	run.start(t, ledger.Stream{Name: "soak", Partition: "gpu", Lengths: []int{2, 9, 1, 4, 7}})
 	curves := watchMetrics(t)
 	steps := map[string]func(*testing.T){}
