@@ -74,6 +74,8 @@ type Summary struct {
 type group struct {
 	job   int64 // 0 for a Slurm node that is powered up without a job
 	slots []Slot
+	// givenUp says that its job returns to the queue.
+	givenUp bool
 	// incomplete says that Slurm has yet to power up other Slurm nodes for the job.
 	incomplete bool
 }
@@ -222,15 +224,11 @@ func (p *planner) missingSlots() []Action {
 		return nil
 	}
 	pods := p.podBySlot()
-	given := map[string]bool{}
-	for _, action := range p.Of(ForcePowerDown) {
-		given[action.SlurmNode] = true
-	}
 	var additions []Action
 	var before *group
 	for i := range p.groups {
 		group := &p.groups[i]
-		if given[group.slots[0].SlurmNode] || group.outdated() {
+		if group.givenUp || group.outdated() {
 			continue
 		}
 		missing, terminating, unplaced := p.census(group, pods)

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -291,7 +292,8 @@ func (w *elasticModel) step() {
 			w.terminate(node)
 		}
 	case 6:
-		w.note("the operator restarts")
+		w.reconcile(w.rand.IntN(4))
+		w.note("the operator is killed")
 		w.history, w.mirrored = plan.DrainHistory{}, nil
 	case 7:
 		if w.rand.IntN(8) == 0 {
@@ -301,7 +303,7 @@ func (w *elasticModel) step() {
 	case 8, 9, 10:
 		w.pass(time.Duration(w.rand.IntN(20)) * time.Second)
 	default:
-		w.reconcile()
+		w.reconcile(math.MaxInt)
 	}
 }
 
@@ -398,13 +400,13 @@ func (w *elasticModel) plan(fresh bool) plan.Plan {
 	return next
 }
 
-// reconcile plans, and carries the plan out.
-func (w *elasticModel) reconcile() {
+// reconcile plans, and carries out the first writes of the plan.
+func (w *elasticModel) reconcile(writes int) {
 	next := w.plan(w.rand.IntN(3) == 0)
 	if next.NeedsRefresh {
 		next = w.plan(true)
 	}
-	for _, action := range next.Actions {
+	for _, action := range next.Actions[:min(writes, len(next.Actions))] {
 		if action.Kind == plan.RequestCapacity || action.Kind == plan.Withdraw {
 			w.note("operator: %s %s: %s", action.Kind, action.Request.Name, action.Why)
 			w.ask(action)

@@ -335,6 +335,13 @@ func TestElasticKeepsDrainOfAPowerUp(t *testing.T) {
 			elastic(2, waking(7, 0, 1), started(6*time.Minute, 0, 1), placed(0, 1), closed("broken fan", time.Minute, 1)),
 			[]string{"force-power-down node gpu-0: the Slurm nodes for job 7 did not all register within 5m0s"},
 		},
+		"creates no pods of a job that is given up, if an administrator has drained its first Slurm node": {
+			elastic(3, waking(7, 0, 1, 2), started(6*time.Minute, 1), placed(1), closed("broken fan", time.Minute, 0)),
+			[]string{
+				"force-power-down node gpu-1: the Slurm nodes for job 7 did not all register within 5m0s",
+				"force-power-down node gpu-2: the Slurm nodes for job 7 did not all register within 5m0s",
+			},
+		},
 	})
 }
 

@@ -119,7 +119,7 @@ func (p *planner) giveUp(pods map[int]*Pod) {
 				p.request(ForcePowerDown, slot, cause, why)
 			}
 		}
-		p.givenUp[group.job] = group.job != 0
+		group.givenUp, p.givenUp[group.job] = true, group.job != 0
 		full = full || cause == NoCapacity
 	}
 	if !full {

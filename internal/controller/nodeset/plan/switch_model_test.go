@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -108,7 +109,7 @@ func (w *elasticModel) prune(name string) {
 // converge reconciles until a state is reached.
 func (w *elasticModel) converge(reached func() bool) bool {
 	for range 2000 {
-		w.reconcile()
+		w.reconcile(math.MaxInt)
 		w.pass(5 * time.Second)
 		if len(w.broken) > 0 {
 			return false
