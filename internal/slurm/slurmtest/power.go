@@ -105,9 +105,17 @@ func (s *Server) requeue(name string) {
 		if job.base == "RUNNING" && slices.Contains(job.nodes, name) {
 			job.base, job.nodes, job.start, job.end = "PENDING", nil, time.Time{}, time.Time{}
 			job.begin = s.clock().Add(requeueDelay)
+			s.requeued++
 			s.touchJobs()
 		}
 	}
+}
+
+// Requeued returns how often a job has returned to the queue because of its node.
+func (s *Server) Requeued() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requeued
 }
 
 // advancePower moves nodes along their power cycle, and starts the jobs whose nodes are up.

@@ -56,6 +56,7 @@ type Server struct {
 	nodesChanged int64 // in seconds, like slurmctld's
 	jobsChanged  int64
 	partsChanged int64
+	requeued     int // how often a job has returned to the queue
 	epilog       time.Duration
 	rpcs         map[string]int64
 	faults       []*Fault

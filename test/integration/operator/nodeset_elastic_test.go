@@ -200,3 +200,45 @@ func TestElasticNodeSetClosesItsRecordsBeforeItIsDeleted(t *testing.T) {
 	}
 	w.inForce(t, nil, "NodeName=", "SuspendTime")
 }
+
+// An operator that is killed after any of its writes requeues no job, and its successor leaves no pod behind.
+func TestElasticNodeSetRecoversWhenOperatorIsKilledAtAnyWrite(t *testing.T) {
+	t.Parallel()
+	w := newElasticWorld(t, 2)
+	w.stopManager()
+	for write := int64(1); ; write++ {
+		job := w.submit(t, 2, "sleep 1")
+		failing, killed := killAt(server.Config, write)
+		stop := w.run(t, failing)
+		died, pods := false, false // killed, and whether there were pods before
+		w.until(t, "the power-down", func(ctx context.Context) error {
+			select {
+			case <-killed:
+				died = true
+				return nil
+			default:
+			}
+			names, err := w.pods(ctx)
+			pods = pods || len(names) > 0
+			if err == nil && (!pods || len(names) > 0) {
+				err = fmt.Errorf("there are %v", names)
+			}
+			return err
+		})
+		stop()
+		stop = w.run(t, server.Config)
+		w.jobIs(t, job, "COMPLETED")
+		w.hasPods(t)
+		for ordinal := range 2 {
+			w.node(t, naming.WorkerHost(w.set, ordinal), "powered down", (*slurm.Node).PoweredOff)
+		}
+		stop()
+		if requeued := w.slurm.Requeued(); requeued > 0 {
+			t.Fatalf("killed after write %d: a job was requeued", write)
+		}
+		if !died {
+			t.Logf("a job and the power-down of its nodes need %d writes", write-1)
+			return
+		}
+	}
+}
