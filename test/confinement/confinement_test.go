@@ -80,8 +80,8 @@ func waitIdle(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
 	})
 }
 
-// waitFree waits until the machine's Slurm node has no jobs left. It does not wait for the state idle: after the last job,
-// Slurm may show another one, such as planned, although the next job starts at once.
+// waitFree waits until the machine's Slurm node has no jobs left. It does not wait for the state idle: after the last
+// job, Slurm may show another one, such as planned, although the next job starts at once.
 func waitFree(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
 	t.Helper()
 	slurm.WaitFor(t, "the end of all jobs on the machine", func(ctx context.Context) error {

@@ -89,7 +89,8 @@ type chaosRun struct {
 // newChaosRun returns a run with a NodeSet of defaultNodes nodes.
 func newChaosRun(set *nodeSet, own *cluster.Cluster) *chaosRun {
 	r := &chaosRun{
-		nodeSet: set, devcluster: own, random: rand.New(rand.NewPCG(*chaosSeed, 0)), replicas: defaultNodes, limit: time.Minute,
+		nodeSet: set, devcluster: own, random: rand.New(rand.NewPCG(*chaosSeed, 0)), replicas: defaultNodes,
+		limit: time.Minute,
 	}
 	r.resize = func(t *testing.T, by int) {
 		t.Helper()

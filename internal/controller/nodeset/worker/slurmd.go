@@ -39,8 +39,8 @@ const forgetCPUs = "rm -f " + slurmconf.SlurmdSpoolDir + "/hwloc_topo_*.xml\n"
 // execSlurmd replaces the shell by slurmd. On a reconfigure, slurmd executes itself again, which needs a path.
 const execSlurmd = `exec "$(command -v slurmd)" "$@"`
 
-// execConfinedSlurmd does so with the operator's program in between, also on a reconfigure, in the releases that need it;
-// see package inpod/slurmd. Users must not be able to change what it executes.
+// execConfinedSlurmd does so with the operator's program in between, also on a reconfigure, in the releases that need
+// it; see package inpod/slurmd. Users must not be able to change what it executes.
 const execConfinedSlurmd = "chmod 0755 " + runDirectory + `
 case "$(slurmd -V)" in
 "slurm 24."* | "slurm 25."*)
