@@ -342,6 +342,11 @@ func (w *elasticModel) read() *slurm.Snapshot {
 		NodesAsOf: w.now, JobsAsOf: w.now, ControllerSince: epoch.Add(-time.Hour),
 		Queue: slurm.Queue{Loads: map[string]slurm.Load{}},
 	}
+	for _, job := range w.jobs {
+		if len(job.nodes) == 0 && !job.finished {
+			snapshot.Pending++
+		}
+	}
 	for i, node := range w.nodes {
 		if node.kind == isUnknown {
 			continue

@@ -252,12 +252,20 @@ func timedOut(ago time.Duration, reason string) edit {
 
 func TestElasticPowerDown(t *testing.T) {
 	const down = ": it has been idle for 10m0s"
+	soon := sizes(func(e *plan.Elastic) { e.Idle = 20 * time.Second })
 	minimum := func(n int) edit { return sizes(func(e *plan.Elastic) { e.Min = n }) }
 	warm := func(n int) edit { return sizes(func(e *plan.Elastic) { e.Warm = n }) }
 	check(t, map[string]row{
 		"waits until the idle timeout":  {elastic(1, idle(9*time.Minute, 0)), nil},
 		"powers idle Slurm nodes down":  {elastic(2, idle(time.Hour, 0)), []string{"power-down node gpu-0" + down}},
 		"needs a snapshot read for it":  {elastic(1, idle(time.Hour, 0), stale), nil},
+		"gives Slurm time to use an idle Slurm node while jobs wait": {
+			elastic(1, idle(time.Minute, 0), soon, func(s *plan.Snapshot) { s.Slurm.Pending = 1 }), nil,
+		},
+		"powers idle Slurm nodes down while jobs wait for others": {
+			elastic(1, idle(2*time.Minute, 0), soon, func(s *plan.Snapshot) { s.Slurm.Pending = 1 }),
+			[]string{"power-down node gpu-0: it has been idle for 1m30s"},
+		},
 		"keeps a Slurm node with a job": {elastic(1, idle(time.Hour, 0), allocated(7, 0)), nil},
 		"keeps a Slurm node with a suspended job": {
 			elastic(1, idle(time.Hour, 0), func(s *plan.Snapshot) {

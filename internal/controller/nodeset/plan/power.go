@@ -295,6 +295,7 @@ func (p *planner) upAndIdle() (up, idle int) {
 // many as the minimum stay up, and as many idle ones as should be warm.
 func (p *planner) powerDownIdle(pods map[int]*Pod) {
 	up, idle := p.upAndIdle()
+	timeout := p.idleTimeout()
 	excess := min(up-p.Set.Elastic.Min, idle-p.Elastic.Warm)
 	for _, slot := range slices.Backward(p.Set.Elastic.Slots) {
 		pod, record := pods[slot.Ordinal], p.slotRecord(slot)
@@ -308,13 +309,26 @@ func (p *planner) powerDownIdle(pods map[int]*Pod) {
 		if pod.ReadySince.After(since) {
 			since = pod.ReadySince
 		}
-		if end := since.Add(p.Set.Elastic.Idle); p.Now.Before(end) {
+		if end := since.Add(timeout); p.Now.Before(end) {
 			p.wakeAt(end)
 			continue
 		}
-		p.request(PowerDown, slot, Idle, fmt.Sprintf("it has been idle for %s", p.Set.Elastic.Idle))
+		p.request(PowerDown, slot, Idle, fmt.Sprintf("it has been idle for %s", timeout))
 		excess--
 	}
+}
+
+// backfillTime is three times how often Slurm's backfill scheduler runs by default.
+const backfillTime = 90 * time.Second
+
+// idleTimeout returns how long a Slurm node may be idle. Behind a job that waits for more Slurm nodes, only the backfill
+// scheduler starts others. If it found most nodes powered down each time, because they were idle since the time before,
+// the first job would wait for ever, and the others would start one by one.
+func (p *planner) idleTimeout() time.Duration {
+	if p.Slurm.Pending > 0 {
+		return max(p.Set.Elastic.Idle, backfillTime)
+	}
+	return p.Set.Elastic.Idle
 }
 
 // mayPowerDown reports whether a pod's Slurm node is up, open, and without jobs. One that Slurm has planned for a job
