@@ -240,6 +240,10 @@ func TestElasticGiveUp(t *testing.T) {
 			elastic(1, waking(7, 0), sizes(func(e *plan.Elastic) { e.Slots[0].Outdated = true })),
 			[]string{"force-power-down node gpu-0: its record is about to change"},
 		},
+		"creates no further pods of a job whose records are about to change": {
+			elastic(2, waking(7, 0, 1), started(time.Minute, 0),
+				sizes(func(e *plan.Elastic) { e.Slots[1].Outdated = true })), nil,
+		},
 	})
 }
 
@@ -256,9 +260,9 @@ func TestElasticPowerDown(t *testing.T) {
 	minimum := func(n int) edit { return sizes(func(e *plan.Elastic) { e.Min = n }) }
 	warm := func(n int) edit { return sizes(func(e *plan.Elastic) { e.Warm = n }) }
 	check(t, map[string]row{
-		"waits until the idle timeout":  {elastic(1, idle(9*time.Minute, 0)), nil},
-		"powers idle Slurm nodes down":  {elastic(2, idle(time.Hour, 0)), []string{"power-down node gpu-0" + down}},
-		"needs a snapshot read for it":  {elastic(1, idle(time.Hour, 0), stale), nil},
+		"waits until the idle timeout": {elastic(1, idle(9*time.Minute, 0)), nil},
+		"powers idle Slurm nodes down": {elastic(2, idle(time.Hour, 0)), []string{"power-down node gpu-0" + down}},
+		"needs a snapshot read for it": {elastic(1, idle(time.Hour, 0), stale), nil},
 		"gives Slurm time to use an idle Slurm node while jobs wait": {
 			elastic(1, idle(time.Minute, 0), soon, func(s *plan.Snapshot) { s.Slurm.Pending = 1 }), nil,
 		},

@@ -97,6 +97,12 @@ var mutations = map[string]mutation{
 		"power.go", "!record.Closed() && !record.PoweringUp() && !p.slotBusy(record) &&",
 		"!record.Closed() && !record.PoweringUp() &&",
 	},
+	"pods are created for a job that is given up": {
+		"elastic.go", "if group.givenUp || group.outdated() {", "if group.outdated() {",
+	},
+	"idle Slurm nodes are powered down before backfill runs": {
+		"power.go", "return max(p.Set.Elastic.Idle, backfillTime)", "return p.Set.Elastic.Idle",
+	},
 	"power requests need no fresh snapshot": {"power.go", "if !p.allRead() {", "if false {"},
 	"the minimum is powered down": {
 		"power.go", "min(up-p.Set.Elastic.Min, idle-p.Elastic.Warm)", "min(up, idle-p.Elastic.Warm)",
