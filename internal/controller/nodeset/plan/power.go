@@ -321,7 +321,7 @@ func (p *planner) powerDownIdle(pods map[int]*Pod) {
 // backfillTime is three times how often Slurm's backfill scheduler runs by default.
 const backfillTime = 90 * time.Second
 
-// idleTimeout returns how long a Slurm node may be idle. Behind a job that waits for more Slurm nodes, only the backfill
+// idleTimeout returns how long a Slurm node may be idle. Behind a job that waits for more of them, only the backfill
 // scheduler starts others. If it found most nodes powered down each time, because they were idle since the time before,
 // the first job would wait for ever, and the others would start one by one.
 func (p *planner) idleTimeout() time.Duration {
