@@ -3,6 +3,7 @@ package desired
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -33,19 +34,28 @@ func Elastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string) *pla
 		present, exists := inForce[name]
 		elastic.Slots = append(elastic.Slots, plan.Slot{
 			Ordinal: ordinal, SlurmNode: name, Pending: pending,
-			Outdated: exists && invalid == nil && !slices.Equal(present, wanted),
+			Outdated:   exists && invalid == nil && !slices.Equal(present, wanted),
+			Mismatched: exists && invalid == nil && !slices.Equal(hardware(present), hardware(wanted)),
 		})
 	}
 	ordinalOf := naming.WorkerOrdinals(set)
-	for name := range inForce {
+	for name, present := range inForce {
 		if ordinal, own := ordinalOf(name); own && ordinal >= elastic.Max {
 			elastic.Slots = append(elastic.Slots, plan.Slot{
 				Ordinal: ordinal, SlurmNode: name, Pending: pending, Outdated: true,
+				Mismatched: invalid != nil || !slices.Equal(hardware(present), hardware(wanted)),
 			})
 		}
 	}
 	sortSlots(elastic.Slots)
 	return elastic
+}
+
+// hardware returns the parameters of a record that slurmctld compares with what slurmd finds.
+func hardware(record []slurmconf.Pair) []slurmconf.Pair {
+	return slices.DeleteFunc(slices.Clone(record), func(pair slurmconf.Pair) bool {
+		return strings.EqualFold(pair.Key, "Weight") || strings.EqualFold(pair.Key, "Features")
+	})
 }
 
 // EndedElastic returns what package plan needs to know of a NodeSet that is no longer elastic, given the slurm.conf of
@@ -76,7 +86,7 @@ func EndedElastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string,
 	elastic := &plan.Elastic{Ended: true, Idle: defaultTimeout, Start: defaultTimeout, Backoff: defaultTimeout}
 	for name, ordinal := range left {
 		elastic.Slots = append(elastic.Slots, plan.Slot{
-			Ordinal: ordinal, SlurmNode: name, Pending: pending, Outdated: true,
+			Ordinal: ordinal, SlurmNode: name, Pending: pending, Outdated: true, Mismatched: true,
 		})
 	}
 	sortSlots(elastic.Slots)

@@ -24,13 +24,14 @@ func TestElastic(t *testing.T) {
 	const conf = "SlurmctldParameters=enable_configless,config_hash=abc\n" +
 		"NodeName=gpu-[0,3] State=CLOUD Features=gpu CPUs=4 RealMemory=1000\n" +
 		"NodeName=gpu-1 State=CLOUD Features=gpu CPUs=2 RealMemory=1000\n" +
+		"NodeName=gpu-2 State=CLOUD Features=gpu CPUs=4 RealMemory=1000 Weight=7\n" +
 		"NodeName=other-0 State=CLOUD CPUs=2\n"
 	got := Elastic(elasticSet(), conf, "", "abc")
 	want := &plan.Elastic{
 		Min: 1, Max: 3, Idle: 10 * time.Minute, Start: 10 * time.Minute, Backoff: 10 * time.Minute,
 		Slots: []plan.Slot{
-			{Ordinal: 0, SlurmNode: "gpu-0"}, {Ordinal: 1, SlurmNode: "gpu-1", Outdated: true},
-			{Ordinal: 2, SlurmNode: "gpu-2"}, {Ordinal: 3, SlurmNode: "gpu-3", Outdated: true},
+			{Ordinal: 0, SlurmNode: "gpu-0"}, {Ordinal: 1, SlurmNode: "gpu-1", Outdated: true, Mismatched: true},
+			{Ordinal: 2, SlurmNode: "gpu-2", Outdated: true}, {Ordinal: 3, SlurmNode: "gpu-3", Outdated: true},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -59,8 +60,9 @@ func TestEndedElastic(t *testing.T) {
 	want := &plan.Elastic{
 		Ended: true, Idle: 10 * time.Minute, Start: 10 * time.Minute, Backoff: 10 * time.Minute,
 		Slots: []plan.Slot{
-			{Ordinal: 0, SlurmNode: "gpu-0", Outdated: true}, {Ordinal: 1, SlurmNode: "gpu-1", Outdated: true},
-			{Ordinal: 3, SlurmNode: "gpu-3", Outdated: true},
+			{Ordinal: 0, SlurmNode: "gpu-0", Outdated: true, Mismatched: true},
+			{Ordinal: 1, SlurmNode: "gpu-1", Outdated: true, Mismatched: true},
+			{Ordinal: 3, SlurmNode: "gpu-3", Outdated: true, Mismatched: true},
 		},
 	}
 	if diff := cmp.Diff(want, EndedElastic(set, conf, "", "abc", nodes)); diff != "" {

@@ -41,6 +41,8 @@ type Slot struct {
 	// Outdated says that its record in slurm.conf is not as the spec wants it. It is changed, or removed, while the Slurm
 	// node is drained.
 	Outdated bool
+	// Mismatched says that it also describes other hardware than a pod of the spec has: its slurmd might be refused.
+	Mismatched bool
 	// Pending says that slurmctld does not run with the latest configuration yet, so that its record may be about to
 	// change: the Slurm node is neither opened nor closed meanwhile.
 	Pending bool
@@ -80,9 +82,10 @@ type group struct {
 	incomplete bool
 }
 
-// outdated reports whether the record of one of its Slurm nodes is about to change: a new pod would not match it.
-func (g *group) outdated() bool {
-	return slices.ContainsFunc(g.slots, func(slot Slot) bool { return slot.Outdated })
+// changesFirst reports whether the record of one of its Slurm nodes must change before there are pods: a new pod would
+// not match it, or no job is waiting for one.
+func (g *group) changesFirst() bool {
+	return slices.ContainsFunc(g.slots, func(slot Slot) bool { return slot.Mismatched || slot.Outdated && g.job == 0 })
 }
 
 // describe returns what a group is for.
@@ -228,7 +231,7 @@ func (p *planner) missingSlots() []Action {
 	var before *group
 	for i := range p.groups {
 		group := &p.groups[i]
-		if group.givenUp || group.outdated() {
+		if group.givenUp || group.changesFirst() {
 			continue
 		}
 		missing, terminating, unplaced := p.census(group, pods)
@@ -291,7 +294,7 @@ func (p *planner) lostSlots(pods map[int]*Pod) []Action {
 	var additions []Action
 	for _, slot := range p.Set.Elastic.Slots {
 		record := p.slotRecord(slot)
-		if pods[slot.Ordinal] != nil || !on(record) || record.PoweringUp() || slot.Outdated {
+		if pods[slot.Ordinal] != nil || !on(record) || record.PoweringUp() || slot.Mismatched {
 			continue
 		}
 		if p.givenUp[p.Slurm.Loads[record.Name].Job] { // it will be idle

@@ -172,7 +172,7 @@ func TestElasticCreate(t *testing.T) {
 			elastic(1, flags(0, 0), closed("broken fan", time.Hour, 0)), nil,
 		},
 		"creates no pod with another template than its record": {
-			elastic(1, waking(7, 0), stale, sizes(func(e *plan.Elastic) { e.Slots[0].Outdated = true })), nil,
+			elastic(1, waking(7, 0), stale, sizes(func(e *plan.Elastic) { e.Slots[0].Mismatched = true })), nil,
 		},
 	})
 }
@@ -237,12 +237,43 @@ func TestElasticGiveUp(t *testing.T) {
 			elastic(1, timedOut(time.Hour, "bad DIMM")), nil,
 		},
 		"gives up a power-up when the record is about to change": {
-			elastic(1, waking(7, 0), sizes(func(e *plan.Elastic) { e.Slots[0].Outdated = true })),
+			elastic(1, waking(7, 0), sizes(func(e *plan.Elastic) { e.Slots[0].Mismatched = true })),
 			[]string{"force-power-down node gpu-0: its record is about to change"},
 		},
 		"creates no further pods of a job whose records are about to change": {
 			elastic(2, waking(7, 0, 1), started(time.Minute, 0),
-				sizes(func(e *plan.Elastic) { e.Slots[1].Outdated = true })), nil,
+				sizes(func(e *plan.Elastic) { e.Slots[1].Mismatched = true })), nil,
+		},
+		"creates the pods of a job before a record changes in other respects": {
+			elastic(1, waking(7, 0), sizes(func(e *plan.Elastic) { e.Slots[0].Outdated = true })),
+			[]string{"create ordinal 0: Slurm powers its node up for job 7"},
+		},
+		"creates the pods of a job before the record is removed": {
+			elastic(2, waking(7, 1), sizes(func(e *plan.Elastic) { e.Max, e.Slots[1].Outdated = 1, true })),
+			[]string{"create ordinal 1: Slurm powers its node up for job 7"},
+		},
+		"gives up a power-up without a job before the record is removed": {
+			elastic(2, flags(slurm.FlagPoweringUp, 1), sizes(func(e *plan.Elastic) { e.Max, e.Slots[1].Outdated = 1, true })),
+			[]string{"force-power-down node gpu-1: its record is about to change"},
+		},
+		"keeps the pod of a job beyond the maximum": {
+			elastic(2, waking(7, 1), started(time.Minute, 1), placed(1),
+				sizes(func(e *plan.Elastic) { e.Max, e.Slots[1].Outdated = 1, true })),
+			[]string{
+				"drain node gpu-1: slurm-operator: scale-in", "mark gpu-1: it waits for its scale-in",
+				"keep gpu-1 (ScaleIn): gpu-1 runs job 7, and job 7 has no time limit",
+			},
+		},
+		"replaces a pod whose record is to change after its job": {
+			elastic(1, idle(time.Minute, 0), allocated(7, 0), sizes(func(e *plan.Elastic) { e.Slots[0].Outdated = true })),
+			[]string{
+				"drain node gpu-0: slurm-operator: update",
+				"keep gpu-0 (Update): gpu-0 runs job 7, and job 7 has no time limit",
+			},
+		},
+		"replaces an idle pod whose record is to change": {
+			elastic(1, idle(time.Minute, 0), sizes(func(e *plan.Elastic) { e.Slots[0].Outdated = true })),
+			[]string{"drain node gpu-0: slurm-operator: update", "keep gpu-0 (Update): gpu-0 is not drained yet"},
 		},
 	})
 }

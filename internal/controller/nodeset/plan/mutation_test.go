@@ -98,7 +98,7 @@ var mutations = map[string]mutation{
 		"!record.Closed() && !record.PoweringUp() &&",
 	},
 	"pods are created for a job that is given up": {
-		"elastic.go", "if group.givenUp || group.outdated() {", "if group.outdated() {",
+		"elastic.go", "if group.givenUp || group.changesFirst() {", "if group.changesFirst() {",
 	},
 	"idle Slurm nodes are powered down before backfill runs": {
 		"power.go", "return max(p.Set.Elastic.Idle, backfillTime)", "return p.Set.Elastic.Idle",
@@ -155,7 +155,7 @@ var mutations = map[string]mutation{
 	"Slurm nodes stay open for which there is no room": {
 		"power.go", "full = full || cause == NoCapacity", "full = false",
 	},
-	"pods are created that do not match their records": {"elastic.go", "|| group.outdated() {", "{"},
+	"pods are created that do not match their records": {"elastic.go", "|| group.changesFirst() {", "{"},
 	"a Slurm node that an administrator has set down is resumed": {
 		slurmNode, "n.Flags.Has(FlagPoweredDown) && n.Reason == resumeTimeoutReason", "n.Flags.Has(FlagPoweredDown)",
 	},

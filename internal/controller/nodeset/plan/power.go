@@ -162,7 +162,7 @@ func (p *planner) failure(group *group, pods map[int]*Pod) (cause Cause, why str
 	switch {
 	case existing == 0 && p.Set.Deleting:
 		return Deletion, "the NodeSet is being deleted"
-	case existing == 0 && group.outdated():
+	case existing == 0 && group.changesFirst():
 		return Updating, "its record is about to change"
 	case existing == 0 && request == nil:
 		return "", ""

@@ -48,7 +48,8 @@ func (w *elasticModel) observeMode() {
 	}
 	for i, node := range w.nodes {
 		if !w.fixed || node.kind == isRecorded {
-			elastic.Slots = append(elastic.Slots, plan.Slot{Ordinal: i, SlurmNode: slotName(i), Outdated: w.fixed})
+			elastic.Slots = append(elastic.Slots, plan.Slot{Ordinal: i, SlurmNode: slotName(i), Outdated: w.fixed,
+				Mismatched: w.fixed})
 		}
 	}
 	for _, request := range w.requests {

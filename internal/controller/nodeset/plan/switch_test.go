@@ -78,7 +78,7 @@ func noLongerElastic(replicas int) edit {
 		s.Set.Elastic = &plan.Elastic{Ended: true, Start: 10 * time.Minute, Backoff: 10 * time.Minute}
 		s.Set.Replicas, s.Set.Revision = replicas, "r2"
 		for _, slot := range slots {
-			slot.Outdated = true
+			slot.Outdated, slot.Mismatched = true, true
 			s.Set.Elastic.Slots = append(s.Set.Elastic.Slots, slot)
 		}
 	}

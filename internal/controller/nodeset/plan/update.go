@@ -46,7 +46,7 @@ func (p *planner) candidates(known bool) (candidates []*Pod, budget int) {
 			budget--
 		case leaving:
 		case p.poweredOff(pod): // it is deleted, and not replaced
-		case pod.Revision == p.Set.Revision:
+		case p.upToDate(pod):
 			p.proven = p.proven || p.up(pod) // even if it is drained
 			p.trying++
 			if !p.available(pod) {
@@ -105,7 +105,7 @@ func (p *planner) brokenRevision() string {
 	var example *Pod
 	for i := range p.Pods {
 		pod := &p.Pods[i]
-		if pod.Terminating || pod.Revision != p.Set.Revision || p.poweredOff(pod) {
+		if pod.Terminating || !p.upToDate(pod) || p.poweredOff(pod) {
 			continue
 		}
 		works = works || p.up(pod)
