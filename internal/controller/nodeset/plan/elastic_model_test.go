@@ -50,6 +50,7 @@ const (
 // An elasticNode is a simulated Slurm node: with a record in slurm.conf, dynamic, or unknown to slurmctld.
 type elasticNode struct {
 	kind     nodeKind
+	weight   int // in its record
 	power    int
 	since    time.Time
 	wanted   bool // a power-up was requested
@@ -77,6 +78,7 @@ type elasticJob struct {
 type elasticModel struct {
 	// fixed says that the NodeSet is not elastic at the moment.
 	fixed    bool
+	weight   int // as the NodeSet wants it in all records
 	sizes    plan.Elastic
 	rand     *rand.Rand
 	now      time.Time
@@ -98,7 +100,7 @@ func newElasticModel(seed uint64) *elasticModel {
 	size := 1 + w.rand.IntN(5)
 	w.places = size
 	w.set = plan.Set{
-		Name: setName, UID: "set-1", Revision: "r1", Registration: 2 * time.Minute,
+		Name: setName, UID: "set-1", Revision: "false-0", Registration: 2 * time.Minute,
 		Update: plan.Update{Replace: true, MaxUnavailable: 1},
 		Elastic: &plan.Elastic{
 			Max: size, Idle: time.Minute, Start: 3 * time.Minute, Backoff: 5 * time.Minute,
@@ -298,6 +300,8 @@ func (w *elasticModel) step() {
 	case 7:
 		if w.rand.IntN(8) == 0 {
 			w.switchMode()
+		} else if w.rand.IntN(4) == 0 {
+			w.changeWeight()
 		}
 		w.pass(time.Duration(w.rand.IntN(300)) * time.Second)
 	case 8, 9, 10:
@@ -481,6 +485,9 @@ func (w *elasticModel) request(action plan.Action) {
 	}
 	switch action.Kind { //nolint:exhaustive // the others are no requests
 	case plan.ForcePowerDown:
+		if action.Cause == plan.Updating && job != nil && !w.fixed {
+			w.violate("job %d is requeued because of another weight", slices.Index(w.jobs, job)+1)
+		}
 		if node.power != isWaking {
 			w.violate("%s is forced down while it is up", action.SlurmNode)
 		}
@@ -531,6 +538,6 @@ func (w *elasticModel) settled() bool {
 	return len(w.pods) == 0 && len(w.requests) == 0 &&
 		!slices.ContainsFunc(w.jobs, func(job *elasticJob) bool { return !job.finished }) &&
 		!slices.ContainsFunc(w.nodes, func(node *elasticNode) bool {
-			return node.kind != isRecorded || node.power != isOff || node.drained || node.down
+			return node.kind != isRecorded || node.weight != w.weight || node.power != isOff || node.drained || node.down
 		})
 }

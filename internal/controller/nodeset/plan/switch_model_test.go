@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -36,9 +37,18 @@ var modelOwner = slurm.Owner{Namespace: "default", PodName: "gpu", NodeSetName: 
 // switchMode makes the NodeSet elastic, or fixed. Its pods then have another revision.
 func (w *elasticModel) switchMode() {
 	w.fixed = !w.fixed
-	w.set.Revision = map[bool]string{false: "r1", true: "r2"}[w.fixed]
+	w.revise()
 	w.note("a user makes the NodeSet fixed: %t", w.fixed)
 }
+
+// changeWeight changes the records of all Slurm nodes, and with them the revision of the pods.
+func (w *elasticModel) changeWeight() {
+	w.weight++
+	w.revise()
+	w.note("a user sets the weight to %d", w.weight)
+}
+
+func (w *elasticModel) revise() { w.set.Revision = fmt.Sprintf("%t-%d", w.fixed, w.weight) }
 
 // observeMode sets what the planner knows of records and requests.
 func (w *elasticModel) observeMode() {
@@ -48,8 +58,10 @@ func (w *elasticModel) observeMode() {
 	}
 	for i, node := range w.nodes {
 		if !w.fixed || node.kind == isRecorded {
-			elastic.Slots = append(elastic.Slots, plan.Slot{Ordinal: i, SlurmNode: slotName(i), Outdated: w.fixed,
-				Mismatched: w.fixed})
+			elastic.Slots = append(elastic.Slots, plan.Slot{
+				Ordinal: i, SlurmNode: slotName(i), Mismatched: w.fixed,
+				Outdated: w.fixed || node.kind == isRecorded && node.weight != w.weight,
+			})
 		}
 	}
 	for _, request := range w.requests {
@@ -68,7 +80,11 @@ func (w *elasticModel) configure() {
 		switch {
 		case !w.fixed && node.kind == isUnknown && (pod == nil || !pod.Dynamic):
 			w.note("slurm: %s gets a record", slotName(i))
-			*node = elasticNode{since: w.now, lastBusy: w.now}
+			*node = elasticNode{since: w.now, lastBusy: w.now, weight: w.weight}
+		case !w.fixed && node.kind == isRecorded && node.weight != w.weight && node.drained &&
+			slurm.IsOurReason(node.reason) && w.jobOn(i) == nil && pod == nil:
+			w.note("slurm: the record of %s changes", slotName(i))
+			node.weight = w.weight
 		case w.fixed && node.kind == isRecorded && node.drained && slurm.IsOurReason(node.reason) &&
 			w.jobOn(i) == nil && (pod == nil || pod.Dynamic):
 			w.note("slurm: the record of %s is removed", slotName(i))
