@@ -485,14 +485,7 @@ func (w *elasticModel) request(action plan.Action) {
 	}
 	switch action.Kind { //nolint:exhaustive // the others are no requests
 	case plan.ForcePowerDown:
-		if action.Cause == plan.Updating && job != nil && !w.fixed {
-			w.violate("job %d is requeued because of another weight", slices.Index(w.jobs, job)+1)
-		}
-		if node.power != isWaking {
-			w.violate("%s is forced down while it is up", action.SlurmNode)
-		}
-		w.requeue(i)
-		w.suspend(node)
+		w.giveUp(i, action)
 	case plan.PowerDown:
 		if job != nil && node.pod != "" {
 			w.violate("%s is powered down, although it has a job", action.SlurmNode)
@@ -514,6 +507,20 @@ func (w *elasticModel) request(action plan.Action) {
 	case plan.ClearReason:
 		node.reason = ""
 	}
+}
+
+// giveUp powers a node down that is powering up, and checks that its job does not return to the queue because of another
+// weight.
+func (w *elasticModel) giveUp(i int, action plan.Action) {
+	node, job := w.nodes[i], w.jobOn(i)
+	if action.Cause == plan.Updating && job != nil && !w.fixed {
+		w.violate("job %d is requeued because of another weight", slices.Index(w.jobs, job)+1)
+	}
+	if node.power != isWaking {
+		w.violate("%s is forced down while it is up", action.SlurmNode)
+	}
+	w.requeue(i)
+	w.suspend(node)
 }
 
 // recover clears all faults, and checks that all jobs run and that the NodeSet shrinks to its minimum.

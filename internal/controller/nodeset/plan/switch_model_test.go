@@ -77,16 +77,15 @@ func (w *elasticModel) observeMode() {
 func (w *elasticModel) configure() {
 	for i, node := range w.nodes {
 		pod := w.pods[i]
+		closed := node.kind == isRecorded && node.drained && slurm.IsOurReason(node.reason) && w.jobOn(i) == nil
 		switch {
 		case !w.fixed && node.kind == isUnknown && (pod == nil || !pod.Dynamic):
 			w.note("slurm: %s gets a record", slotName(i))
 			*node = elasticNode{since: w.now, lastBusy: w.now, weight: w.weight}
-		case !w.fixed && node.kind == isRecorded && node.weight != w.weight && node.drained &&
-			slurm.IsOurReason(node.reason) && w.jobOn(i) == nil && pod == nil:
+		case !w.fixed && closed && node.weight != w.weight && pod == nil:
 			w.note("slurm: the record of %s changes", slotName(i))
 			node.weight = w.weight
-		case w.fixed && node.kind == isRecorded && node.drained && slurm.IsOurReason(node.reason) &&
-			w.jobOn(i) == nil && (pod == nil || pod.Dynamic):
+		case w.fixed && closed && (pod == nil || pod.Dynamic):
 			w.note("slurm: the record of %s is removed", slotName(i))
 			*node = elasticNode{kind: isUnknown}
 		}
