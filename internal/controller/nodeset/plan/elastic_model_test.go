@@ -509,8 +509,8 @@ func (w *elasticModel) request(action plan.Action) {
 	}
 }
 
-// giveUp powers a node down that is powering up, and checks that its job does not return to the queue because of another
-// weight.
+// giveUp powers a node down that is powering up, and checks that its job does not return to the queue because of
+// another weight.
 func (w *elasticModel) giveUp(i int, action plan.Action) {
 	node, job := w.nodes[i], w.jobOn(i)
 	if action.Cause == plan.Updating && job != nil && !w.fixed {
