@@ -64,7 +64,8 @@ func startElasticChaos(t *testing.T, operator kube.Namespace, own *cluster.Clust
 	set.allPoweredDown(t)
 	// A node that starts during a fault must not be given up, and nodes are powered down between two wide jobs.
 	run.changeSet(t, map[string]any{"idleTimeout": "10s", "startTimeout": "10m"})
-	run.replicas, run.limit = set.nodes, 2*time.Minute
+	// A recovery includes the wide jobs of all chores, one after the other.
+	run.replicas, run.limit = set.nodes, 4*time.Minute
 	run.resize = func(t *testing.T, by int) {
 		t.Helper()
 		run.replicas = set.nodes + max(min(by, 0), -1) // a wide job needs two
