@@ -40,6 +40,9 @@ func (p *planner) drainOf(pod *Pod) (Action, bool) {
 	if p.poweredOff(pod) { // no job starts there, and its pod is deleted
 		return Action{}, false
 	}
+	if record.PoweringUp() && p.slotBusy(record) { // a drain would requeue its job, which has not started yet
+		return Action{}, false
+	}
 	cause, detail := p.cause(pod)
 	if cause == NoCause && !record.Draining() {
 		// 24.11 keeps the reason when a user lifts the operator's drain, and shows it again when Slurm itself drains

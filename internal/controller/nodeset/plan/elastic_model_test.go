@@ -501,6 +501,9 @@ func (w *elasticModel) request(action plan.Action) {
 	case plan.Resume:
 		node.down = false
 	case plan.Drain:
+		if node.power == isWaking && job != nil {
+			w.violate("%s is drained while it is powering up for a job", action.SlurmNode)
+		}
 		node.drained, node.reason, node.reasonAt = true, action.Why, w.now
 	case plan.Undrain:
 		node.drained, node.reason = false, ""

@@ -104,7 +104,6 @@ func TestNodeSetIsNoLongerElastic(t *testing.T) {
 		"waits for a job that is about to start in an existing pod": {
 			elastic(1, waking(7, 0), started(time.Second, 0), placed(0), noLongerElastic(1)),
 			[]string{
-				"drain node gpu-0: slurm-operator: update",
 				"keep gpu-0 (Update): gpu-0 runs job 7, and job 7 has no time limit",
 			},
 		},
