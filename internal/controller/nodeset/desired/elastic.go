@@ -35,7 +35,7 @@ func Elastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string) *pla
 		elastic.Slots = append(elastic.Slots, plan.Slot{
 			Ordinal: ordinal, SlurmNode: name, Pending: pending,
 			Outdated:   exists && invalid == nil && !slices.Equal(present, wanted),
-			Mismatched: exists && invalid == nil && !slices.Equal(hardware(present), hardware(wanted)),
+			Mismatched: exists && invalid == nil && !slices.Equal(promised(present), promised(wanted)),
 		})
 	}
 	ordinalOf := naming.WorkerOrdinals(set)
@@ -43,7 +43,7 @@ func Elastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string) *pla
 		if ordinal, own := ordinalOf(name); own && ordinal >= elastic.Max {
 			elastic.Slots = append(elastic.Slots, plan.Slot{
 				Ordinal: ordinal, SlurmNode: name, Pending: pending, Outdated: true,
-				Mismatched: invalid != nil || !slices.Equal(hardware(present), hardware(wanted)),
+				Mismatched: invalid != nil || !slices.Equal(promised(present), promised(wanted)),
 			})
 		}
 	}
@@ -51,10 +51,10 @@ func Elastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string) *pla
 	return elastic
 }
 
-// hardware returns the parameters of a record that slurmctld compares with what slurmd finds.
-func hardware(record []slurmconf.Pair) []slurmconf.Pair {
+// promised returns what a record promises to jobs: all but the weight, which only orders nodes.
+func promised(record []slurmconf.Pair) []slurmconf.Pair {
 	return slices.DeleteFunc(slices.Clone(record), func(pair slurmconf.Pair) bool {
-		return strings.EqualFold(pair.Key, "Weight") || strings.EqualFold(pair.Key, "Features")
+		return strings.EqualFold(pair.Key, "Weight")
 	})
 }
 

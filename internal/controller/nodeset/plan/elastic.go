@@ -41,7 +41,8 @@ type Slot struct {
 	// Outdated says that its record in slurm.conf is not as the spec wants it. It is changed, or removed, while the Slurm
 	// node is drained.
 	Outdated bool
-	// Mismatched says that it also describes other hardware than a pod of the spec has: its slurmd might be refused.
+	// Mismatched says that the record also promises something else than a pod of the spec has: slurmctld might refuse its
+	// slurmd, or a job might lack what it asked for.
 	Mismatched bool
 	// Pending says that slurmctld does not run with the latest configuration yet, so that its record may be about to
 	// change: the Slurm node is neither opened nor closed meanwhile.
@@ -86,6 +87,22 @@ type group struct {
 // not match it, or no job is waiting for one.
 func (g *group) changesFirst() bool {
 	return slices.ContainsFunc(g.slots, func(slot Slot) bool { return slot.Mismatched || slot.Outdated && g.job == 0 })
+}
+
+// upToDate reports whether a pod has the current revision, and in an elastic NodeSet a record as the spec wants it. A
+// record that was about to change when Slurm powered its node up for a job changes after that job.
+func (p *planner) upToDate(pod *Pod) bool {
+	if pod.Revision != p.Set.Revision {
+		return false
+	}
+	elastic := p.Set.Elastic
+	if elastic == nil || elastic.Ended || pod.Ordinal >= elastic.Max { // its record is removed, not changed
+		return true
+	}
+	i, found := slices.BinarySearchFunc(elastic.Slots, pod.Ordinal, func(slot Slot, ordinal int) int {
+		return cmp.Compare(slot.Ordinal, ordinal)
+	})
+	return !found || !elastic.Slots[i].Outdated
 }
 
 // describe returns what a group is for.

@@ -17,9 +17,7 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -219,18 +217,6 @@ func (p *planner) count() {
 			p.Outdated++
 		}
 	}
-}
-
-// upToDate reports whether a pod is as the spec wants it, and in an elastic NodeSet the record of its Slurm node too: a
-// record that was about to change when Slurm powered the node up for a job changes after that job.
-func (p *planner) upToDate(pod *Pod) bool {
-	if pod.Revision != p.Set.Revision || p.Set.Elastic == nil || p.Set.Elastic.Ended || pod.Ordinal >= p.Set.Elastic.Max {
-		return pod.Revision == p.Set.Revision
-	}
-	i, found := slices.BinarySearchFunc(p.Set.Elastic.Slots, pod.Ordinal, func(slot Slot, ordinal int) int {
-		return cmp.Compare(slot.Ordinal, ordinal)
-	})
-	return !found || !p.Set.Elastic.Slots[i].Outdated
 }
 
 func (p *planner) do(action Action) { p.Actions = append(p.Actions, action) }

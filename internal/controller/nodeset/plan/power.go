@@ -323,7 +323,7 @@ const backfillTime = 90 * time.Second
 
 // idleTimeout returns how long a Slurm node may be idle. Behind a job that waits for more of them, only the backfill
 // scheduler starts others. If it found most nodes powered down each time, because they were idle since the time before,
-// the first job would wait for ever, and the others would start one by one.
+// the first job would wait forever, and the others would start one by one.
 func (p *planner) idleTimeout() time.Duration {
 	if p.Slurm.Pending > 0 {
 		return max(p.Set.Elastic.Idle, backfillTime)

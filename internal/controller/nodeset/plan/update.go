@@ -105,7 +105,7 @@ func (p *planner) brokenRevision() string {
 	var example *Pod
 	for i := range p.Pods {
 		pod := &p.Pods[i]
-		if pod.Terminating || !p.upToDate(pod) || p.poweredOff(pod) {
+		if pod.Terminating || pod.Revision != p.Set.Revision || p.poweredOff(pod) {
 			continue
 		}
 		works = works || p.up(pod)
