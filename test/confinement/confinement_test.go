@@ -296,8 +296,9 @@ func checkCores(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
 
 func checkDevices(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
 	t.Helper()
-	const script = `for gpu in 0 1; do (exec </dev/nvidia$gpu) 2>&1; done | sed "s/.*: //"; echo >/dev/null; echo $CUDA_VISIBLE_DEVICES; sleep 10`
-	const mine, others = "No such device or address", "Operation not permitted"
+	const script = `for gpu in 0 1; do (exec </dev/nvidia$gpu) 2>&1; done | sed "s/.*: //"; echo >/dev/null; ` +
+		`echo "device $CUDA_VISIBLE_DEVICES, GPU $SLURM_JOB_GPUS"; sleep 10`
+	const own, others = "No such device or address", "Operation not permitted"
 	var jobs []string
 	for i, gres := range []string{"gpu:1", "gpu:1", "none"} {
 		jobs = append(jobs, submit(t, slurm, script, "--mem=100", "--gres="+gres, "--overcommit", "--oversubscribe",
@@ -306,10 +307,14 @@ func checkDevices(t *testing.T, slurm *slurmnet.Cluster, p *pod) {
 	for _, job := range jobs {
 		waitState(t, slurm, job, "COMPLETED")
 	}
-	for i, want := range []string{mine + "\n" + others + "\n0", others + "\n" + mine + "\n0", others + "\n" + others} {
-		if got := output(t, p, fmt.Sprintf("gpu%d", i)); got != want {
-			t.Errorf("job %d found %q, want %q", i, got, want)
-		}
+	with := []string{output(t, p, "gpu0"), output(t, p, "gpu1")}
+	slices.Sort(with) // Slurm may give either GPU to either job
+	want := []string{own + "\n" + others + "\ndevice 0, GPU 0", others + "\n" + own + "\ndevice 0, GPU 1"}
+	if !slices.Equal(with, want) {
+		t.Errorf("the jobs with a GPU found %q, want %q", with, want)
+	}
+	if without, want := output(t, p, "gpu2"), others+"\n"+others+"\ndevice , GPU"; without != want {
+		t.Errorf("the job without a GPU found %q, want %q", without, want)
 	}
 }
 

@@ -99,7 +99,7 @@ func newPod(t *testing.T, machine *slurmnet.Machine, set *slinkyv1beta1.NodeSet)
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
-		log, err := machine.Run(ctx, "tail -n 60 /run/slurmd.log; cat /run/slurmd.exit")
+		log, err := machine.Run(ctx, "tail -n 20 /run/slurmd.log; cat /run/slurmd.exit")
 		t.Logf("log and exit status of slurmd (%v):\n%s", err, log)
 	})
 	return &pod{

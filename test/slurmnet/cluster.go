@@ -271,12 +271,16 @@ func (c *Cluster) close() error {
 	return c.sandbox.close()
 }
 
-// printLogs prints the last part of every daemon's log.
+// printLogs prints the end of every daemon's log, so little that the test's own messages are not lost among them. The
+// whole logs are artifacts: see go test -artifacts.
 func (c *Cluster) printLogs(tb testing.TB) {
 	tb.Helper()
-	const maxBytes = 8192
+	const maxBytes = 1024
 	for _, daemon := range c.daemons {
 		log := daemon.Logs()
-		tb.Logf("log of %s:\n%s", daemon.Name, log[max(0, len(log)-maxBytes):])
+		tb.Logf("end of the log of %s:\n%s", daemon.Name, log[max(0, len(log)-maxBytes):])
+		if err := os.WriteFile(filepath.Join(tb.ArtifactDir(), daemon.Name+".log"), []byte(log), 0o600); err != nil {
+			tb.Logf("keeping the log of %s: %v", daemon.Name, err)
+		}
 	}
 }
