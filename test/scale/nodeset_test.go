@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -66,6 +67,9 @@ func TestNodeSet(t *testing.T) {
 		})
 		if !passed {
 			t.FailNow()
+		}
+		if err := result.CheckCosts(); err != nil {
+			t.Error(err)
 		}
 		report.Results = append(report.Results, result)
 	}
@@ -270,9 +274,16 @@ func (b *bench) meter(t *testing.T) meter {
 func (m meter) step(t *testing.T) scale.Step {
 	t.Helper()
 	now := m.bench.meter(t)
+	updates := 0
+	for _, request := range m.bench.slurm.Requests()[m.requests:now.requests] {
+		if !strings.HasPrefix(request, http.MethodGet+" ") {
+			updates++
+		}
+	}
 	return scale.Step{
 		Seconds: now.at.Sub(m.at).Seconds(), SlurmRequests: now.requests - m.requests, SlurmBytes: now.bytes - m.bytes,
-		CPU: (now.cpu - m.cpu).Seconds(), Writes: scale.WritesOf(m.bench.cluster.Writes(t, m.at), scale.OperatorUser),
+		SlurmUpdates: updates,
+		CPU:          (now.cpu - m.cpu).Seconds(), Writes: scale.WritesOf(m.bench.cluster.Writes(t, m.at), scale.OperatorUser),
 	}
 }
 

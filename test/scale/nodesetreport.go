@@ -35,8 +35,10 @@ type Step struct {
 	// Writes are the operator's writes.
 	Writes        []Writes `json:"writes"`
 	SlurmRequests int      `json:"slurmRequests"`
-	SlurmBytes    int64    `json:"slurmBytes"`
-	CPU           float64  `json:"cpuSeconds"`
+	// SlurmUpdates are the requests that change something.
+	SlurmUpdates int     `json:"slurmUpdates"`
+	SlurmBytes   int64   `json:"slurmBytes"`
+	CPU          float64 `json:"cpuSeconds"`
 }
 
 // Idle is what the operator does in a minute in which nothing happens.

@@ -106,3 +106,52 @@ func TestRewriteSection(t *testing.T) {
 		t.Error("a section that does not exist was rewritten")
 	}
 }
+
+func TestCheckCosts(t *testing.T) {
+	step := func(creates, status, updates int) scale.Step {
+		return scale.Step{SlurmUpdates: updates, Writes: []scale.Writes{
+			{User: scale.OperatorUser, Verb: "create", Resource: "pods", Requests: creates},
+			{User: scale.OperatorUser, Verb: "patch", Resource: "pods/status", Requests: status},
+			{User: "kwok", Verb: "patch", Resource: "pods/status", Requests: 1000},
+		}}
+	}
+	within := scale.NodeSetResult{NodeSet: scale.Result{Pods: 100}, Creation: step(105, 130, 2), ScaleIn: step(0, 0, 1)}
+	for name, test := range map[string]struct {
+		change func(*scale.NodeSetResult)
+		want   string
+	}{
+		"within the bounds": {change: func(*scale.NodeSetResult) {}},
+		"a second write for each pod": {
+			change: func(r *scale.NodeSetResult) { r.Creation = step(200, 130, 2) },
+			want:   "writes while creating: 200, at most 115 are allowed for 100 pods",
+		},
+		"a second status for each pod": {
+			change: func(r *scale.NodeSetResult) { r.Creation = step(100, 200, 2) },
+			want:   "writes of status while creating: 200, at most 140 are allowed for 100 pods",
+		},
+		"an update of each node in Slurm": {
+			change: func(r *scale.NodeSetResult) { r.Creation = step(100, 100, 100) },
+			want:   "updates of Slurm while creating: 100, at most 12 are allowed for 100 pods",
+		},
+		"a drain of each node": {
+			change: func(r *scale.NodeSetResult) { r.ScaleIn = step(0, 0, 100) },
+			want:   "updates of Slurm while scaling in: 100, at most 10 are allowed for 100 pods",
+		},
+		"a write when idle": {
+			change: func(r *scale.NodeSetResult) { r.Idle.Writes = 20 },
+			want:   "writes a minute while idle: 20, at most 0 are allowed for 100 pods",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := within
+			test.change(&result)
+			got := ""
+			if err := result.CheckCosts(); err != nil {
+				got = err.Error()
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
