@@ -42,7 +42,9 @@ FAILOVERS ?= 3
 OUTAGE ?= 20s
 QUEUED ?= 0
 IDLE ?= 30s
-E2E_FLAGS = -kills=$(KILLS) -failovers=$(FAILOVERS) -outage=$(OUTAGE) -queued=$(QUEUED) -idle=$(IDLE)
+# TestReleaseUpgrade: the tag or commit to upgrade from.
+PREVIOUS ?=
+E2E_FLAGS = -kills=$(KILLS) -failovers=$(FAILOVERS) -outage=$(OUTAGE) -queued=$(QUEUED) -idle=$(IDLE) -previous=$(PREVIOUS)
 BASE_URL ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 

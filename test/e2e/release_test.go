@@ -18,33 +18,12 @@ import (
 // TestRelease builds a release, publishes it to a registry, verifies its signatures, and runs the commands of the
 // README's quickstart with the charts from there. The nodes have no other source of its images.
 func TestRelease(t *testing.T) {
-	own := ownCluster(t)
-	registry := release.StartRegistry(t, network.HostAddress)
-	for _, node := range own.Nodes {
-		if err := node.UseRegistry(registry); err != nil {
-			t.Fatal(err)
-		}
-	}
-	built := publishRelease(t, registry)
-	root, readme := document.Read(t, "README.md")
+	built := publishRelease(t, startRegistry(t), "v0.0.0-e2e")
+	_, readme := document.Read(t, "README.md")
 	removeEverything(t)
 	t.Cleanup(func() { removeEverything(t) })
-	inCheckout := regexp.MustCompile(` charts/(slurm[a-z-]*)`)
-	fromRegistry := " oci://" + built.ChartRegistry() + "/$1 --version " + built.ChartVersion() + " --plain-http"
-	var last string
-	for _, command := range quickstart(readme) {
-		command = inCheckout.ReplaceAllString(command, fromRegistry)
-		shell := exec.CommandContext(t.Context(), "bash", "-c", command)
-		shell.Dir = root
-		out, err := shell.CombinedOutput()
-		if err != nil {
-			clusterNamespace.Describe(t)
-			t.Fatalf("%s: %v\n%s", command, err, out)
-		}
-		last = string(out)
-	}
-	if !strings.Contains(last, "worker-0") {
-		t.Errorf("srun hostname printed %q", last)
+	if printed := installRelease(t, built, readme); !strings.Contains(printed, "worker-0") {
+		t.Errorf("srun hostname printed %q", printed)
 	}
 	for _, namespace := range []kube.Namespace{operatorNamespace, clusterNamespace} {
 		images := namespace.MustRun(t, "get", "pods", "--output",
@@ -57,10 +36,23 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// publishRelease builds and publishes a release, and verifies the signatures of all images.
-func publishRelease(t *testing.T, registry string) build.Release {
+// startRegistry starts a registry that the nodes of the test cluster pull from, and returns its address.
+func startRegistry(t *testing.T) string {
 	t.Helper()
-	options := release.Options(t, "v0.0.0-e2e", registry+"/slurm-operator")
+	own := ownCluster(t)
+	registry := release.StartRegistry(t, network.HostAddress)
+	for _, node := range own.Nodes {
+		if err := node.UseRegistry(registry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return registry
+}
+
+// publishRelease builds and publishes a release of this checkout, and verifies the signatures of all images.
+func publishRelease(t *testing.T, registry, version string) build.Release {
+	t.Helper()
+	options := release.Options(t, version, registry+"/slurm-operator")
 	built, err := build.Build(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -76,4 +68,34 @@ func publishRelease(t *testing.T, registry string) build.Release {
 		}
 	}
 	return built
+}
+
+// installRelease runs the commands of a README's quickstart with the charts of a release, and returns what the last one
+// printed.
+func installRelease(t *testing.T, release build.Release, readme string) string {
+	t.Helper()
+	var last string
+	for _, command := range quickstart(readme) {
+		last = runWithRelease(t, release, command)
+	}
+	return last
+}
+
+// checkoutCharts matches a chart in a command of the documentation.
+var checkoutCharts = regexp.MustCompile(` charts/(slurm[a-z-]*)`)
+
+// runWithRelease runs a command of the documentation with the charts of a release instead of those of the checkout.
+func runWithRelease(t *testing.T, release build.Release, command string) string {
+	t.Helper()
+	root, _ := document.Read(t, "README.md")
+	command = checkoutCharts.ReplaceAllString(command,
+		" oci://"+release.ChartRegistry()+"/$1 --version "+release.ChartVersion()+" --plain-http")
+	shell := exec.CommandContext(t.Context(), "bash", "-c", command)
+	shell.Dir = root
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		clusterNamespace.Describe(t)
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
 }
