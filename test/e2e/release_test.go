@@ -22,7 +22,7 @@ func TestRelease(t *testing.T) {
 	_, readme := document.Read(t, "README.md")
 	removeEverything(t)
 	t.Cleanup(func() { removeEverything(t) })
-	if printed := installRelease(t, built, readme); !strings.Contains(printed, "worker-0") {
+	if printed := installRelease(t, built, readme, ""); !strings.Contains(printed, "worker-0") {
 		t.Errorf("srun hostname printed %q", printed)
 	}
 	for _, namespace := range []kube.Namespace{operatorNamespace, clusterNamespace} {
@@ -70,12 +70,15 @@ func publishRelease(t *testing.T, registry, version string) build.Release {
 	return built
 }
 
-// installRelease runs the commands of a README's quickstart with the charts of a release, and returns what the last one
-// printed.
-func installRelease(t *testing.T, release build.Release, readme string) string {
+// installRelease runs the commands of a README's quickstart with the charts of a release and additional flags for the
+// Slurm cluster, and returns what the last command printed.
+func installRelease(t *testing.T, release build.Release, readme, flags string) string {
 	t.Helper()
 	var last string
 	for _, command := range quickstart(readme) {
+		if strings.HasPrefix(command, "helm install slurm ") {
+			command += flags
+		}
 		last = runWithRelease(t, release, command)
 	}
 	return last

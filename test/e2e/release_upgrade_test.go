@@ -41,7 +41,9 @@ func TestReleaseUpgrade(t *testing.T) {
 	}
 	removeEverything(t)
 	t.Cleanup(func() { removeEverything(t) })
-	installRelease(t, old, readme)
+	installRelease(t, old, readme,
+		" --set=accounting.enabled=true,mariadb.enabled=true,nodesets.worker.replicas=3")
+	becomesReady(t, clusterNamespace, 3*time.Minute, "accounting/slurm", "nodeset/worker")
 
 	cluster := &slurmCluster{namespace: clusterNamespace, operator: operatorNamespace, version: newRelease}
 	jobs := cluster.submitJobs(t, "release", "worker")
