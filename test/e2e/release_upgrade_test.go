@@ -101,7 +101,7 @@ func publishPrevious(t *testing.T, registry string) (published build.Release, re
 	root, _ := document.Read(t, "README.md")
 	dir, out := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
 	run := func(dir string, words ...string) (string, error) {
-		command := exec.CommandContext(context.WithoutCancel(t.Context()), words[0], words[1:]...)
+		command := exec.CommandContext(t.Context(), words[0], words[1:]...)
 		command.Dir, command.Stderr = dir, t.Output()
 		printed, err := command.Output()
 		return strings.TrimSpace(string(printed)), err
@@ -113,14 +113,18 @@ func publishPrevious(t *testing.T, registry string) (published build.Release, re
 			from = "HEAD^"
 		}
 	}
-	if _, err := run(root, "git", "worktree", "add", "--detach", dir, from); err != nil {
+	from, err := run(root, "git", "rev-parse", from+"^{commit}")
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if _, err := run(root, "git", "worktree", "remove", "--force", dir); err != nil {
-			t.Error(err)
+	for _, words := range [][]string{
+		{"git", "clone", "--quiet", "--shared", "--no-checkout", root, dir},
+		{"git", "-C", dir, "checkout", "--quiet", "--detach", from},
+	} {
+		if _, err := run(root, words...); err != nil {
+			t.Fatal(err)
 		}
-	})
+	}
 	if _, err := run(dir, "go", "run", "./hack/release", "build", "-version", "v0.0.1-e2e",
 		"-registry", registry+"/slurm-operator", "-out", out, "-architectures", runtime.GOARCH); err != nil {
 		t.Fatal(err)
@@ -128,7 +132,7 @@ func publishPrevious(t *testing.T, registry string) (published build.Release, re
 	if err := release.NewSigner(t).Publish(t.Context(), out, release.Helm(t), t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	published, err := build.Read(out)
+	published, err = build.Read(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +140,7 @@ func publishPrevious(t *testing.T, registry string) (published build.Release, re
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("upgrade from %s, commit %s", from, published.Commit)
+	t.Logf("upgrade from commit %s", published.Commit)
 	return published, string(text)
 }
 
