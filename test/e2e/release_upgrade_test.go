@@ -25,8 +25,8 @@ var previous = flag.String("previous", "",
 
 // TestReleaseUpgrade installs the previous release from a registry with the commands of its own quickstart, and
 // upgrades to a release of this checkout with those of docs/installation.md, while users submit jobs. A new operator
-// replaces no pods but those of slurmrestd, a new cluster chart replaces nodes after their jobs, and the operator can
-// be rolled back in between.
+// replaces no pods but those of slurmrestd and, after their jobs, of nodes; so does a rollback of the operator. A new
+// cluster chart replaces all of them.
 func TestReleaseUpgrade(t *testing.T) {
 	registry := startRegistry(t)
 	old, readme := publishPrevious(t, registry)
@@ -58,13 +58,17 @@ func TestReleaseUpgrade(t *testing.T) {
 			return cluster.jobIs(ctx, running, "JobState=RUNNING", "Restarts=0")
 		})
 	}
-	before := cluster.containers(t)
+	node, err := cluster.login(t.Context(), "squeue", "--noheader", "--jobs="+running, "--format=%B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := cluster.containers(t, strings.TrimSpace(node))
 	operatorIs := func(release build.Release) {
 		t.Helper()
 		cluster.waitForImage(t, "slurmrestd", imageOf(t, release, "slurm-operator"))
 		becomesReady(t, clusterNamespace, 3*time.Minute, "controller.slinky.slurm.net/slurm", "accounting/slurm",
-			"restapi/slurm", "nodeset/worker", "loginset/login")
-		if after := cluster.containers(t); after != before {
+			"restapi/slurm", "loginset/login")
+		if after := cluster.containers(t, strings.TrimSpace(node)); after != before {
 			t.Errorf("the operator has replaced or restarted containers: before\n%s\nafter\n%s", before, after)
 		}
 		unharmed()
@@ -144,13 +148,15 @@ func publishPrevious(t *testing.T, registry string) (published build.Release, re
 	return published, string(text)
 }
 
-// containers returns a list of all containers of the cluster except slurmrestd's, with the identity of their pods and
-// their restarts.
-func (c *slurmCluster) containers(t *testing.T) string {
+// containers returns a list of the containers that a new operator must not replace: those of slurmctld, slurmdbd and its
+// database, the login pod, and a node with a job. It has the identity of their pods, and how often they were restarted.
+func (c *slurmCluster) containers(t *testing.T, node string) string {
 	t.Helper()
-	return c.namespace.MustRun(t, "get", "pods", "--selector=app.kubernetes.io/name!=slurmrestd",
-		"--sort-by=metadata.name", "--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} "+
-			"{range .status['initContainerStatuses','containerStatuses'][*]}{.name}:{.restartCount} {end}{\"\\n\"}{end}")
+	const format = "--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} " +
+		"{range .status['initContainerStatuses','containerStatuses'][*]}{.name}:{.restartCount} {end}{\"\\n\"}{end}"
+	services := c.namespace.MustRun(t, "get", "pods", "--sort-by=metadata.name", format,
+		"--selector=app.kubernetes.io/name notin (slurmrestd, slurmd)")
+	return services + c.namespace.MustRun(t, "get", "pods", "--field-selector=metadata.name="+node, format)
 }
 
 // waitForImage waits until all pods of a daemon have a container with an image, and are ready.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// CheckCosts returns an error for everything that costs more requests than it may. It does not look at durations, so the
-// result depends neither on the computer nor on its load.
+// CheckCosts returns an error for everything that costs more requests than it may. It does not look at durations, so
+// the result depends neither on the computer nor on its load.
 func (r NodeSetResult) CheckCosts() error {
 	const (
 		writesPerPod  = 1.05 // creating the pod

@@ -281,9 +281,12 @@ func (m meter) step(t *testing.T) scale.Step {
 		}
 	}
 	return scale.Step{
-		Seconds: now.at.Sub(m.at).Seconds(), SlurmRequests: now.requests - m.requests, SlurmBytes: now.bytes - m.bytes,
-		SlurmUpdates: updates,
-		CPU:          (now.cpu - m.cpu).Seconds(), Writes: scale.WritesOf(m.bench.cluster.Writes(t, m.at), scale.OperatorUser),
+		Seconds:       now.at.Sub(m.at).Seconds(),
+		Writes:        scale.WritesOf(m.bench.cluster.Writes(t, m.at), scale.OperatorUser),
+		SlurmRequests: now.requests - m.requests,
+		SlurmUpdates:  updates,
+		SlurmBytes:    now.bytes - m.bytes,
+		CPU:           (now.cpu - m.cpu).Seconds(),
 	}
 }
 
