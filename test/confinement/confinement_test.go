@@ -214,10 +214,19 @@ func hog(megabytes int) string {
 	return fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=%dM count=1", megabytes)
 }
 
-// output returns what a job has printed.
+// output returns what a job has printed. Messages of Slurm itself are only logged.
 func output(t *testing.T, p *pod, name string) string {
 	t.Helper()
-	return p.machine.MustRun(t, "cat /volumes/tmp/"+name)
+	var printed []string
+	for line := range strings.Lines(p.machine.MustRun(t, "cat /volumes/tmp/"+name)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "slurmstepd") {
+			t.Logf("%s: %s", name, line)
+			continue
+		}
+		printed = append(printed, line)
+	}
+	return strings.Join(printed, "\n")
 }
 
 func checkOwnLimit(t *testing.T, slurm *slurmnet.Cluster, _ *pod) {
