@@ -148,8 +148,9 @@ func publishPrevious(t *testing.T, registry string) (published build.Release, re
 	return published, string(text)
 }
 
-// containers returns a list of the containers that a new operator must not replace: those of slurmctld, slurmdbd and its
-// database, the login pod, and a node with a job. It has the identity of their pods, and how often they were restarted.
+// containers returns a list of the containers that a new operator must not replace: those of slurmctld, slurmdbd and
+// its database, the login pod, and a node with a job. It has the identity of their pods, and how often they were
+// restarted.
 func (c *slurmCluster) containers(t *testing.T, node string) string {
 	t.Helper()
 	const format = "--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} " +
