@@ -3,17 +3,20 @@
 package charts_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 )
@@ -65,7 +68,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 			asked := authorizationv1.ResourceAttributes{
 				Namespace: "tenant", Group: group, Resource: resource, Subresource: subresource, Verb: verb,
 			}
-			if got := isAllowed(t, user, asked); got != want {
+			if got := becomesAllowed(t, user, asked, want); got != want {
 				t.Errorf("%s may %s %s/%s: %v, want %v", user, verb, resource, subresource, got, want)
 			}
 			asked.Namespace = "default"
@@ -120,6 +123,22 @@ func isAllowed(t *testing.T, user string, asked authorizationv1.ResourceAttribut
 	return review.Status.Allowed
 }
 
+// becomesAllowed asks the API server whether a user may do something, until it may if it should: the API server follows
+// new roles with some delay.
+func becomesAllowed(t *testing.T, user string, asked authorizationv1.ResourceAttributes, should bool) bool {
+	t.Helper()
+	allowed := false
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			allowed = isAllowed(t, user, asked)
+			return allowed == should || !should, nil
+		})
+	if err != nil && !wait.Interrupted(err) {
+		t.Fatal(err)
+	}
+	return allowed
+}
+
 // With namespaces, operator and webhook may do nothing in other namespaces, and little in the whole cluster.
 func TestNamespacedOperatorIsConfinedToItsNamespaces(t *testing.T) {
 	create(t, "{apiVersion: v1, kind: Namespace, metadata: {name: managed}}")
@@ -134,7 +153,7 @@ func TestNamespacedOperatorIsConfinedToItsNamespaces(t *testing.T) {
 		for _, asked := range granted(t, manifests, "managed") {
 			for namespace, want := range map[string]bool{"managed": true, "kube-system": false} {
 				asked.Namespace = namespace
-				if got := isAllowed(t, user, asked); got != want {
+				if got := becomesAllowed(t, user, asked, want); got != want {
 					t.Errorf("%s may %s %s in %s: %v, want %v", account, asked.Verb, asked.Resource, namespace, got, want)
 				}
 			}
@@ -154,7 +173,8 @@ func TestNamespacedOperatorIsConfinedToItsNamespaces(t *testing.T) {
 			{Resource: "pods", Verb: "delete"},
 		} {
 			asked.Namespace = "managed"
-			if got, want := isAllowed(t, user, asked), component == "operator"; got != want {
+			want := component == "operator"
+			if got := becomesAllowed(t, user, asked, want); got != want {
 				t.Errorf("%s may %s %s: %v, want %v", account, asked.Verb, asked.Resource, got, want)
 			}
 		}
