@@ -131,7 +131,7 @@ func becomesAllowed(t *testing.T, user string, asked authorizationv1.ResourceAtt
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true,
 		func(context.Context) (bool, error) {
 			allowed = isAllowed(t, user, asked)
-			return allowed == should || !should, nil
+			return allowed || !should, nil
 		})
 	if err != nil && !wait.Interrupted(err) {
 		t.Fatal(err)

@@ -332,15 +332,30 @@ func (c *slurmCluster) submit(t *testing.T, options ...string) string {
 // finishJob lets a job complete, and checks that it ran only once.
 func (c *slurmCluster) finishJob(t *testing.T, job string) {
 	t.Helper()
-	node, err := c.login(t.Context(), "squeue", "--noheader", "--jobs="+job, "--format=%B")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.namespace.Exec(t.Context(), "pod/"+strings.TrimSpace(node), "touch", "/tmp/end-"+job); err != nil {
+	if _, err := c.namespace.Exec(t.Context(), "pod/"+c.batchHost(t, job), "touch", "/tmp/end-"+job); err != nil {
 		t.Fatal(err)
 	}
 	c.namespace.Eventually(t, time.Minute, "completion of the job",
 		func(ctx context.Context) error { return c.jobIs(ctx, job, "JobState=COMPLETED", "Restarts=0") })
+}
+
+// batchHost returns the node that runs the script of a job.
+func (c *slurmCluster) batchHost(t *testing.T, job string) string {
+	t.Helper()
+	node, err := c.login(t.Context(), "squeue", "--noheader", "--jobs="+job, "--format=%B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(node)
+}
+
+// keepsJobs checks that one job still runs and another is still pending, both in their first attempt.
+func (c *slurmCluster) keepsJobs(t *testing.T, running, pending string) {
+	t.Helper()
+	c.namespace.Eventually(t, time.Minute, "the jobs from before the change", func(ctx context.Context) error {
+		return errors.Join(c.jobIs(ctx, pending, "JobState=PENDING", "Restarts=0"),
+			c.jobIs(ctx, running, "JobState=RUNNING", "Restarts=0"))
+	})
 }
 
 // jobIs returns an error unless scontrol shows all given fields of a job.

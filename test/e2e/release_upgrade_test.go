@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -49,29 +50,17 @@ func TestReleaseUpgrade(t *testing.T) {
 	jobs := cluster.submitJobs(t, "release", "worker")
 	running := cluster.startJob(t, "--mem=100")
 	waiting := cluster.queueJob(t, "--mem=100", "--dependency=afterok:"+running)
-	unharmed := func() {
-		t.Helper()
-		cluster.namespace.Eventually(t, time.Minute, "the jobs from before the upgrade", func(ctx context.Context) error {
-			if err := cluster.jobIs(ctx, waiting, "JobState=PENDING", "Restarts=0"); err != nil {
-				return err
-			}
-			return cluster.jobIs(ctx, running, "JobState=RUNNING", "Restarts=0")
-		})
-	}
-	node, err := cluster.login(t.Context(), "squeue", "--noheader", "--jobs="+running, "--format=%B")
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := cluster.containers(t, strings.TrimSpace(node))
+	node := cluster.batchHost(t, running)
+	before := cluster.containers(t, node)
 	operatorIs := func(release build.Release) {
 		t.Helper()
 		cluster.waitForImage(t, "slurmrestd", imageOf(t, release, "slurm-operator"))
 		becomesReady(t, clusterNamespace, 3*time.Minute, "controller.slinky.slurm.net/slurm", "accounting/slurm",
 			"restapi/slurm", "loginset/login")
-		if after := cluster.containers(t, strings.TrimSpace(node)); after != before {
+		if after := cluster.containers(t, node); after != before {
 			t.Errorf("the operator has replaced or restarted containers: before\n%s\nafter\n%s", before, after)
 		}
-		unharmed()
+		cluster.keepsJobs(t, running, waiting)
 	}
 
 	for _, command := range upgrade[:2] {
@@ -88,7 +77,7 @@ func TestReleaseUpgrade(t *testing.T) {
 	for _, daemon := range []string{"slurmdbd", "slurmctld", "slurmrestd", "login"} {
 		cluster.waitForImage(t, daemon, imageOf(t, current, daemon))
 	}
-	unharmed()
+	cluster.keepsJobs(t, running, waiting)
 	cluster.finishJob(t, running)
 	cluster.waitForImage(t, "slurmd", imageOf(t, current, "slurmd"))
 	becomesReady(t, clusterNamespace, 3*time.Minute, "nodeset/worker")
@@ -104,39 +93,26 @@ func publishPrevious(t *testing.T, registry string) (published build.Release, re
 	t.Helper()
 	root, _ := document.Read(t, "README.md")
 	dir, out := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
-	run := func(dir string, words ...string) (string, error) {
+	run := func(dir string, words ...string) string {
+		t.Helper()
 		command := exec.CommandContext(t.Context(), words[0], words[1:]...)
 		command.Dir, command.Stderr = dir, t.Output()
 		printed, err := command.Output()
-		return strings.TrimSpace(string(printed)), err
-	}
-	from := *previous
-	if from == "" {
-		tag, err := run(root, "git", "describe", "--tags", "--abbrev=0", "HEAD^")
-		if from = tag; err != nil {
-			from = "HEAD^"
+		if err != nil {
+			t.Fatalf("%s: %v", strings.Join(words, " "), err)
 		}
+		return strings.TrimSpace(string(printed))
 	}
-	from, err := run(root, "git", "rev-parse", from+"^{commit}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, words := range [][]string{
-		{"git", "clone", "--quiet", "--shared", "--no-checkout", root, dir},
-		{"git", "-C", dir, "checkout", "--quiet", "--detach", from},
-	} {
-		if _, err := run(root, words...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := run(dir, "go", "run", "./hack/release", "build", "-version", "v0.0.1-e2e",
-		"-registry", registry+"/slurm-operator", "-out", out, "-architectures", runtime.GOARCH); err != nil {
-		t.Fatal(err)
-	}
+	newest, _, _ := strings.Cut(run(root, "git", "tag", "--merged=HEAD^", "--sort=-version:refname"), "\n")
+	from := run(root, "git", "rev-parse", cmp.Or(*previous, newest, "HEAD^")+"^{commit}")
+	run(root, "git", "clone", "--quiet", "--shared", "--no-checkout", root, dir)
+	run(dir, "git", "checkout", "--quiet", "--detach", from)
+	run(dir, "go", "run", "./hack/release", "build", "-version", "v0.0.1-e2e",
+		"-registry", registry+"/slurm-operator", "-out", out, "-architectures", runtime.GOARCH)
 	if err := release.NewSigner(t).Publish(t.Context(), out, release.Helm(t), t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	published, err = build.Read(out)
+	published, err := build.Read(out)
 	if err != nil {
 		t.Fatal(err)
 	}
