@@ -169,8 +169,9 @@ test-release: images ## Build a release, publish it to a registry of the test, v
 	$(TEST) -tags release -count=1 ./test/release
 
 # One package at a time: the kernel reuses the number of a deleted namespace for the next one, in any process.
-test-slurm: ## Run the tests that need a real Slurm, without Kubernetes (root)
-	$(TEST) -tags slurm -count=1 -p 1 ./hack/images ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker ./internal/plugin/slurmcli
+test-slurm: ## Run the tests that need a real Slurm or Prometheus, without Kubernetes (root)
+	$(TEST) -tags slurm -count=1 -p 1 ./hack/images ./test/prometheus ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker ./internal/plugin/slurmcli
+	go -C hack/monitoring test -vet=off -tags slurm -count=1 ./rules
 
 test-confinement: ## Run the tests of confinement, in a virtual machine with cgroup v2 (root)
 	$(TEST) -tags slurm -count=1 -run '$(CONFINEMENT)' ./test/confinement -args -slurm=$(SLURM)
