@@ -55,7 +55,7 @@ func becauseOfProtection(ctx context.Context, pod *corev1.Pod, protect bool) con
 	case protect:
 		return trace.Because(ctx, "Protection", "its node may have jobs: evictions are refused")
 	default:
-		return trace.Because(ctx, "Protection", "its node is drained and has no jobs: evictions are allowed")
+		return trace.Because(ctx, "Protection", "its Slurm node is closed or gone, and has no jobs: evictions are allowed")
 	}
 }
 

@@ -147,6 +147,13 @@ func (s *Server) StartController() {
 	s.jobsChanged, s.partsChanged = s.booted.Unix(), s.booted.Unix()
 }
 
+// SetUptime makes slurmctld one that has run for some time.
+func (s *Server) SetUptime(uptime time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.booted = s.clock().Add(-uptime)
+}
+
 // SetKey replaces the key that signs valid tokens.
 func (s *Server) SetKey(key []byte) {
 	s.mu.Lock()

@@ -497,6 +497,44 @@ func TestBusyPodsAreProtected(t *testing.T) {
 	}
 }
 
+// A pod whose slurmd has not started, for example because its image is being pulled, is protected however long
+// slurmctld has been running without its node: slurmd may start and get a job at any time. Kubernetes evicts it all the
+// same.
+func TestPodsAreProtectedBeforeTheyStart(t *testing.T) {
+	w := &nodeWorld{world: newWorld(t), set: newNodeSet(1)}
+	w.slurm.SetUptime(time.Hour)
+	w.start(t)
+	w.kubelet.breakOtherRevisions("none")
+	w.scale(t, 3)
+	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2")
+	pod := &corev1.Pod{}
+	waiting := func() error {
+		if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Waiting == nil {
+			return fmt.Errorf("its status is %+v", pod.Status)
+		}
+		return nil
+	}
+	for _, name := range []string{"gpu-1", "gpu-2"} {
+		w.eventually(t, name, pod, waiting)
+	}
+	w.waitUntilIdle(t)
+	for _, name := range []string{"gpu-1", "gpu-2"} {
+		w.get(t, name, pod)
+		if pod.Labels[slinkyv1beta1.LabelPodProtect] != "true" {
+			t.Errorf("%s is not protected", name)
+		}
+	}
+	uid := pod.UID
+	if err := w.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{}); err != nil {
+		t.Errorf("a pod that has not started cannot be evicted: %v", err)
+	}
+	w.kubelet.breakOtherRevisions("")
+	w.ready(t)
+	if w.get(t, "gpu-2", pod); pod.UID == uid {
+		t.Error("the evicted pod is still there")
+	}
+}
+
 // hasState returns an error unless the conditions of a pod show exactly this state of its Slurm node.
 func hasState(pod *corev1.Pod, state string) error { return hasStates(pod, state) }
 

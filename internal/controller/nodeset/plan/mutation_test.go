@@ -246,6 +246,7 @@ var mutations = map[string]mutation{
 		"protect.go", "case s.load(pod).Jobs() > 0:", "case false:",
 	},
 	"pods may be evicted while Slurm does not answer": {"protect.go", "return true, false", "return false, true"},
+	"pods may be evicted before slurmd ran":           {"protect.go", " || !pod.EverRan {", " {"},
 	"drains are set with an old snapshot": {
 		"drain.go", "if !current { // others", "if false { // others",
 	},

@@ -7,6 +7,9 @@ import "github.com/slurm-operator/slurm-operator/internal/slurm"
 // It fails closed: every pod is protected from its creation on, because Slurm may schedule a job on it at any time,
 // before the pod could be patched. Protection ends when Slurm shows the node closed to jobs and empty, or powered down,
 // or when the deletion rule releases a pod that Slurm does not know. It is restored before the operator lifts a drain.
+//
+// A pod whose slurmd never ran stays protected: slurmd may start, register and get a job before the pod could be
+// patched. That does not hold up evictions, because Kubernetes evicts pending pods whatever PodDisruptionBudgets say.
 func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
 	switch {
 	case s.Set.Waived || pod.Exited:
@@ -19,7 +22,7 @@ func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
 	if record := s.record(pod); record != nil {
 		return !record.Drained() && !record.PoweredOff(), true
 	}
-	if s.vacancy(pod) != slurm.Absent {
+	if s.vacancy(pod) != slurm.Absent || !pod.EverRan {
 		return true, true
 	}
 	hold, held := s.absent(pod)

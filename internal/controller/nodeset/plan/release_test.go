@@ -269,7 +269,8 @@ func TestProtected(t *testing.T) {
 		"a pod that may register at any time": {
 			many(notStarted, withoutRecord(0), func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch }), true, true,
 		},
-		"a pod that never registered": {withoutRecord(0), false, true},
+		"a pod that has not started, long after slurmctld": {many(notStarted, withoutRecord(0)), true, true},
+		"a pod that never registered":                      {withoutRecord(0), false, true},
 		"a pod that may be registered under another name": {
 			many(withoutRecord(0), pod(0, func(p *plan.Pod) { p.Named = false })), true, true,
 		},
