@@ -84,7 +84,7 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options, 
 			Requests: func(cluster slurm.Key) slurm.Observer {
 				return trace.Requests(options.SlurmLog, cluster, requests.For(cluster))
 			},
-			Forget: requests.Forget, Dial: options.Dial,
+			Forget: requests.Forget, Dial: options.Dial, NodeChanges: queryNodeChanges,
 		},
 		loginset.Name: &loginset.Reconciler{
 			Client: reader, Children: children, Status: writer(loginset.Name), Clock: clock.RealClock{},
@@ -134,4 +134,10 @@ func (c closer) Start(ctx context.Context) error {
 func queryAgent(ctx context.Context, address string, key []byte) (agent.Report, error) {
 	address = net.JoinHostPort(address, strconv.Itoa(naming.PortAgent))
 	return report.Fetch[agent.Report](ctx, address, agent.ReportPath, key)
+}
+
+// queryNodeChanges asks the agent in the pod with an address which Slurm nodes have changed.
+func queryNodeChanges(ctx context.Context, address string, key []byte, since string) (slurm.NodeChanges, error) {
+	address = net.JoinHostPort(address, strconv.Itoa(naming.PortAgent))
+	return report.FetchWithin[slurm.NodeChanges](ctx, agent.NodesTimeout, address, agent.NodesPath+since, key)
 }

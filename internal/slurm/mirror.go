@@ -67,15 +67,16 @@ func (o MirrorOptions) withDefaults() MirrorOptions {
 // megabytes every few seconds without news. A mirror therefore reads slurmctld's counters first, a few kilobytes:
 // everything that a user, a job or a slurmd does to a node changes them. While they do not change and no refresh is
 // requested, lists without news are spaced out to stay within a byte rate. Changes that slurmctld makes by itself,
-// above all marking nodes down, then show up late, after at most MaxQuiet, unless the client is a Counter. See
-// docs/slurm-client.md for figures.
+// above all marking nodes down, then show up late, after at most MaxQuiet, unless the client is a Counter or a
+// ChangeTracker. See docs/slurm-client.md for figures.
 //
 // The counters only decide when to poll. The contents and times of a snapshot come from the lists and from reads of
 // single nodes alone.
 //
 // A list of all nodes keeps slurmrestd busy for seconds in a large cluster, so lists take only a share of the time.
 // Between two of them, a mirror reads single nodes: those that the operator has changed or waits for, and those whose
-// jobs have changed. A refresh of a few nodes reads only these, too.
+// jobs have changed. A refresh of a few nodes reads only these, too. If the client is a ChangeTracker, the other nodes
+// that have changed are also read alone, and lists are rare.
 //
 // The list of all jobs is long: five kilobytes per job, and any user can submit thousands. A mirror therefore reads the
 // job states first, some forty bytes per job, and reads the list only while it is short; see ledger for the
@@ -108,9 +109,11 @@ type Mirror struct {
 	pause                 time.Duration // current interval, Fast to Slow
 	burst                 bool          // many nodes changed at the last poll
 	began                 time.Time     // start of the last poll
-	took                  time.Duration // of the last poll, without the list of nodes
+	took                  time.Duration // of the last poll, without what counts apart
+	apart                 time.Duration // of the last poll: lists of nodes, and the tracker, have limits of their own
 	listed                time.Time     // start of the last list of nodes
 	listTook              time.Duration
+	tracking              trackingState
 }
 
 // A refresh is a request for a snapshot that is read after it: of some Slurm nodes or, if nil, of everything.
@@ -341,12 +344,17 @@ func (m *Mirror) spacing(took time.Duration) time.Duration {
 // mayList reports whether a list of nodes is allowed without a request for it.
 func (m *Mirror) mayList() bool { return time.Since(m.listed) >= m.spacing(m.listTook) }
 
-// untilList returns how long after the start of the last poll the next list of nodes is allowed, if one is due.
+// untilList returns how long after the start of the last poll the next list of nodes is allowed, or the next question
+// to the tracker that replaces it, if one is due.
 func (m *Mirror) untilList(due bool) time.Duration {
 	if !due {
 		return m.options.MaxQuiet
 	}
-	return max(m.listed.Add(m.spacing(m.listTook)).Sub(m.began), batchWindow)
+	allowed := m.listed.Add(m.spacing(m.listTook))
+	if last := m.Snapshot(); last != nil && m.tracking.usable(last) && m.tracking.next.Before(allowed) {
+		allowed = m.tracking.next
+	}
+	return max(allowed.Sub(m.began), batchWindow)
 }
 
 // pollShare limits the time spent on lists of nodes, and that on the rest of polls, to 1/pollShare while things change;

@@ -32,12 +32,8 @@ func (m *Mirror) poll(ctx context.Context, wanted demand) Poll {
 	if wanted.full {
 		m.pause = m.options.Fast
 	}
-	listed := m.listed
-	defer func() {
-		if m.took = time.Since(m.began); m.listed != listed {
-			m.took -= m.listTook
-		}
-	}()
+	m.apart = 0
+	defer func() { m.took = time.Since(m.began) - m.apart }()
 	diag, err := m.client.Diag(ctx)
 	if err != nil {
 		return Poll{Err: err}
@@ -76,7 +72,7 @@ func (m *Mirror) poll(ctx context.Context, wanted demand) Poll {
 		next.Generation++
 	}
 	m.subscriptions.publish(func() { m.current.Store(next) }, changed...)
-	return Poll{Diag: diag, Changed: changed, Unlisted: unlisted}
+	return Poll{Diag: diag, Changed: changed, Unlisted: unlisted && next.ChangesAsOf().Before(m.began)}
 }
 
 // updatePause sets the interval to the next poll after one that showed some changes. While many nodes change, as when
@@ -124,8 +120,10 @@ func (m *Mirror) readListed(ctx context.Context, next *Snapshot, counters counte
 	switch {
 	case wanted.full && m.isCheaper(next, wanted.nodes):
 		changedNodes, err = m.readDemanded(ctx, next, wanted.nodes)
-	case wanted.full, m.mayList() && (len(changed) > 0 || m.nodesAreDue(counters)):
+	case wanted.full:
 		changedNodes, err = m.readNodes(ctx, next)
+	case len(changed) > 0, m.nodesAreDue(counters):
+		changedNodes, err = m.readDue(ctx, next, changed, counters)
 	default:
 		changedNodes, err = m.readMarked(ctx, next, changed)
 	}
@@ -135,6 +133,19 @@ func (m *Mirror) readListed(ctx context.Context, next *Snapshot, counters counte
 		return nil, err
 	}
 	return append(changed, changedNodes...), nil
+}
+
+// readDue updates the nodes after something may have changed, in the cheapest way.
+func (m *Mirror) readDue(ctx context.Context, next *Snapshot, jobsChanged []string, counters counters) ([]string,
+	error) {
+	changed, complete, err := m.readTracked(ctx, next, jobsChanged, counters)
+	switch {
+	case err != nil, complete:
+		return changed, err
+	case m.mayList():
+		return m.readNodes(ctx, next)
+	}
+	return m.readMarked(ctx, next, jobsChanged)
 }
 
 // nodesAreDue reports whether the nodes must be read: something indicates a change, or they were not read for too long.
@@ -240,6 +251,7 @@ func (m *Mirror) readNodes(ctx context.Context, next *Snapshot) ([]string, error
 	marked := m.marked.all()
 	list, err := m.client.Nodes(ctx, m.nodeCursor)
 	m.listed, m.listTook = now, time.Since(now)
+	m.apart += m.listTook
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ const (
 	minListed = 1000
 	// singleCost is how many nodes of a list cost as much as one that is read alone.
 	singleCost = 32
-	// maxListAge is the age up to which a list is complete enough for decisions about single nodes: these also depend on
-	// how many other nodes are available.
+	// maxListAge is the age up to which a list, or an answer of the tracker, is complete enough for decisions about single
+	// nodes: these also depend on how many other nodes are available.
 	maxListAge = time.Minute
 	// maxMarked is how many nodes are read alone between two lists, for at most markedFor.
 	maxMarked = 256
@@ -29,7 +29,7 @@ const (
 // only another list can show that one does not exist.
 func (m *Mirror) isCheaper(last *Snapshot, nodes []string) bool {
 	if len(nodes) == 0 || len(last.Nodes) < minListed || len(nodes)*singleCost > len(last.Nodes) ||
-		time.Since(last.NodesAsOf) > maxListAge {
+		time.Since(last.ChangesAsOf()) > maxListAge {
 		return false
 	}
 	return !slices.ContainsFunc(nodes, func(name string) bool {

@@ -29,6 +29,17 @@ type Snapshot struct {
 
 	// nodeTimes are the start times of reads of single nodes since the last list.
 	nodeTimes map[string]time.Time
+	// trackedAt is when a ChangeTracker was last asked.
+	trackedAt time.Time
+}
+
+// ChangesAsOf is the time until which all changes of nodes are in the snapshot: that of the last list or, if it is
+// later, of the last answer of a ChangeTracker. The latter proves nothing about a node: see NodeAsOf.
+func (s *Snapshot) ChangesAsOf() time.Time {
+	if s.trackedAt.After(s.NodesAsOf) {
+		return s.trackedAt
+	}
+	return s.NodesAsOf
 }
 
 // NodeAsOf is the start time of the last successful read of a Slurm node, in a list or alone. A node that is not in the

@@ -38,7 +38,7 @@ func (r *Reconciler) describeNodes(ctx context.Context, scope *scope, next *plan
 	if registering := scope.registering(); len(registering) > 0 {
 		scope.session.Mirror.Expect(registering...) // in steady state it would see new Slurm nodes some seconds late
 	}
-	if !r.expectations.showsDescriptions(scope.set.UID, scope.snapshot.Slurm.NodesAsOf) {
+	if !r.expectations.showsDescriptions(scope.set.UID, scope.snapshot.Slurm.ChangesAsOf()) {
 		return nil // the mirror will read them, and its next snapshot causes another reconcile
 	}
 	limit := maxUpdates(scope, next)

@@ -38,7 +38,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, key slurm.Key) error
 					URL: endpoint.url, Address: endpoint.address, TLS: secured,
 					Metrics: endpoint.metrics, MetricsAddress: endpoint.metricsAddress,
 					Token:    r.verified(scope.restAPI, endpoint.address, tokens(scope.jwtKey, r.Clock)),
-					Observer: r.Requests(key),
+					Observer: r.Requests(key), NodeChanges: r.nodeChanges(scope.controller, scope.jwtKey),
 				})
 			}})
 	if err != nil {

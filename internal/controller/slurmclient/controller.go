@@ -36,6 +36,9 @@ type Reconciler struct {
 	Forget   func(slurm.Key)
 	// Dial creates a client for slurmrestd.
 	Dial func(rest.Options) (slurm.Client, error)
+	// NodeChanges asks the agent in the pod with the given address which Slurm nodes have changed since a cursor. Both
+	// prove to each other that they have the key.
+	NodeChanges func(ctx context.Context, address string, key []byte, since string) (slurm.NodeChanges, error)
 }
 
 // countInterval is how often the counts of nodes and jobs are written to the status, if they have changed. They are in

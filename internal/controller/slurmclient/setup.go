@@ -27,7 +27,8 @@ const Name = "slurmclient"
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers;accountings;restapis,verbs=get;list;watch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers/status,verbs=patch
-// +kubebuilder:rbac:groups=core,resources=secrets;services,verbs=get;list;watch
+// +kubebuilder:rbac:groups=core,resources=pods;secrets;services,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch
 
 // SetupWithManager watches Controllers, their RestApis with Services and certificates, their keys, and the sessions
 // themselves.

@@ -3,7 +3,8 @@
 // The operator writes a marker into SlurmctldParameters of slurm.conf (config_hash=…), a token that Slurm ignores
 // because it does not know it, but shows in `scontrol show config`. The agent compares the marker in the files with the
 // one that slurmctld runs with; while they differ it runs `scontrol reconfigure`, reads the marker back, and retries
-// with backoff. It serves its state as JSON, and reports slurmctld's readiness better than a TCP probe.
+// with backoff. It serves its state as JSON, reports slurmctld's readiness better than a TCP probe, and tells the
+// operator which Slurm nodes have changed (nodes.go).
 //
 // The decisions are a state machine without I/O (state.go). Once a second the agent checks the files, which costs a few
 // system calls; in steady state it queries slurmctld every 30 seconds.
@@ -42,7 +43,8 @@ func Run(ctx context.Context, opts Options) error {
 	agent := &agent{files: files, slurm: scontrol{}}
 	ready := &readiness{url: "http://" + opts.Slurmctld + "/readyz", ping: scontrol{}.Active}
 	server := &http.Server{
-		Handler: handler(agent.Report, ready.Check, files.Key), ReadHeaderTimeout: commandTimeout,
+		Handler:           handler(agent.Report, newNodeTracker(scontrol{}.EachNode), ready.Check, files.Key),
+		ReadHeaderTimeout: commandTimeout,
 	}
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -57,8 +59,8 @@ func Run(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// slurm is the part of Slurm's commands that the agent uses.
-type slurm interface {
+// commands are the part of Slurm's commands that the agent uses to apply a configuration.
+type commands interface {
 	// Query returns what slurmctld runs with. The error is errDown if slurmctld does not answer.
 	Query(ctx context.Context) (answer, error)
 	// Reconfigure makes slurmctld reread its files.
@@ -72,7 +74,7 @@ type watched interface {
 
 type agent struct {
 	files watched
-	slurm slurm
+	slurm commands
 
 	mutex sync.Mutex
 	state state

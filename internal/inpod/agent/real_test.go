@@ -5,15 +5,17 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/slurm-operator/slurm-operator/hack/images"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
 )
 
@@ -42,13 +44,6 @@ type liveAgent struct {
 func startAgent(t *testing.T, version string) liveAgent {
 	t.Helper()
 	live := liveAgent{Cluster: slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 1})}
-	program, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(live.Slurmctld.Path("/agent-command"), program, 0o555); err != nil {
-		t.Fatal(err)
-	}
 	conf, err := os.ReadFile(live.Slurmctld.Path("/etc/slurm/slurm.conf"))
 	if err != nil {
 		t.Fatal(err)
@@ -57,25 +52,8 @@ func startAgent(t *testing.T, version string) liveAgent {
 	if live.key, err = os.ReadFile(live.Slurmctld.Path("/etc/slurm/jwt_hs256.key")); err != nil {
 		t.Fatal(err)
 	}
-	address, err := live.Run(t.Context(), "getent", "hosts", "slurmctld")
-	if err != nil {
-		t.Fatal(err)
-	}
-	live.address = "http://" + strings.Fields(address)[0] + ":6816"
-
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
-		_, err := live.Slurmctld.Run(ctx, asCommand+"=yes", "sh", "-c",
-			`echo $$ >/run/agent.pid; exec setpriv --reuid=64030 --regid=64030 --clear-groups /agent-command`)
-		if ctx.Err() == nil {
-			t.Errorf("the agent has exited: %v", err)
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
+	live.address = "http://" + net.JoinHostPort(live.Slurmctld.Address(), "6816")
+	live.Slurmctld.RunSelf(t, asCommand)
 	return live
 }
 
@@ -179,6 +157,58 @@ func TestRealAgentAppliesFiles(t *testing.T) {
 	}
 }
 
+// TestRealAgentNamesChangedNodes changes nodes like an administrator.
+func TestRealAgentNamesChangedNodes(t *testing.T) {
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			live := startAgent(t, version)
+			live.publish(t, "aaa1", "")
+			live.waitFor(t, runs("aaa1"))
+			live.WaitReady(t)
+			node := live.Nodes[0].Name
+			cursor := live.changes(t, "").Cursor
+			for _, test := range []struct {
+				change []string
+				want   string
+			}{
+				{[]string{"update", "NodeName=" + node, "State=DRAIN", "Reason=bad memory"}, node},
+				{[]string{"update", "NodeName=" + node, "Comment=two\nlines"}, node},
+				{[]string{"update", "NodeName=" + node, "Weight=7"}, node},
+				{[]string{"create", "NodeName=later", "State=CLOUD", "CPUs=1"}, "later"},
+				{[]string{"update", "NodeName=later", "Extra=x"}, "later"},
+				{[]string{"delete", "NodeName=later"}, "later"},
+			} {
+				live.Slurmctld.MustRun(t, append([]string{"scontrol"}, test.change...)...)
+				answer := live.changes(t, cursor)
+				// slurmd may register at the same time.
+				if answer.Unknown || !slices.Contains(answer.Names, test.want) || len(answer.Names) > 2 {
+					t.Errorf("after scontrol %s: %+v", strings.Join(test.change, " "), answer)
+				}
+				cursor = answer.Cursor
+			}
+			live.WaitFor(t, "nothing changes", func(context.Context) error {
+				answer := live.changes(t, cursor)
+				cursor = answer.Cursor
+				if answer.Unknown || len(answer.Names) > 0 {
+					return fmt.Errorf("changes: %+v", answer)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func (l liveAgent) changes(t *testing.T, since string) slurm.NodeChanges {
+	t.Helper()
+	answer, err := report.FetchWithin[slurm.NodeChanges](t.Context(), NodesTimeout,
+		strings.TrimPrefix(l.address, "http://"), NodesPath+since, l.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
 func TestRealIdleAgentUsesNoCPU(t *testing.T) {
 	for _, version := range images.Versions {
 		t.Run(version, func(t *testing.T) {
@@ -202,7 +232,7 @@ func TestRealIdleAgentUsesNoCPU(t *testing.T) {
 // cpuTime returns the CPU time of the agent and its commands.
 func (l liveAgent) cpuTime(t *testing.T) time.Duration {
 	t.Helper()
-	stat, err := l.Slurmctld.Run(t.Context(), "sh", "-c", "cat /proc/$(cat /run/agent.pid)/stat")
+	stat, err := l.Slurmctld.Run(t.Context(), "sh", "-c", "cat /proc/$(cat /run/self.pid)/stat")
 	if err != nil {
 		t.Fatal(err)
 	}

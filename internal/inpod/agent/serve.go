@@ -17,10 +17,13 @@ import (
 // ReportPath is where the agent serves its Report.
 const ReportPath = "/state"
 
-// handler serves the agent's state, to the operator, and readiness, to anyone: kubelets have no key.
-func handler(current func() Report, ready func(context.Context) error, key func() ([]byte, error)) http.Handler {
+// handler serves the agent's state and changes of Slurm nodes, to the operator, and readiness, to anyone: kubelets have
+// no key.
+func handler(current func() Report, nodes *nodeTracker, ready func(context.Context) error,
+	key func() ([]byte, error)) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+ReportPath, report.Handler(current, key))
+	mux.HandleFunc("GET "+ReportPath, report.Handler(report.Current(current), key))
+	mux.HandleFunc("GET "+NodesPath+"{since...}", report.Handler(nodes.answer, key))
 	mux.HandleFunc("GET /livez", func(writer http.ResponseWriter, _ *http.Request) {
 		writer.WriteHeader(http.StatusNoContent)
 	})

@@ -43,7 +43,7 @@ func TestAgentEndpoints(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(handler(func() Report { return current },
+			server := httptest.NewServer(handler(func() Report { return current }, newNodeTracker(nil),
 				func(context.Context) error { return test.ready }, held.Key))
 			defer server.Close()
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+test.path, http.NoBody)

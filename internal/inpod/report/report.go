@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// fetchTimeout is the deadline of a request: helpers answer from memory.
+	// fetchTimeout is the deadline of a request for what helpers have in memory.
 	fetchTimeout = 2 * time.Second
 	// maxBytes limits an answer.
 	maxBytes = 64 << 10
@@ -41,8 +41,13 @@ var fetcher = &http.Client{
 // not the helper.
 var ErrNotAuthenticated = errors.New("the report could not be authenticated")
 
+// Current adapts a report that a helper has in memory for Handler.
+func Current[T any](current func() T) func(*http.Request) (T, error) {
+	return func(*http.Request) (T, error) { return current(), nil }
+}
+
 // Handler serves a report to clients that have the JWT key, which is read for each request, because it may change.
-func Handler[T any](current func() T, key func() ([]byte, error)) http.HandlerFunc {
+func Handler[T any](answer func(*http.Request) (T, error), key func() ([]byte, error)) http.HandlerFunc {
 	return func(writer http.ResponseWriter, request *http.Request) {
 		secret, err := key()
 		if err != nil {
@@ -59,7 +64,12 @@ func Handler[T any](current func() T, key func() ([]byte, error)) http.HandlerFu
 			http.Error(writer, err.Error(), http.StatusUnauthorized)
 			return
 		}
-		body, err := json.Marshal(current())
+		report, err := answer(request)
+		if err != nil {
+			http.Error(writer, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		body, err := json.Marshal(report)
 		if err != nil {
 			http.Error(writer, err.Error(), http.StatusInternalServerError)
 			return
@@ -78,8 +88,13 @@ func Handler[T any](current func() T, key func() ([]byte, error)) http.HandlerFu
 // Fetch requests a report from the helper at an address (IP:port). Without a key, neither the request nor the answer is
 // authenticated, as helpers of earlier versions need it.
 func Fetch[T any](ctx context.Context, address, path string, key []byte) (T, error) {
+	return FetchWithin[T](ctx, fetchTimeout, address, path, key)
+}
+
+// FetchWithin requests a report that a helper does not have in memory, with another deadline than Fetch.
+func FetchWithin[T any](ctx context.Context, timeout time.Duration, address, path string, key []byte) (T, error) {
 	var report T
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
 	if err != nil {

@@ -22,7 +22,7 @@ var key = bytes.Repeat([]byte{1}, 32)
 func serve(t *testing.T, key func() ([]byte, error)) string {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle("GET /state", report.Handler(func() state { return state{"abc"} }, key))
+	mux.Handle("GET /state", report.Handler(report.Current(func() state { return state{"abc"} }), key))
 	return listen(t, mux)
 }
 
@@ -123,7 +123,8 @@ func TestForgedAnswersAreRefused(t *testing.T) {
 
 // An answer is for one request: a recorded one is not accepted later.
 func TestRepeatedAnswersAreRefused(t *testing.T) {
-	handler := report.Handler(func() state { return state{"abc"} }, func() ([]byte, error) { return key, nil })
+	handler := report.Handler(report.Current(func() state { return state{"abc"} }),
+		func() ([]byte, error) { return key, nil })
 	var first *httptest.ResponseRecorder
 	address := listen(t, http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		if first == nil {

@@ -73,6 +73,7 @@ func Run(ctx context.Context, options Options) error {
 
 func handler(current func() Report, key string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+ReportPath, report.Handler(current, func() ([]byte, error) { return os.ReadFile(key) }))
+	mux.HandleFunc("GET "+ReportPath,
+		report.Handler(report.Current(current), func() ([]byte, error) { return os.ReadFile(key) }))
 	return mux
 }

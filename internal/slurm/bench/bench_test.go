@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -18,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/report"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/test/slurmnet"
@@ -28,6 +32,7 @@ var (
 	version  = flag.String("slurm", "26.05", "version of Slurm")
 	idleTime = flag.Duration("rest", 2*time.Minute, "how long to measure the idle cluster")
 	changes  = flag.Int("changes", 40, "number of changes to time")
+	unknown  = flag.Int("unknown-changes", 5, "the same without an agent, which takes a list or two for each")
 )
 
 // interval is the mirror's interval while changes are timed.
@@ -75,13 +80,55 @@ func (c *traffic) times() string {
 	return strings.Join(all, ", ")
 }
 
+// asAgent in the environment makes the test binary act as the agent next to slurmctld.
+const asAgent = "BENCH_RUNS_AS_AGENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asAgent) == "" {
+		os.Exit(m.Run())
+	}
+	panic(agent.Run(context.Background(), agent.Options{
+		Config: "/etc/slurm", PIDFile: "/run/slurmctld/slurmctld.pid", Listen: ":6816", Slurmctld: "localhost:6817",
+	}))
+}
+
+// startAgent starts the agent next to slurmctld, and returns how to ask it for changed nodes.
+func startAgent(tb testing.TB, cluster *slurmnet.Cluster) func(context.Context, string) (slurm.NodeChanges, error) {
+	tb.Helper()
+	key, err := os.ReadFile(cluster.Slurmctld.Path("/etc/slurm/jwt_hs256.key"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cluster.Slurmctld.RunSelf(tb, asAgent)
+	address := net.JoinHostPort(cluster.Slurmctld.Address(), "6816")
+	ask := func(ctx context.Context, since string) (slurm.NodeChanges, error) {
+		return report.FetchWithin[slurm.NodeChanges](ctx, agent.NodesTimeout, address, agent.NodesPath+since, key)
+	}
+	cluster.WaitFor(tb, "the agent answers", func(ctx context.Context) error {
+		_, err := ask(ctx, "")
+		return err
+	})
+	return ask
+}
+
 // dial returns a client of a cluster.
 func dial(tb testing.TB, cluster *slurmnet.Cluster, observer slurm.Observer) *rest.Client {
 	tb.Helper()
-	client, err := rest.New(rest.Options{
-		URL: cluster.URL, Observer: observer,
-		Token: func(context.Context) (string, error) { return cluster.Token("slurm"), nil },
-	})
+	return dialWith(tb, cluster, rest.Options{Observer: observer})
+}
+
+// dialWithAgent returns a client that asks an agent for changed nodes.
+func dialWithAgent(tb testing.TB, cluster *slurmnet.Cluster,
+	ask func(context.Context, string) (slurm.NodeChanges, error)) *rest.Client {
+	tb.Helper()
+	return dialWith(tb, cluster, rest.Options{NodeChanges: ask})
+}
+
+func dialWith(tb testing.TB, cluster *slurmnet.Cluster, options rest.Options) *rest.Client {
+	tb.Helper()
+	options.URL = cluster.URL
+	options.Token = func(context.Context) (string, error) { return cluster.Token("slurm"), nil }
+	client, err := rest.New(options)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -112,8 +159,24 @@ func benchmark(b *testing.B, size int) {
 	measureDrain(b, cluster, size)
 	measureHeap(b, cluster, size)
 	measureSomeNodes(b, cluster, size)
-	measureEvents(b, cluster, size, "event", func(*slurm.Mirror, string) {})
-	measureEvents(b, cluster, size, "own-event", func(mirror *slurm.Mirror, name string) { mirror.Nudge(name) })
+	ask := startAgent(b, cluster)
+	measureAgent(b, ask)
+	ignore := func(*slurm.Mirror, string) {}
+	for _, test := range []struct {
+		unit    string
+		reader  *rest.Client
+		changes int
+		tell    func(mirror *slurm.Mirror, name string)
+	}{
+		{"event", dialWithAgent(b, cluster, ask), *changes, ignore},
+		{"event-without-agent", dial(b, cluster, nil), *unknown, ignore},
+		{"own-event", dial(b, cluster, nil), *changes, func(mirror *slurm.Mirror, name string) { mirror.Nudge(name) }},
+	} {
+		delays := measureEvents(b, dial(b, cluster, nil), test.reader, size, test.changes, test.tell)
+		b.Logf("%s: %v", test.unit, delays)
+		b.ReportMetric(float64(delays[len(delays)/2].Milliseconds()), test.unit+"-p50-ms")
+		b.ReportMetric(float64(delays[len(delays)*99/100].Milliseconds()), test.unit+"-p99-ms")
+	}
 	measureIdle(b, cluster, list)
 	b.ReportMetric(0, "ns/op")
 }
@@ -215,22 +278,35 @@ func measureSomeNodes(b *testing.B, cluster *slurmnet.Cluster, size int) {
 	}
 }
 
-// measureEvents measures the delay from a change by another client, at a random time, to its event. If the change is
-// the operator's own, the mirror is told.
-func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int, unit string,
-	tell func(mirror *slurm.Mirror, name string)) {
+// measureAgent times an answer of the agent, best of three.
+func measureAgent(b *testing.B, ask func(context.Context, string) (slurm.NodeChanges, error)) {
 	b.Helper()
-	other := dial(b, cluster, nil)
-	mirror, stop := run(b, dial(b, cluster, nil), slurm.MirrorOptions{Fast: interval, Slow: interval})
+	best := time.Hour
+	for range 3 {
+		start := time.Now()
+		if _, err := ask(b.Context(), ""); err != nil {
+			b.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	b.ReportMetric(float64(best.Milliseconds()), "agent-ms")
+}
+
+// measureEvents measures the delay from a change by another client, at a random time, to its event, and returns all
+// delays in ascending order. If the change is the operator's own, the mirror is told.
+func measureEvents(b *testing.B, other, reader *rest.Client, size, count int,
+	tell func(mirror *slurm.Mirror, name string)) []time.Duration {
+	b.Helper()
+	mirror, stop := run(b, reader, slurm.MirrorOptions{Fast: interval, Slow: interval})
 	defer stop()
 	subscription := mirror.Subscribe()
 	defer subscription.Close()
 	if _, err := mirror.Refresh(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	subscription.Take()
+	warmUp(b, other, subscription)
 	var delays []time.Duration
-	for i := range *changes {
+	for i := range count {
 		time.Sleep(rand.N(2 * interval))
 		name := fmt.Sprintf("cloud-%d", rand.N(size))
 		comment := fmt.Sprintf("change %d", i)
@@ -239,18 +315,33 @@ func measureEvents(b *testing.B, cluster *slurmnet.Cluster, size int, unit strin
 		}
 		start := time.Now()
 		tell(mirror, name)
-		for !slices.Contains(subscription.Take(), name) {
-			select {
-			case <-subscription.Ready():
-			case <-b.Context().Done():
-				b.Fatal("the test ended before the event")
-			}
-		}
+		await(b, subscription, name)
 		delays = append(delays, time.Since(start))
 	}
 	slices.Sort(delays)
-	b.ReportMetric(float64(delays[len(delays)/2].Milliseconds()), unit+"-p50-ms")
-	b.ReportMetric(float64(delays[len(delays)*99/100].Milliseconds()), unit+"-p99-ms")
+	return delays
+}
+
+// warmUp waits until the mirror shows a change. The first one takes a list, which is not typical.
+func warmUp(b *testing.B, other *rest.Client, subscription *slurm.Subscription[string]) {
+	b.Helper()
+	subscription.Take()
+	comment := time.Now().String()
+	if err := other.UpdateNodes(b.Context(), []string{"cloud-0"}, slurm.NodeUpdate{Comment: &comment}); err != nil {
+		b.Fatal(err)
+	}
+	await(b, subscription, "cloud-0")
+}
+
+func await(b *testing.B, subscription *slurm.Subscription[string], name string) {
+	b.Helper()
+	for !slices.Contains(subscription.Take(), name) {
+		select {
+		case <-subscription.Ready():
+		case <-b.Context().Done():
+			b.Fatal("the test ended before the event")
+		}
+	}
 }
 
 // measureIdle counts what a mirror with default settings receives from an idle cluster in steady state.

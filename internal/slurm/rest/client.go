@@ -52,6 +52,8 @@ type Options struct {
 	// Metrics is slurmctld's own URL, such as http://slurm-controller.slurm:6817, for Census; it may be empty.
 	// MetricsAddress is its address, as Address is URL's.
 	Metrics, MetricsAddress string
+	// NodeChanges asks for the Slurm nodes that have changed, which slurmrestd does not say; it may be nil.
+	NodeChanges func(ctx context.Context, since string) (slurm.NodeChanges, error)
 	// TLS is how slurmrestd is verified; nil for Go's defaults. With it, URL must be https: a token that is meant for a
 	// verified server is never sent in plain.
 	TLS *tls.Config
