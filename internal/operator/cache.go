@@ -36,7 +36,7 @@ func CacheOptions(settings process.Settings) cache.Options {
 		// Helm stores whole releases in Secrets.
 		&corev1.Secret{}:    {Field: fields.OneTermNotEqualSelector("type", "helm.sh/release.v1"), Transform: strip},
 		&corev1.ConfigMap{}: {Transform: strip},
-		&corev1.Pod{}:       {Transform: strip},
+		&corev1.Pod{}:       {Transform: shareSpecs(strip)},
 	}
 	return options
 }
