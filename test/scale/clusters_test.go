@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
@@ -99,8 +100,8 @@ func fleetKey(index int) client.ObjectKey {
 // fleetAddress returns the cluster IP of a slurmrestd.
 func fleetAddress(index int) string { return fmt.Sprintf("127.96.%d.%d", 16+index/200, 10+index%200) }
 
-// measure creates all clusters, and measures the operator while they are idle, when it restarts, and when one of them
-// does not answer.
+// measure creates all clusters, and measures the operator while they are idle, when it restarts, and when some of
+// them are sick.
 func (f *fleet) measure(t *testing.T) scale.ClustersResult {
 	t.Helper()
 	result := scale.ClustersResult{Clusters: len(f.servers), EmptyHeap: f.operator.Heap(t)}
@@ -113,19 +114,52 @@ func (f *fleet) measure(t *testing.T) scale.ClustersResult {
 	result.Restarted, result.RestartedCPU = f.restart(t)
 	f.quiet(t)
 	result.Reaction = f.reactions(t, 1)
-	f.servers[0].Inject(slurmtest.Fault{Respond: slurmtest.Hang})
-	f.until(t, "a cluster is unreachable", func(ctx context.Context) (bool, error) {
-		controller := &slinkyv1beta1.Controller{}
-		err := f.Get(ctx, fleetKey(0), controller)
-		return err == nil &&
-			meta.IsStatusConditionFalse(controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable), err
-	})
+	f.sicken(t)
 	result.BesideSick = f.reactions(t, 0)
 	if mean(result.BesideSick) > 2*mean(result.Reaction)+1 {
-		t.Errorf("a change shows after %.1f s while one cluster does not answer, and after %.1f s otherwise",
+		t.Errorf("a change shows after %.1f s while some clusters are sick, and after %.1f s otherwise",
 			mean(result.BesideSick), mean(result.Reaction))
 	}
 	return result
+}
+
+// lasting are the faults of the first clusters of a sick fleet. The one after them fails every other second.
+var lasting = []slurmtest.Responder{
+	slurmtest.Hang, slurmtest.Drip, slurmtest.Truncated("{"), slurmtest.Answer(http.StatusOK, "null"),
+}
+
+// sicken makes some clusters sick until the test ends, and waits until the operator has noticed.
+func (f *fleet) sicken(t *testing.T) {
+	t.Helper()
+	for i, respond := range lasting {
+		f.servers[i].Inject(slurmtest.Fault{Respond: respond})
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var flapping sync.WaitGroup
+	flapping.Go(func() {
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			f.servers[len(lasting)].Inject(slurmtest.Fault{Respond: slurmtest.Reset})
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			f.servers[len(lasting)].ClearFaults()
+		}, time.Second)
+	})
+	t.Cleanup(func() {
+		stop()
+		flapping.Wait()
+	})
+	f.until(t, "the sick clusters are unreachable", func(ctx context.Context) (bool, error) {
+		for i := range lasting {
+			controller := &slinkyv1beta1.Controller{}
+			if err := f.Get(ctx, fleetKey(i), controller); err != nil ||
+				!meta.IsStatusConditionFalse(controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable) {
+				return false, err
+			}
+		}
+		return true, nil
+	})
 }
 
 func mean(values []float64) float64 {
@@ -281,14 +315,14 @@ func (f *fleet) restart(t *testing.T) (seconds, cpu float64) {
 }
 
 // reactions measures how long it takes until a pod shows that an administrator has drained its Slurm node, in some
-// clusters one after another. All of them are idle, so that the next poll may be ten seconds away.
+// healthy clusters one after another. All of them are idle, so that the next poll may be ten seconds away.
 func (f *fleet) reactions(t *testing.T, ordinal int) []float64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), scale.StepTimeout(podsOfCluster*len(f.servers)))
 	defer cancel()
 	var seconds []float64
 	for i := range min(*changes, 10) {
-		index := 1 + i*(len(f.servers)-1)/10
+		index := len(lasting) + 1 + i*(len(f.servers)-len(lasting)-1)/10
 		admin, err := rest.New(rest.Options{URL: f.servers[index].URL,
 			Token: func(context.Context) (string, error) { return f.servers[index].Token("root"), nil }})
 		if err != nil {

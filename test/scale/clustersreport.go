@@ -26,8 +26,8 @@ type ClustersResult struct {
 	// Idle is the cost per minute of all clusters together. EmptyHeap is the heap without any.
 	Idle      Idle  `json:"rest"`
 	EmptyHeap int64 `json:"emptyHeapBytes"`
-	// Reaction is how long changes of nodes took to show up on their pods, in seconds; BesideSick the same while one of
-	// the clusters does not answer.
+	// Reaction is how long changes of nodes took to show up on their pods, in seconds; BesideSick the same while some
+	// clusters are sick.
 	Reaction   []float64 `json:"reactionSeconds"`
 	BesideSick []float64 `json:"besideSickSeconds"`
 }
@@ -38,7 +38,7 @@ func (r ClustersReport) Markdown() string {
 	fmt.Fprintf(&b, "Kubernetes %s, %d cores. Each Slurm cluster has a Controller, a RestApi and a NodeSet of 2 pods.\n\n",
 		r.Kubernetes, r.Cores)
 	b.WriteString("| Clusters | All ready, s | CPU s | After a restart all read, s | CPU s | " +
-		"A change shows, s: p50 | longest | beside a sick cluster: p50 | longest |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+		"A change shows, s: p50 | longest | beside sick clusters: p50 | longest |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
 		fmt.Fprintf(&b, "| %d | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", result.Clusters, result.Started,
 			result.StartedCPU, result.Restarted, result.RestartedCPU, percentile(result.Reaction, 50),

@@ -15,7 +15,7 @@ func (r NodeSetResult) CheckCosts() error {
 		fixed         = 10   // independent of the number of pods
 	)
 	pods := float64(r.NodeSet.Pods)
-	writes, status := r.perPod(r.Creation.Writes)
+	writes, status := perPod(r.Creation.Writes, r.NodeSet.Pods)
 	var errs []error
 	for _, cost := range []struct {
 		name         string

@@ -97,7 +97,7 @@ func (b *bench) measureElastic(t *testing.T, report *elasticReport) {
 			set, err := b.set(ctx)
 			return err == nil && set.Status.Elastic != nil && int(set.Status.Elastic.Busy) == *woken, err
 		},
-		While: func() { report.PowerUp = begin.step(t) },
+		While: func() { report.PowerUp = begin.step(t, *woken) },
 		Delete: func(ctx context.Context) error {
 			if err := b.waitForJob(ctx, job); err != nil {
 				return err
@@ -111,7 +111,7 @@ func (b *bench) measureElastic(t *testing.T, report *elasticReport) {
 			return nil
 		},
 	})
-	report.PowerDown = begin.step(t)
+	report.PowerDown = begin.step(t, *woken)
 	b.until(t, "all Slurm nodes are powered down", b.allPoweredDown)
 	report.IdleAgain = b.idle(t)
 	b.countEvents(t)

@@ -37,10 +37,8 @@ import (
 var (
 	idleFor = flag.Duration("rest", time.Minute, "how long an idle NodeSet is watched")
 	changes = flag.Int("changes", 100, "how many nodes change in Slurm, one after another")
+	updated = flag.Int("updated", 2000, "how many pods of a larger NodeSet are replaced, which takes longer than the rest")
 )
-
-// maxUpdated is the largest size whose rolling update is measured: it takes several times as long as everything else.
-const maxUpdated = 1000
 
 const (
 	clusterName = "slurm"
@@ -125,6 +123,7 @@ func newBench(t *testing.T, cluster *simulated.Cluster, pods int, controller *sl
 	b := &bench{cluster: cluster, slurm: slurmtest.New(t, slurmtest.Release2605), pods: pods}
 	key := []byte("a key that is not secret, because its cluster does not exist")
 	b.slurm.SetKey(key)
+	b.slurm.SetUptime(time.Hour) // of one that has just started, the operator expects less
 	b.operator = scale.StartOperator(t, cluster)
 	b.slurmds = scale.SimulateSlurmds(t, cluster, b.slurm)
 	var err error
@@ -177,20 +176,18 @@ func (b *bench) measure(t *testing.T, result *scale.NodeSetResult) {
 		Create:  func(ctx context.Context) error { return b.Create(ctx, newNodeSet(b.pods)) },
 		Settled: func(ctx context.Context) (bool, error) { return b.settled(ctx, b.pods) },
 		While: func() {
-			result.Creation = begin.step(t)
+			result.Creation = begin.step(t, b.pods)
 			t.Logf("%d requests to Slurm while creating, in %.0f s: %v", result.Creation.SlurmRequests,
 				result.Creation.Seconds, countRequests(b.slurm.Requests()[begin.requests:]))
 			result.Idle = b.idle(t)
 			result.Reaction = b.reactions(t)
-			if b.pods <= maxUpdated {
-				result.Update = b.update(t)
-			}
+			result.Update = b.update(t, min(b.pods, *updated))
 			b.quiet(t)
 			begin = b.meter(t)
 		},
 		Delete: func(ctx context.Context) error { return b.patchSet(ctx, `{"spec":{"replicas":0}}`) },
 	})
-	result.ScaleIn = begin.step(t)
+	result.ScaleIn = begin.step(t, b.pods)
 	t.Logf("%d requests to Slurm while scaling in, in %.0f s: %v", result.ScaleIn.SlurmRequests, result.ScaleIn.Seconds,
 		countRequests(b.slurm.Requests()[begin.requests:]))
 	b.until(t, "the NodeSet has settled", func(ctx context.Context) (bool, error) { return b.settled(ctx, 0) })
@@ -270,8 +267,8 @@ func (b *bench) meter(t *testing.T) meter {
 	}
 }
 
-// step returns the usage since the reading.
-func (m meter) step(t *testing.T) scale.Step {
+// step returns the usage since the reading, for a change of this many pods.
+func (m meter) step(t *testing.T, pods int) scale.Step {
 	t.Helper()
 	now := m.bench.meter(t)
 	updates := 0
@@ -281,6 +278,7 @@ func (m meter) step(t *testing.T) scale.Step {
 		}
 	}
 	return scale.Step{
+		Pods:          pods,
 		Seconds:       now.at.Sub(m.at).Seconds(),
 		Writes:        scale.WritesOf(m.bench.cluster.Writes(t, m.at), scale.OperatorUser),
 		SlurmRequests: now.requests - m.requests,
@@ -334,7 +332,7 @@ func (b *bench) idle(t *testing.T) scale.Idle {
 			end = nil
 		}
 	}
-	step := begin.step(t)
+	step := begin.step(t, b.pods)
 	minutes := step.Seconds / 60
 	writes := 0
 	for _, write := range step.Writes {
@@ -386,13 +384,28 @@ func (b *bench) reactions(t *testing.T) scale.Reaction {
 	return reaction
 }
 
-// update replaces all pods.
-func (b *bench) update(t *testing.T) scale.Step {
+// update replaces this many pods, or more if the NodeSet is larger: those that are being replaced are not held back.
+func (b *bench) update(t *testing.T, pods int) scale.Step {
 	t.Helper()
 	begin := b.meter(t)
 	if err := b.patchSet(t.Context(), `{"spec":{"slurmd":{"env":[{"name":"REVISION","value":"2"}]}}}`); err != nil {
 		t.Fatal(err)
 	}
-	b.until(t, "all pods are updated", func(ctx context.Context) (bool, error) { return b.settled(ctx, b.pods) })
-	return begin.step(t)
+	b.until(t, "the pods are updated", func(ctx context.Context) (bool, error) {
+		set, err := b.set(ctx)
+		return int(set.Status.UpdatedReplicas) >= pods && set.Status.ObservedGeneration == set.Generation, err
+	})
+	if pods < b.pods {
+		if err := b.patchSet(t.Context(), `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var replaced int
+	b.until(t, "all nodes are idle", func(ctx context.Context) (bool, error) {
+		set, err := b.set(ctx)
+		replaced = int(set.Status.UpdatedReplicas)
+		return int(set.Status.SlurmIdle) == b.pods && set.Status.ObservedGeneration == set.Generation &&
+			b.slurmds.With(slinkyv1beta1.PodConditionType("Idle")) == b.pods, err
+	})
+	return begin.step(t, replaced)
 }

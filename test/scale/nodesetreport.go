@@ -31,6 +31,8 @@ type NodeSetResult struct {
 
 // Step is the cost of a change of a NodeSet.
 type Step struct {
+	// Pods is how many pods it changes.
+	Pods    int     `json:"pods"`
 	Seconds float64 `json:"seconds"`
 	// Writes are the operator's writes.
 	Writes        []Writes `json:"writes"`
@@ -64,15 +66,15 @@ func (w Writes) countedSeparately() bool {
 }
 
 // perPod returns the operator's writes per pod, and those that are counted separately.
-func (r NodeSetResult) perPod(writes []Writes) (pods, separate float64) {
+func perPod(writes []Writes, count int) (pods, separate float64) {
 	for _, write := range writes {
 		if write.User != OperatorUser {
 			continue
 		}
 		if write.countedSeparately() {
-			separate += float64(write.Requests) / float64(r.NodeSet.Pods)
+			separate += float64(write.Requests) / float64(count)
 		} else {
-			pods += float64(write.Requests) / float64(r.NodeSet.Pods)
+			pods += float64(write.Requests) / float64(count)
 		}
 	}
 	return pods, separate
@@ -112,7 +114,7 @@ func (r NodeSetReport) Markdown() string {
 		fmt.Fprintf(&b, "| StatefulSet | %d | %.1f | %.1f | %.1f | %.2f | | %d | %.1f |\n",
 			base.Pods, base.Created, base.Ready, base.Settled, base.PerPod(base.Creation,
 				base.Controllers...), base.Refused, base.Gone)
-		pods, separate := result.perPod(own.Creation)
+		pods, separate := perPod(own.Creation, own.Pods)
 		fmt.Fprintf(&b, "| NodeSet | %d | %.1f | %.1f | %.1f | %.2f | %.2f | %d | %.1f |\n",
 			own.Pods, own.Created, own.Ready, own.Settled, pods, separate, own.Refused, own.Gone)
 		fmt.Fprintf(&b, "| ratio | | %.2f | %.2f | %.2f | | | | %.2f |\n",
@@ -130,8 +132,8 @@ func (r NodeSetReport) Markdown() string {
 			if step.Seconds == 0 {
 				continue // not measured
 			}
-			pods, separate := result.perPod(step.Writes)
-			fmt.Fprintf(&b, "| %s | %d | %.1f | %.2f | %.2f | %d | %.1f | %.1f |\n", step.name, result.NodeSet.Pods,
+			pods, separate := perPod(step.Writes, step.Pods)
+			fmt.Fprintf(&b, "| %s | %d | %.1f | %.2f | %.2f | %d | %.1f | %.1f |\n", step.name, step.Pods,
 				step.Seconds, pods, separate, step.SlurmRequests, float64(step.SlurmBytes)/1e6, step.CPU)
 		}
 	}

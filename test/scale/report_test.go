@@ -54,8 +54,8 @@ func TestNodeSetMarkdown(t *testing.T) {
 				{User: "statefulsets", Verb: "create", Resource: "pods", Requests: 100},
 			}},
 		NodeSet:  scale.Result{Pods: 100, Created: 1.1, Ready: 2.2, Settled: 3, Gone: 3, Creation: writes},
-		Creation: scale.Step{Seconds: 3, Writes: writes, SlurmRequests: 120, SlurmBytes: 2_500_000, CPU: 0.5},
-		ScaleIn:  scale.Step{Seconds: 3.5, SlurmRequests: 12},
+		Creation: scale.Step{Pods: 100, Seconds: 3, Writes: writes, SlurmRequests: 120, SlurmBytes: 2_500_000, CPU: 0.5},
+		ScaleIn:  scale.Step{Pods: 100, Seconds: 3.5, SlurmRequests: 12},
 		Empty:    scale.Idle{CPU: 0.1, SlurmRequests: 12, SlurmBytes: 4000, Heap: 5_000_000},
 		Idle:     scale.Idle{CPU: 0.11, SlurmRequests: 12, SlurmBytes: 4000, Heap: 6_000_000},
 		Reaction: scale.Reaction{Pods: []float64{1, 3, 2}, Status: []float64{1.5}},
@@ -104,6 +104,26 @@ func TestRewriteSection(t *testing.T) {
 	}
 	if err := scale.RewriteSection(path, "unknown", "text"); err == nil {
 		t.Error("a section that does not exist was rewritten")
+	}
+}
+
+func TestCreationReport(t *testing.T) {
+	round := func(statefulSet, nodeSet float64) scale.CreationRound {
+		result := func(seconds float64) scale.Result {
+			return scale.Result{Pods: 100, Created: seconds, Ready: 2 * seconds, Settled: 3 * seconds, Gone: seconds}
+		}
+		return scale.CreationRound{StatefulSet: result(statefulSet), NodeSet: result(nodeSet)}
+	}
+	report := scale.CreationReport{Kubernetes: "v1.36.3", Cores: 2, Nodes: 110, Rounds: []scale.CreationRound{
+		round(10, 12), round(8, 12), round(10, 11),
+	}}
+	for _, want := range []string{
+		"| StatefulSet | 100 | 3 | 10.0 (8.0 to 10.0) | 20.0 (16.0 to 20.0) | 30.0 (24.0 to 30.0) | 10.0 (8.0 to 10.0) |\n",
+		"| ratio | 100 | 3 | 1.20 (1.10 to 1.50) | 1.20 (1.10 to 1.50) | 1.20 (1.10 to 1.50) | 1.20 (1.10 to 1.50) |\n",
+	} {
+		if got := report.Markdown(); !strings.Contains(got, want) {
+			t.Errorf("the report lacks %q:\n%s", want, got)
+		}
 	}
 }
 
