@@ -52,7 +52,8 @@ func (m *Mirror) readTracked(ctx context.Context, next *Snapshot, jobsChanged []
 	began := time.Now()
 	tracker, ok := m.client.(ChangeTracker)
 	usable := m.tracking.usable(next)
-	if !ok || len(next.Nodes) < minListed || began.Before(m.tracking.next) ||
+	m.growing = len(newTo(next, m.marked.all())) > maxNew
+	if !ok || m.growing || len(next.Nodes) < minListed || began.Before(m.tracking.next) ||
 		began.Sub(next.NodesAsOf) >= m.options.MaxQuiet || (!usable && !m.mayList()) {
 		return nil, false, nil
 	}
@@ -70,13 +71,14 @@ func (m *Mirror) readTracked(ctx context.Context, next *Snapshot, jobsChanged []
 	}
 	m.marked.add(jobsChanged)
 	marked := m.marked.all()
-	if !usable || answer.Unknown || len(answer.Names) > maxMarked || len(marked) > maxMarked {
-		m.tracking.cursor, m.tracking.after = answer.Cursor, began
-		return nil, false, nil
-	}
 	names := slices.Concat(answer.Names, marked)
 	slices.Sort(names)
 	names = slices.Compact(names)
+	if !usable || answer.Unknown || len(answer.Names) > maxMarked || len(marked) > maxMarked ||
+		len(newTo(next, names)) > maxNew {
+		m.tracking.cursor, m.tracking.after = answer.Cursor, began
+		return nil, false, nil
+	}
 	nodes, _, err := m.readAlone(ctx, names)
 	if err != nil {
 		return nil, false, err
@@ -84,8 +86,7 @@ func (m *Mirror) readTracked(ctx context.Context, next *Snapshot, jobsChanged []
 	if isMissing(next, names, nodes) {
 		return nil, false, nil
 	}
-	updated, changed := next.WithNodes(nodes, began)
-	*next = *updated
+	changed = m.merge(next, nodes, began)
 	next.trackedAt, m.tracking.cursor = began, answer.Cursor
 	m.counters = counters.all
 	if len(changed) == 0 {

@@ -108,6 +108,7 @@ type Mirror struct {
 	jobsQuietUntil        time.Time     // earliest next list of jobs, unless refreshResult
 	pause                 time.Duration // current interval, Fast to Slow
 	burst                 bool          // many nodes changed at the last poll
+	growing               bool          // many nodes are new: the last list showed them, or they wait for the next one
 	began                 time.Time     // start of the last poll
 	took                  time.Duration // of the last poll, without what counts apart
 	apart                 time.Duration // of the last poll: lists of nodes, and the tracker, have limits of their own
@@ -277,7 +278,7 @@ func (m *Mirror) Run(ctx context.Context, report func(Poll)) {
 		waiting = nil
 		last.Changed = append(last.Changed, m.fill(ctx)...)
 		last.Queue = m.ledger.report()
-		wait := max(min(m.interval(), m.untilList(last.Unlisted))-time.Since(m.began), 0)
+		wait := max(m.untilNext(last)-time.Since(m.began), 0)
 		if last.Err != nil {
 			failures++
 			wait = m.options.Backoff.after(failures, last.Err)
@@ -331,6 +332,15 @@ func (m *Mirror) gather(ctx context.Context, length time.Duration) []refresh {
 
 // interval is the time between the starts of two polls, unless a refresh is requested.
 func (m *Mirror) interval() time.Duration { return max(m.pause, m.pace()) }
+
+// untilNext is the time from the start of the last poll to that of the next one. While many nodes are new, each poll
+// lists them.
+func (m *Mirror) untilNext(last Poll) time.Duration {
+	if m.growing {
+		return max(m.interval(), m.untilList(true))
+	}
+	return min(m.interval(), m.untilList(last.Unlisted))
+}
 
 // pace is the minimum time between the starts of two polls, unless a refresh is requested.
 func (m *Mirror) pace() time.Duration { return m.spacing(m.took) }

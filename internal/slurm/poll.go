@@ -32,7 +32,7 @@ func (m *Mirror) poll(ctx context.Context, wanted demand) Poll {
 	if wanted.full {
 		m.pause = m.options.Fast
 	}
-	m.apart = 0
+	m.apart, m.growing = 0, false
 	defer func() { m.took = time.Since(m.began) - m.apart }()
 	diag, err := m.client.Diag(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (m *Mirror) poll(ctx context.Context, wanted demand) Poll {
 // updatePause sets the interval to the next poll after one that showed some changes. While many nodes change, as when
 // the slurmds of a large NodeSet start, polls are less frequent, and each shows more of them.
 func (m *Mirror) updatePause(changed int, first bool) {
-	m.burst = changed >= minBurst && !first
+	m.burst = (changed >= minBurst || m.growing) && !first
 	switch {
 	case m.burst:
 		m.pause = min(2*m.pause, maxBurstPause*m.options.Fast, m.options.Slow)
@@ -262,6 +262,7 @@ func (m *Mirror) readNodes(ctx context.Context, next *Snapshot) ([]string, error
 	}
 	next.nodeTimes = nil
 	m.nodeCursor = list.Cursor
+	m.growing = len(next.Nodes) > 0 && len(list.Nodes)-len(next.Nodes) > maxNew
 	nodes, changed := shareNodes(next.Nodes, list.Nodes)
 	next.Nodes = nodes
 	if len(changed) == 0 {

@@ -23,6 +23,9 @@ const (
 	// maxMarked is how many nodes are read alone between two lists, for at most markedFor.
 	maxMarked = 256
 	markedFor = 15 * time.Second
+	// maxNew is how many nodes that no list has shown are read alone: while a large NodeSet is created, the number of
+	// requests must not grow with it.
+	maxNew = 16
 )
 
 // isCheaper reports whether a demand for some nodes is met by reading them alone. All of them must be in the last list:
@@ -48,9 +51,7 @@ func (m *Mirror) readDemanded(ctx context.Context, next *Snapshot, names []strin
 	case refused:
 		return m.readNodes(ctx, next)
 	}
-	updated, changed := next.WithNodes(nodes, began)
-	*next = *updated
-	return changed, nil
+	return m.merge(next, nodes, began), nil
 }
 
 // readMarked reads the marked nodes alone, and those whose jobs have changed. One that Slurm refuses may not have
@@ -62,16 +63,36 @@ func (m *Mirror) readMarked(ctx context.Context, next *Snapshot, changed []strin
 	began := time.Now()
 	m.marked.add(changed)
 	names := m.marked.all()
-	if len(names) == 0 || len(names) > maxMarked {
+	m.growing = len(newTo(next, names)) > maxNew
+	if len(names) == 0 || len(names) > maxMarked || m.growing {
 		return nil, nil
 	}
 	nodes, _, err := m.readAlone(ctx, names)
 	if err != nil || len(nodes) == 0 {
 		return nil, err
 	}
+	return m.merge(next, nodes, began), nil
+}
+
+// newTo returns those of some nodes that a snapshot does not have.
+func newTo(last *Snapshot, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, known := last.Node(name)
+		return known
+	})
+}
+
+// merge adds nodes that were read alone to a snapshot, and returns those that have changed. New ones are no longer
+// marked: they have registered.
+func (m *Mirror) merge(next *Snapshot, nodes []Node, began time.Time) []string {
+	read := make([]string, len(nodes))
+	for i := range nodes {
+		read[i] = nodes[i].Name
+	}
+	m.marked.remove(newTo(next, read))
 	updated, changed := next.WithNodes(nodes, began)
 	*next = *updated
-	return changed, nil
+	return changed
 }
 
 // readAlone reads nodes one by one, some in parallel. It reports whether Slurm refused some of them, and fails if one
