@@ -13,7 +13,7 @@ import (
 // partition first stays without accepting new jobs (State=DRAIN), and is dropped when its last job has ended.
 func KeepPartitions(document, earlier Document, removable func(name string) bool) (kept Document, draining []string) {
 	here, known := namesOf(document, partitionName), namesOf(document, nodeSet)
-	for nodes := range namesOf(document, "NodeName") {
+	for nodes := range namesOf(document, nodeName) {
 		for name := range hostlist.Names(nodes) {
 			known[name] = true
 		}

@@ -1,5 +1,11 @@
 package slurmconf
 
+import (
+	"strings"
+
+	"github.com/slurm-operator/slurm-operator/internal/hostlist"
+)
+
 const (
 	// minNodeLimit is the initial derived limit, so that most clusters never change it.
 	minNodeLimit = 1024
@@ -19,4 +25,21 @@ func MaxNodeCount(desired, live, current int, explicit *int32) int {
 		limit *= 2
 	}
 	return max(limit, current, live)
+}
+
+// CountNodes returns how many Slurm nodes a document has, up to Slurm's own limit.
+func CountNodes(document Document) int {
+	count := 0
+	for nodes := range namesOf(document, nodeName) {
+		if strings.EqualFold(nodes, "DEFAULT") {
+			continue
+		}
+		for _, err := range hostlist.Names(nodes) {
+			if err != nil || count == maxNodeLimit {
+				break
+			}
+			count++
+		}
+	}
+	return count
 }

@@ -123,3 +123,23 @@ func TestMaxNodeCount(t *testing.T) {
 		})
 	}
 }
+
+func TestCountNodes(t *testing.T) {
+	for name, test := range map[string]struct {
+		conf string
+		want int
+	}{
+		"no nodes":            {"PartitionName=a Nodes=ALL", 0},
+		"single nodes":        {"NodeName=a CPUs=1\nNodeName=b", 2},
+		"hostlists":           {"nodename=metal[001-300],gpu-[0-1] CPUs=64\nNodeName=x", 303},
+		"defaults of nodes":   {"NodeName=DEFAULT CPUs=64\nNodeName=a", 1},
+		"a broken hostlist":   {"NodeName=a[1-\nNodeName=b", 1},
+		"more than Slurm can": {"NodeName=a[1-100000]", 65536},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := CountNodes(mustParse(t, test.conf)); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
