@@ -245,8 +245,9 @@ var mutations = map[string]mutation{
 	"suspended jobs may be evicted": {
 		"protect.go", "case s.load(pod).Jobs() > 0:", "case false:",
 	},
-	"pods may be evicted while Slurm does not answer": {"protect.go", "return true, false", "return false, true"},
-	"pods may be evicted before slurmd ran":           {"protect.go", " || !pod.EverRan {", " {"},
+	"pods may be evicted while Slurm does not answer":        {"protect.go", "return true, false", "return false, true"},
+	"pods may be evicted before slurmd ran":                  {"protect.go", " || !pod.EverRan {", " {"},
+	"pods may be evicted because of an earlier pod's record": {"protect.go", " || s.precedes(pod), true", ", true"},
 	"drains are set with an old snapshot": {
 		"drain.go", "if !current { // others", "if false { // others",
 	},

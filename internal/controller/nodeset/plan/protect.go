@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/slurm-operator/slurm-operator/internal/slurm"
+import (
+	"time"
+
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+)
 
 // Protected reports whether the eviction of a pod must be refused, and whether that is known at all.
 //
@@ -10,6 +14,7 @@ import "github.com/slurm-operator/slurm-operator/internal/slurm"
 //
 // A pod whose slurmd never ran stays protected: slurmd may start, register and get a job before the pod could be
 // patched. That does not hold up evictions, because Kubernetes evicts pending pods whatever PodDisruptionBudgets say.
+// Nor does a record count that was read before the pod was created: it may be that of an earlier pod, and deleted since.
 func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
 	switch {
 	case s.Set.Waived || pod.Exited:
@@ -20,11 +25,17 @@ func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
 		return true, true
 	}
 	if record := s.record(pod); record != nil {
-		return !record.Drained() && !record.PoweredOff(), true
+		return !record.Drained() && !record.PoweredOff() || s.precedes(pod), true
 	}
 	if s.vacancy(pod) != slurm.Absent || !pod.EverRan {
 		return true, true
 	}
 	hold, held := s.absent(pod)
 	return held && hold.Kind != NotHeld, true
+}
+
+// precedes reports whether the record of a pod's Slurm node may have been read before the pod was created, which
+// Kubernetes rounds down to seconds.
+func (s *Snapshot) precedes(pod *Pod) bool {
+	return s.Slurm.NodeAsOf(pod.SlurmNode).Before(pod.Created.Add(time.Second))
 }

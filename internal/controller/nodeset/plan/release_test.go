@@ -255,8 +255,21 @@ func TestProtected(t *testing.T) {
 		"a pod whose Slurm node is drained with a job": {many(drained0, busy(0, time.Hour)), true, true},
 		"a pod whose Slurm node is drained and empty":  {drained0, false, true},
 		"a pod whose Slurm node is drained and empty in an old snapshot": {
-			many(drained0, func(s *plan.Snapshot) { s.JustRead, s.Slurm.NodesAsOf = false, epoch.Add(-time.Hour) }),
+			many(drained0, pod(0, func(p *plan.Pod) { p.Created = epoch.Add(-2 * time.Hour) }),
+				func(s *plan.Snapshot) { s.JustRead, s.Slurm.NodesAsOf = false, epoch.Add(-time.Hour) }),
 			false, true,
+		},
+		"a pod that was created after the record of its Slurm node was read": {
+			many(drained0, pod(0, func(p *plan.Pod) { p.Created = epoch.Add(-time.Minute) }),
+				func(s *plan.Snapshot) { s.JustRead, s.Slurm.NodesAsOf = false, epoch.Add(-2*time.Minute) }),
+			true, true,
+		},
+		"a pod that was created in the second in which the record of its Slurm node was read": {
+			many(drained0, pod(0, func(p *plan.Pod) { p.Created = epoch.Add(-time.Minute) }),
+				func(s *plan.Snapshot) {
+					s.JustRead, s.Slurm.NodesAsOf = false, epoch.Add(-time.Minute+300*time.Millisecond)
+				}),
+			true, true,
 		},
 		"a pod with a suspended job that no record shows": {
 			many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1} }), true, true,
