@@ -176,7 +176,8 @@ type ControllerSpec struct {
 	Metrics ControllerMetrics `json:"metrics,omitempty,omitzero"`
 
 	// maxNodeCount is Slurm's MaxNodeCount, the maximum number of Slurm nodes. Addition. Defaults to the size of the
-	// NodeSets, and the nodes in extraConf, plus headroom. A value below the number of registered nodes is raised to that number.
+	// NodeSets, and the nodes in extraConf, plus headroom. A value below the number of registered nodes is raised to that
+	// number.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536

@@ -106,7 +106,8 @@ func NodeSet(set *slinkyv1beta1.NodeSet) (slurmconf.NodeSet, nodeconf.Node, erro
 	return contribution, node, err
 }
 
-// MaxNodeCount derives the limit from the size of a cluster: its NodeSets, and the nodes in extraConf. inForce is the limit in force; zero if there is none.
+// MaxNodeCount derives the limit from the size of a cluster: its NodeSets, and the nodes in extraConf. inForce is the
+// limit in force; zero if there is none.
 func MaxNodeCount(controller *slinkyv1beta1.Controller, sets []slinkyv1beta1.NodeSet, inForce int) int {
 	written, _ := slurmconf.Parse(controller.Spec.ExtraConf) // errors are reported elsewhere
 	desired := slurmconf.CountNodes(written)

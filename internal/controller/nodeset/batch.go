@@ -14,11 +14,12 @@ import (
 
 // These limits protect other NodeSets, the API server and slurmctld from one large NodeSet.
 const (
-	// updatesPerReconcile is how many pods get new conditions, or how many descriptions Slurm gets, in one reconcile;
+	// updatesPerReconcile is how many pods get new conditions, or how many descriptions Slurm gets, in one reconcile, or
+	// 1/updateRounds of all pods if that is more: each reconcile reads and plans the whole NodeSet.
 	// updatesWhileStarting is the same while many pods have yet to start, which is more urgent. Creations and deletions
 	// are limited by time alone, as in Kubernetes' own controllers: another slow start, after the cache has caught up,
 	// would take longer than a thousand pods.
-	updatesPerReconcile, updatesWhileStarting = 250, 4
+	updatesPerReconcile, updateRounds, updatesWhileStarting = 250, 16, 4
 	// parallelPods is how many pods are created or deleted in parallel at most: enough to be as fast as Kubernetes' own
 	// controllers. A busy API server takes fewer: see Reconciler.Window.
 	parallelPods = 256

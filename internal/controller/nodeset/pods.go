@@ -106,7 +106,7 @@ func maxUpdates(scope *scope, next *plan.Plan) int {
 	if starting > parallelUpdates && starting > len(scope.pods)/50 {
 		return updatesWhileStarting
 	}
-	return updatesPerReconcile
+	return max(updatesPerReconcile, len(scope.pods)/updateRounds)
 }
 
 func (r *Reconciler) patchMetadata(ctx context.Context, scope *scope, pod *corev1.Pod, patch []byte) error {

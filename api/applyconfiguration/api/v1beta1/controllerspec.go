@@ -65,7 +65,8 @@ type ControllerSpecApplyConfiguration struct {
 	// metrics configures slurmctld's own OpenMetrics endpoints (Slurm 25.11 and later).
 	Metrics *ControllerMetricsApplyConfiguration `json:"metrics,omitempty"`
 	// maxNodeCount is Slurm's MaxNodeCount, the maximum number of Slurm nodes. Addition. Defaults to the size of the
-	// NodeSets, and the nodes in extraConf, plus headroom. A value below the number of registered nodes is raised to that number.
+	// NodeSets, and the nodes in extraConf, plus headroom. A value below the number of registered nodes is raised to that
+	// number.
 	MaxNodeCount *int32 `json:"maxNodeCount,omitempty"`
 	// slurmUser is the user that slurmctld, and sackd in the cluster's LoginSets, run as. Addition. Defaults to the user
 	// slurm of slurmctld's image; all images of a cluster must agree on it.

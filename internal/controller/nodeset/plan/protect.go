@@ -14,7 +14,7 @@ import (
 //
 // A pod whose slurmd never ran stays protected: slurmd may start, register and get a job before the pod could be
 // patched. That does not hold up evictions, because Kubernetes evicts pending pods whatever PodDisruptionBudgets say.
-// Nor does a record count that was read before the pod was created: it may be that of an earlier pod, and deleted since.
+// Nor does a record count that was read before the pod was created: it may be that of an earlier pod, deleted since.
 func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
 	switch {
 	case s.Set.Waived || pod.Exited:
