@@ -31,15 +31,21 @@ func MaxNodeCount(desired, live, current int, explicit *int32) int {
 func CountNodes(document Document) int {
 	count := 0
 	for nodes := range namesOf(document, nodeName) {
-		if strings.EqualFold(nodes, "DEFAULT") {
-			continue
+		if !strings.EqualFold(nodes, "DEFAULT") {
+			count += countNames(nodes)
 		}
-		for _, err := range hostlist.Names(nodes) {
-			if err != nil || count == maxNodeLimit {
-				break
-			}
-			count++
+	}
+	return min(count, maxNodeLimit)
+}
+
+// countNames returns how many names a hostlist has, up to Slurm's own limit of nodes. It ignores what it cannot parse.
+func countNames(expression string) int {
+	count := 0
+	for _, err := range hostlist.Names(expression) {
+		if err != nil || count == maxNodeLimit {
+			break
 		}
+		count++
 	}
 	return count
 }

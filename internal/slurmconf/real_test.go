@@ -216,6 +216,10 @@ func TestRealSlurmValidatesConfigurations(t *testing.T) {
 				"a missing plugin":              {"JobSubmitPlugins=nosuch", "failed to initialize job_submit plugin"},
 				"an invalid value":              {"SelectTypeParameters=nonsense", "Bad SelectTypeParameter: nonsense"},
 				"a parameter of another record": {"NodeName=x Nodes=y", "unrecognized key: Nodes"},
+				"one address for all nodes":     {"NodeName=x[1-3] NodeAddr=x.example", ""},
+				"an address for each node":      {"NodeName=x[1-3] NodeAddr=x[1-3].example", ""},
+				"an address too few":            {"NodeName=x[1-3] NodeAddr=x[1-2].example", "NodeAddr"},
+				"an address too many":           {"NodeName=x[1-3] NodeAddr=x[1-4].example", "NodeAddr"},
 			} {
 				t.Run(name, func(t *testing.T) {
 					document, err := slurmconf.Parse(full + test.extra)

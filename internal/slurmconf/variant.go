@@ -52,10 +52,7 @@ func ForValidation(d Document, options ValidationOptions) Document {
 		case entry.Is("PartitionName") && accounting:
 			variant.entries[i].Pairs = withoutPairs(entry.Pairs, partitionAccountingDrops)
 		case entry.Is("NodeName") && !strings.EqualFold(entry.Value(), "DEFAULT"):
-			// Slurm accepts one address for all nodes of a line, and spends eleven seconds on each name that it cannot
-			// resolve.
-			pairs := withoutPairs(entry.Pairs, []string{"NodeAddr"})
-			variant.entries[i].Pairs = slices.Insert(pairs, 1, Pair{"NodeAddr", "127.0.0.1"})
+			variant.entries[i].Pairs = withoutAddresses(entry)
 		case entry.Is("PrologSlurmctld"), entry.Is("EpilogSlurmctld"), entry.Is("AuthAltParameters"):
 			moved := strings.ReplaceAll(entry.Value(), Directory+"/", options.Directory+"/")
 			variant.entries[i].Pairs = []Pair{{entry.Key(), moved}}
@@ -68,6 +65,20 @@ func ForValidation(d Document, options ValidationOptions) Document {
 	variant.Set("StateSaveLocation", options.State)
 	variant.Set("SlurmctldPidFile", options.PidFile)
 	return inSections(variant)
+}
+
+// withoutAddresses returns the pairs of nodes with the address of this host instead of their own: Slurm accepts one
+// address for all nodes of a line, and spends eleven seconds on each name that it cannot resolve. It refuses another
+// number of addresses, so that stays.
+func withoutAddresses(entry Entry) []Pair {
+	for _, pair := range entry.Pairs {
+		if strings.EqualFold(pair.Key, "NodeAddr") {
+			if addresses := countNames(pair.Value); addresses != 1 && addresses != countNames(entry.Value()) {
+				return entry.Pairs
+			}
+		}
+	}
+	return slices.Insert(withoutPairs(entry.Pairs, []string{"NodeAddr"}), 1, Pair{"NodeAddr", "127.0.0.1"})
 }
 
 func needsAccounting(key string) bool {
