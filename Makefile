@@ -42,9 +42,11 @@ FAILOVERS ?= 3
 OUTAGE ?= 20s
 QUEUED ?= 0
 IDLE ?= 30s
+# TestLargeCluster: the number of Slurm nodes without a slurmd.
+DOWN_NODES ?= 1500
 # TestReleaseUpgrade: the tag or commit to upgrade from.
 PREVIOUS ?=
-E2E_FLAGS = -kills=$(KILLS) -failovers=$(FAILOVERS) -outage=$(OUTAGE) -queued=$(QUEUED) -idle=$(IDLE) -previous=$(PREVIOUS)
+E2E_FLAGS = -kills=$(KILLS) -failovers=$(FAILOVERS) -outage=$(OUTAGE) -queued=$(QUEUED) -idle=$(IDLE) -down-nodes=$(DOWN_NODES) -previous=$(PREVIOUS)
 BASE_URL ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
