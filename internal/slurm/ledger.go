@@ -99,11 +99,8 @@ func (l *ledger) readCensus(ctx context.Context, began time.Time) bool {
 	if !ok {
 		return false
 	}
-	// A job that was hidden before the nodes were read matters even if it shows now.
-	for _, held := range l.jobs {
-		if held.hidden > 0 && held.hidden+1 >= l.reads {
-			return false
-		}
+	if l.hides() {
+		return false
 	}
 	census, err := counter.JobCensus(ctx)
 	if err != nil || census.Jobs <= maxJobStates || census.Hidden != 0 {
@@ -177,6 +174,20 @@ func (l *ledger) recordState(id int64, states []string, began time.Time) {
 	held.hidden = l.reads
 }
 
+// isHidden reports whether a job may not show in the records of its nodes, or did not before the last read of the
+// states: it matters until the nodes were read after it has shown.
+func (l *ledger) isHidden(held *holder) bool { return held.hidden > 0 && held.hidden+1 >= l.reads }
+
+// hides reports whether there is such a job.
+func (l *ledger) hides() bool {
+	for _, held := range l.jobs {
+		if l.isHidden(held) {
+			return true
+		}
+	}
+	return false
+}
+
 // explainOverload adds the remedy to an error that a large number of jobs may have caused.
 func (l *ledger) explainOverload(err error) error {
 	if !errors.Is(err, Timeout) && !errors.Is(err, TooLarge) {
@@ -217,9 +228,8 @@ func (l *ledger) readHidden(ctx context.Context) error {
 	now := time.Now()
 	var wanted []int64
 	for id, held := range l.jobs {
-		isHidden := held.hidden > 0 && held.hidden+1 >= l.reads
 		isKnown := held.placed() && !held.readAt.Before(held.hiddenAt) && now.Sub(held.readAt) < hiddenMaxAge
-		if isHidden && !isKnown {
+		if l.isHidden(held) && !isKnown {
 			wanted = append(wanted, id)
 		}
 	}

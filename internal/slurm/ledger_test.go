@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -160,18 +161,27 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 		before, after string
 		afterNodes    bool // instead of before the nodes are read
 		counts        bool
+		alone         bool // its node is read alone, if no job is suspended
 	}{
 		"suspended before":          {before: "RUNNING", after: "SUSPENDED"},
 		"resumed before":            {before: "SUSPENDED", after: "RUNNING"},
 		"resumed after":             {before: "SUSPENDED", after: "RUNNING", afterNodes: true},
 		"suspended before, counted": {before: "RUNNING", after: "SUSPENDED", counts: true},
 		"resumed after, counted":    {before: "SUSPENDED", after: "RUNNING", afterNodes: true, counts: true},
+
+		"suspended before, one node":          {before: "RUNNING", after: "SUSPENDED", alone: true},
+		"resumed before, one node":            {before: "SUSPENDED", after: "RUNNING", alone: true},
+		"suspended before, counted, one node": {before: "RUNNING", after: "SUSPENDED", counts: true, alone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cluster := newScripted("a")
+				cluster, wanted := newScripted("a"), demand{full: true}
 				var reader Reader = cluster
 				waiting := 1500
+				if test.alone {
+					maps.Copy(cluster.nodes, newLarge().nodes)
+					wanted.nodes = []string{"a"}
+				}
 				if test.counts {
 					reader, waiting = counted{cluster}, 15_000
 				}
@@ -181,8 +191,8 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 				if poll := mirror.poll(t.Context(), demand{full: true}); poll.Err != nil {
 					t.Fatal(poll.Err)
 				}
-				time.Sleep(time.Minute)
-				moment := time.Now()
+				time.Sleep(30 * time.Second)
+				moment, listed := time.Now(), cluster.requests["nodes"]
 				time.Sleep(time.Nanosecond)
 				happened := false
 				change := func() {
@@ -194,8 +204,11 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 				if cluster.afterStates = change; test.afterNodes {
 					cluster.afterStates, cluster.afterNodes = nil, change
 				}
-				if poll := mirror.poll(t.Context(), demand{full: true}); poll.Err != nil || !happened {
+				if poll := mirror.poll(t.Context(), wanted); poll.Err != nil || !happened {
 					t.Fatal(poll.Err)
+				}
+				if alone := cluster.requests["nodes"] == listed; alone != (test.alone && test.before == "RUNNING") {
+					t.Errorf("its node was read alone: %t", alone)
 				}
 				if vacancy := mirror.Snapshot().Vacancy("a", moment); vacancy != Occupied {
 					t.Errorf("its node is %s", vacancy)
@@ -204,6 +217,80 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 		})
 	}
 }
+
+// With many jobs, a decision about some nodes reads these alone, between two reads of the job states. Nodes that were not
+// read between these are not proved by them, even if they were read recently.
+func TestLargeQueueRefreshOfFewNodesReadsOnlyThem(t *testing.T) {
+	for name, waiting := range map[string]int{"states": 1500, "counts": 15_000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := newLarge()
+				cluster.jobs = append(queued(10, waiting), Job{ID: 7, States: []string{"RUNNING"}, Nodes: "n7"})
+				cluster.nodes["n5"], cluster.nodes["n6"] = drained("n5"), drained("n6")
+				cluster.nodes["n7"] = Node{Name: "n7", State: StateMixed, Flags: FlagDrain, AllocatedCPUs: 1}
+				mirror := runMirror(t, counted{cluster})
+				moment := time.Now()
+				time.Sleep(time.Nanosecond)
+				if snapshot, vacancy := refreshed(t, mirror, "n6"); vacancy != Drained || !snapshot.Partial {
+					t.Fatalf("n6 is %s", vacancy)
+				}
+				time.Sleep(30 * time.Second)
+				lists := cluster.count("full")
+				snapshot, _, singles := refreshedNodes(t, cluster, mirror, "n5", "n7")
+				if more := cluster.count("full") - lists; more != 0 || singles != 2 {
+					t.Errorf("%d lists and %d single reads", more, singles)
+				}
+				for name, want := range map[string]Vacancy{"n5": Drained, "n7": Occupied, "n6": Uncertain} {
+					if got := snapshot.Vacancy(name, moment); got != want {
+						t.Errorf("%s is %s, want %s", name, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// With many jobs, changes show as soon as with few.
+func TestLargeQueueChangesNeedNoList(t *testing.T) {
+	for name, waiting := range map[string]int{"few jobs": 0, "many jobs": 1500, "counts": 15_000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := &tracked{scripted: newLarge()}
+				cluster.jobs = queued(10, waiting)
+				mirror := runMirror(t, countedAndTracked{cluster, counted{cluster.scripted}})
+				changes := mirror.Subscribe()
+				time.Sleep(time.Minute)
+				changes.Take()
+				lists := cluster.count("full")
+				for i := range 20 {
+					name := fmt.Sprintf("n%d", 50*i)
+					cluster.change(name, func(n *Node) { n.Reason = "bad memory" })
+					mirror.Nudge()
+					if late := shownAfter(t, changes, name); late > 3*time.Second {
+						t.Errorf("change %d of %s shows after %s", i, name, late)
+					}
+				}
+				if more := cluster.count("full") - lists; more > 0 {
+					t.Errorf("%d lists", more)
+				}
+				asked, states := cluster.questions(), cluster.count("states")+cluster.count("census")
+				time.Sleep(10 * time.Minute)
+				asked, states = cluster.questions()-asked, cluster.count("states")+cluster.count("census")-states
+				if asked > 25 || states > 0 {
+					t.Errorf("%d questions, and %d reads of job states, while nothing changes", asked, states)
+				}
+			})
+		})
+	}
+}
+
+// countedAndTracked is a cluster with metrics and a tracker.
+type countedAndTracked struct {
+	*tracked
+	counted counted
+}
+
+func (c countedAndTracked) JobCensus(ctx context.Context) (JobCensus, error) { return c.counted.JobCensus(ctx) }
 
 // Only job states that were read both before and after the nodes prove something about them.
 func TestLargeQueueNeedsRefreshAsProof(t *testing.T) {

@@ -116,23 +116,28 @@ func (m *Mirror) readListed(ctx context.Context, next *Snapshot, counters counte
 	if err != nil {
 		return nil, err
 	}
-	var changedNodes []string
-	switch {
-	case wanted.full && m.isCheaper(next, wanted.nodes):
-		changedNodes, err = m.readDemanded(ctx, next, wanted.nodes)
-	case wanted.full:
-		changedNodes, err = m.readNodes(ctx, next)
-	case len(changed) > 0, m.nodesAreDue(counters):
-		changedNodes, err = m.readDue(ctx, next, changed, counters)
-	default:
-		changedNodes, err = m.readMarked(ctx, next, changed)
-	}
+	changedNodes, err := m.readDemandedOrDue(ctx, next, wanted, changed, counters)
 	if err != nil {
 		// the jobs are not published, so read them again
 		m.jobCursor, m.jobsQuietUntil, m.countersAtJobs = 0, time.Time{}, nil
 		return nil, err
 	}
 	return append(changed, changedNodes...), nil
+}
+
+// readDemandedOrDue updates the nodes that are demanded or may have changed, in the cheapest way.
+func (m *Mirror) readDemandedOrDue(ctx context.Context, next *Snapshot, wanted demand, jobsChanged []string,
+	counters counters) ([]string, error) {
+	switch {
+	case wanted.full && m.isCheaper(next, wanted.nodes):
+		return m.readDemanded(ctx, next, wanted.nodes)
+	case wanted.full:
+		return m.readNodes(ctx, next)
+	case len(jobsChanged) > 0, m.nodesAreDue(counters):
+		return m.readDue(ctx, next, jobsChanged, counters)
+	default:
+		return m.readMarked(ctx, next, jobsChanged)
+	}
 }
 
 // readDue updates the nodes after something may have changed, in the cheapest way.
@@ -156,33 +161,46 @@ func (m *Mirror) nodesAreDue(counters counters) bool {
 // readLarge updates jobs and nodes without the list of jobs. The job states are read before and after the nodes: a job
 // that is suspended while the nodes are read is seen as suspended in one of the two reads.
 func (m *Mirror) readLarge(ctx context.Context, next *Snapshot, counters counters, wanted demand) ([]string, error) {
-	if !wanted.full && (!m.mayList() || !m.nodesAreDue(counters)) {
-		return nil, nil
-	}
 	if wanted.full && time.Since(m.ledger.readAt) > maxGap {
 		if err := m.ledger.readStates(ctx); err != nil {
 			return nil, err
 		}
 	}
-	proves := time.Since(m.ledger.readAt) <= maxGap
-	changed, err := m.readNodes(ctx, next)
-	if err != nil {
+	before, last := m.ledger.readAt, next.readAt
+	changed, err := m.readAroundHidden(ctx, next, counters, wanted)
+	if err != nil || (next.readAt.Equal(last) && maps.Equal(counters.jobs, m.countersAtCount)) {
 		return nil, err
 	}
 	if err := m.ledger.readHolders(ctx); err != nil {
-		m.nodeCursor, m.quietUntil = 0, time.Time{} // the nodes are not published, so read them again
+		// the nodes are not published, so read them again
+		m.nodeCursor, m.quietUntil, m.tracking.cursor = 0, time.Time{}, ""
 		return nil, err
 	}
-	next.JobsAsOf = time.Time{}
-	if proves {
+	m.countersAtCount = counters.jobs
+	next.statesBefore, next.JobsAsOf = before, time.Time{}
+	if next.readAt.Sub(before) <= maxGap {
 		next.JobsAsOf = m.ledger.readAt
 	}
 	changed = append(changed, m.updateQueue(next)...)
 	if m.ledger.updateLarge(m.options.MaxListedJobs / 2); !m.ledger.large { // the next poll reads the list
-		m.countersAtCount, m.countersAtJobs, m.jobsQuietUntil = counters.jobs, nil, time.Time{}
+		m.countersAtJobs, m.jobsQuietUntil = nil, time.Time{}
 		m.ledger.forget()
 	}
 	return changed, nil
+}
+
+// readAroundHidden updates the nodes that are demanded or may have changed: all of them if some jobs may not show in
+// the records of their nodes. Such a job shows there as soon as it is resumed, and is then no longer looked for.
+func (m *Mirror) readAroundHidden(ctx context.Context, next *Snapshot, counters counters, wanted demand) ([]string,
+	error) {
+	switch {
+	case !m.ledger.hides():
+		return m.readDemandedOrDue(ctx, next, wanted, nil, counters)
+	case wanted.full, m.mayList() && m.nodesAreDue(counters):
+		return m.readNodes(ctx, next)
+	default:
+		return nil, nil
+	}
 }
 
 // maxGap is the longest time between reading the job states and reading the nodes for which the states still say
@@ -255,7 +273,7 @@ func (m *Mirror) readNodes(ctx context.Context, next *Snapshot) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	next.NodesAsOf = now
+	next.NodesAsOf, next.readAt = now, now
 	m.marked.remove(marked)
 	if list.Unchanged {
 		return nil, nil

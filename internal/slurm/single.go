@@ -92,6 +92,9 @@ func (m *Mirror) merge(next *Snapshot, nodes []Node, began time.Time) []string {
 	m.marked.remove(newTo(next, read))
 	updated, changed := next.WithNodes(nodes, began)
 	*next = *updated
+	if len(nodes) > 0 {
+		next.readAt = began
+	}
 	return changed
 }
 

@@ -90,8 +90,8 @@ func TestRefreshOfNodesListsThemAll(t *testing.T) {
 			delete(s.nodes, "n1")
 			s.nodesAt = time.Now().Unix()
 		}, []string{"n1"}},
-		"if there are too many jobs to list": {func(s *scripted) {
-			s.jobs = queued(1, 5000)
+		"if there are too many jobs to list, and one is suspended": {func(s *scripted) {
+			s.jobs = append(queued(10, 5000), Job{ID: 7, States: []string{"SUSPENDED"}, Nodes: "n2"})
 			s.rpcs["REQUEST_SUBMIT_BATCH_JOB"]++
 		}, []string{"n1"}},
 		"if slurmctld has restarted": {func(s *scripted) { s.since = time.Now() }, []string{"n1"}},

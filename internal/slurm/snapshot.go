@@ -31,6 +31,11 @@ type Snapshot struct {
 	nodeTimes map[string]time.Time
 	// trackedAt is when a ChangeTracker was last asked.
 	trackedAt time.Time
+	// readAt is the start time of the last read of any node.
+	readAt time.Time
+	// statesBefore is, if Partial, the start time of the read of the job states before the nodes that JobsAsOf is about.
+	// Nodes that were read earlier are not covered by both reads of the states.
+	statesBefore time.Time
 }
 
 // ChangesAsOf is the time until which all changes of nodes are in the snapshot: that of the last list or, if it is
@@ -194,6 +199,8 @@ func (s *Snapshot) Vacancy(name string, after time.Time) Vacancy {
 	}
 	node, known := s.Node(name)
 	switch {
+	case s.Partial && s.NodeAsOf(name).Before(s.statesBefore):
+		return Uncertain
 	case s.Loads[name].Jobs() > 0:
 		return Occupied
 	case !known && s.Unplaced > 0: // it may be the node of one of these jobs
