@@ -57,9 +57,8 @@ type holder struct {
 func (h *holder) placed() bool { return h.job.ID != 0 }
 
 // shownJobStates are the states of jobs that hold nodes and were observed to show in the nodes' records. STOPPED is not
-// SUSPENDED: such a job keeps its CPUs. Others, such as CONFIGURING and SIGNALING, probably show too, but were not
-// tested.
-var shownJobStates = []string{"RUNNING", "COMPLETING", "STOPPED"}
+// SUSPENDED: such a job keeps its CPUs. Others, such as SIGNALING, probably show too, but were not tested.
+var shownJobStates = []string{"RUNNING", "COMPLETING", "STOPPED", "CONFIGURING", "POWER_UP_NODE"}
 
 // shows reports whether a job that holds nodes shows in their records.
 func shows(states []string) bool {

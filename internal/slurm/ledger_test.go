@@ -121,7 +121,7 @@ func TestLargeQueueHiddenJobsOccupyTheirNodes(t *testing.T) {
 		"staging out": {
 			"COMPLETED", "STAGE_OUT",
 		},
-		"configuring": {"RUNNING", "CONFIGURING"},
+		"being resized": {"RUNNING", "RESIZING"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

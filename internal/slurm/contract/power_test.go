@@ -127,8 +127,10 @@ func testForcePowerDown(t *testing.T, c powerCluster) {
 	id := c.start(t, "sleep 1", both...)
 	c.awaitNodes(t, "its nodes power up", isStarting, both...)
 	c.awaitJob(t, id, "it waits for its nodes", func(job *slurm.Job) bool {
-		return job.Holds() && !job.Pending() && slices.Contains(job.States, "CONFIGURING") && job.Nodes == "node-[0-1]"
+		return job.Holds() && !job.Pending() && slices.Contains(job.States, "CONFIGURING") &&
+			slices.Contains(job.States, "POWER_UP_NODE") && job.Nodes == "node-[0-1]"
 	})
+	c.awaitNodes(t, "it shows in their records", (*slurm.Node).Busy, both...)
 	c.request(t, slurm.ForcePowerDown, both...)
 	c.awaitJob(t, id, "it is back in the queue", func(job *slurm.Job) bool { return job.Pending() && !job.Holds() })
 	c.awaitNodes(t, "nodes are out of scheduling", (*slurm.Node).PoweredOff, both...)

@@ -63,7 +63,7 @@ var baseStates = []string{
 
 // hiddenStates are the metrics of jobs that may hold nodes without showing in their records.
 var hiddenStates = []string{
-	"_suspended", "_stageout", "_configuring", "_powerup_node", "_resizing", "_signaling", "_expediting",
+	"_suspended", "_stageout", "_resizing", "_signaling", "_expediting",
 }
 
 // measure reads the wanted metrics of slurmctld.
