@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -152,7 +151,7 @@ func (s *Snapshot) Node(name string) (*Node, bool) {
 
 func findNode(nodes []*Node, name string) (int, bool) {
 	return slices.BinarySearchFunc(nodes, name,
-		func(node *Node, name string) int { return cmp.Compare(node.Name, name) })
+		func(node *Node, name string) int { return strings.Compare(node.Name, name) })
 }
 
 // TakenAfter reports whether the whole snapshot was read after a moment, such as the acknowledgement of a drain. It is
@@ -225,7 +224,7 @@ func shareNodes(old []*Node, list []Node) (nodes []*Node, changed []string) {
 	for i := range list {
 		nodes[i] = &list[i]
 	}
-	slices.SortFunc(nodes, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(nodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
 	next := 0 // index into old
 	for i, node := range nodes {
 		for next < len(old) && old[next].Name < node.Name {

@@ -261,7 +261,7 @@ var mutations = map[string]mutation{
 	},
 	"records are pruned while a pod is missing": {"prune.go", "|| len(p.Pods) < p.Desired) {", ") {"},
 	"the pod chosen before is ignored": {
-		"scale.go", "first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),", "0,",
+		"scale.go", "first(a.chosen, b.chosen),", "0,",
 	},
 	"a user's cordon is removed": {
 		"mark.go", "!scaledIn && pod.Mark == Marked,", "!scaledIn && pod.Mark != Unmarked,",

@@ -62,7 +62,7 @@ func (p *planner) scaleIn() {
 			}
 		}
 	case len(present) > p.Set.Replicas:
-		slices.SortStableFunc(present, p.scaledInFirst)
+		p.order(present, ScaleIn, scaledInFirst)
 		p.leave(ScaleIn, present[:len(present)-p.Set.Replicas]...)
 	}
 }
@@ -76,27 +76,51 @@ func (p *planner) leave(cause Cause, pods ...*Pod) {
 // scaledInFirst orders pods by which is scaled in first: those that do not work, then by deletion cost, idle ones,
 // those chosen before, those that are idle soonest, and last by descending ordinal. A Slurm node that was chosen and
 // still has jobs is undrained when another one becomes idle.
-func (p *planner) scaledInFirst(a, b *Pod) int {
+func scaledInFirst(a, b *candidate) int {
 	return cmp.Or(
 		first(a.Exited, b.Exited),
-		first(p.record(a) == nil, p.record(b) == nil),
+		first(!a.recorded, !b.recorded),
 		first(a.ReadySince.IsZero(), b.ReadySince.IsZero()),
 		cmp.Compare(a.DeletionCost, b.DeletionCost),
-		first(!p.busy(a), !p.busy(b)),
-		first(p.drainedFor(ScaleIn, a), p.drainedFor(ScaleIn, b)),
-		p.idleFirst(a, b),
+		first(!a.busy, !b.busy),
+		first(a.chosen, b.chosen),
+		idleFirst(a, b),
 		cmp.Compare(b.Ordinal, a.Ordinal),
 	)
 }
 
 // idleFirst orders pods by which is idle, or will be soonest.
-func (p *planner) idleFirst(a, b *Pod) int {
-	one, other := p.load(a), p.load(b)
+func idleFirst(a, b *candidate) int {
 	return cmp.Or(
-		first(!p.busy(a), !p.busy(b)),
-		first(!one.Unlimited, !other.Unlimited),
-		one.Until.Compare(other.Until),
+		first(!a.busy, !b.busy),
+		first(!a.load.Unlimited, !b.load.Unlimited),
+		a.load.Until.Compare(b.load.Until),
 	)
+}
+
+// A candidate is a pod with what decides whether it is scaled in or updated first. Sorting compares each pod many times,
+// so this is computed once.
+type candidate struct {
+	*Pod
+	recorded, up, busy bool
+	// chosen reports whether it was chosen before.
+	chosen bool
+	load   slurm.Load
+}
+
+// order sorts pods that may leave for a cause.
+func (p *planner) order(pods []*Pod, cause Cause, compare func(a, b *candidate) int) {
+	candidates := make([]*candidate, len(pods))
+	for i, pod := range pods {
+		candidates[i] = &candidate{
+			Pod: pod, recorded: p.record(pod) != nil, up: p.up(pod), busy: p.busy(pod), chosen: p.drainedFor(cause, pod),
+			load: p.load(pod),
+		}
+	}
+	slices.SortStableFunc(candidates, compare)
+	for i := range candidates {
+		pods[i] = candidates[i].Pod
+	}
 }
 
 // drainedFor reports whether a pod was chosen before, for a cause that needs no detail: its drain says so.

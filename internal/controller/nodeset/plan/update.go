@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
@@ -26,7 +25,7 @@ func (p *planner) update() {
 		}
 	}
 	candidates, budget := p.candidates(known)
-	slices.SortStableFunc(candidates, p.updatedFirst)
+	p.order(candidates, Updating, updatedFirst)
 	p.leave(Updating, candidates[:min(budget, len(candidates))]...)
 }
 
@@ -86,15 +85,15 @@ func (p *planner) drainable(pod *Pod) bool {
 // whose jobs have time limits; among equals those chosen before, and then those that are idle soonest. One that was
 // chosen before and does not work keeps its place: its drain cannot be lifted now, and draining another one instead
 // would exceed the budget.
-func (p *planner) updatedFirst(a, b *Pod) int {
-	stuck := func(pod *Pod) bool { return !p.up(pod) && p.drainedFor(Updating, pod) }
+func updatedFirst(a, b *candidate) int {
+	stuck := func(pod *candidate) bool { return !pod.up && pod.chosen }
 	return cmp.Or(
-		first(!p.up(a), !p.up(b)),
+		first(!a.up, !b.up),
 		first(stuck(a), stuck(b)),
-		first(!p.busy(a), !p.busy(b)),
-		first(!p.load(a).Unlimited, !p.load(b).Unlimited),
-		first(p.drainedFor(Updating, a), p.drainedFor(Updating, b)),
-		p.idleFirst(a, b),
+		first(!a.busy, !b.busy),
+		first(!a.load.Unlimited, !b.load.Unlimited),
+		first(a.chosen, b.chosen),
+		idleFirst(a, b),
 	)
 }
 
