@@ -34,25 +34,27 @@ var (
 		"submit the pending jobs as tasks of an array; only for BenchmarkJobStates")
 	listed = flag.Bool("listed", false,
 		"also measure a decision with the list of all jobs; slurmrestd needs 250 kB of memory per job")
+	cloudNodes = flag.Int("cloud-nodes", 5000, "number of nodes without a slurmd in a cluster with a queue")
+	churn      = flag.Duration("churn", 200*time.Millisecond, "time between two jobs that start and end meanwhile")
 )
 
-const (
-	queueNodes = 20   // with slurmd
-	cloudNodes = 5000 // without slurmd
-)
+const queueNodes = 20 // with slurmd
 
-// BenchmarkQueue measures a decision against a real slurmctld with a long queue. The running jobs are allocations
-// without processes, on nodes with as many configured CPUs as needed: slurmctld and slurmrestd treat them like all
-// others.
+// BenchmarkQueue measures decisions, and how fast changes show, against a real slurmctld with an empty and with a long
+// queue. The running jobs are allocations without processes, on nodes with as many configured CPUs as needed: slurmctld
+// and slurmrestd treat them like all others. Others start and end meanwhile.
 func BenchmarkQueue(b *testing.B) {
-	perNode := *runningJobs/queueNodes + 1
+	perNode := *runningJobs/queueNodes + 10
 	cluster := slurmnet.Start(b, slurmnet.Options{
-		Version: *version, Nodes: queueNodes, CloudNodes: cloudNodes, NodeConf: fmt.Sprintf("CPUs=%d", perNode),
+		Version: *version, Nodes: queueNodes, CloudNodes: *cloudNodes, NodeConf: fmt.Sprintf("CPUs=%d", perNode),
 		ExtraConf: fmt.Sprintf(
 			"MaxJobCount=%d\nSlurmdParameters=config_overrides\nSelectTypeParameters=CR_CPU\nMinJobAge=300\n"+
 				"SchedulerParameters=default_queue_depth=1,bf_max_job_test=1,sched_interval=600\nSlurmctldTimeout=300",
 			*pendingJobs+*runningJobs+1000),
 	})
+	ask := startAgent(b, cluster)
+	b.ResetTimer()
+	measureWithQueue(b, cluster, ask, "empty-")
 	began := time.Now()
 	fillQueue(b, cluster, "job/allocate", *runningJobs, false)
 	b.Logf("%d jobs run after %s", *runningJobs, time.Since(began).Round(time.Second))
@@ -61,7 +63,7 @@ func BenchmarkQueue(b *testing.B) {
 	b.Logf("%d jobs wait after another %s", *pendingJobs, time.Since(began).Round(time.Second))
 	suspendSome(b, cluster)
 	http.DefaultClient.CloseIdleConnections()
-	b.ResetTimer()
+	measureWithQueue(b, cluster, ask, "")
 	measureDecision(b, cluster, "", slurm.MirrorOptions{})
 	if *listed {
 		measureDecision(b, cluster, "listed-", slurm.MirrorOptions{MaxListedJobs: 1 << 30})
@@ -69,14 +71,74 @@ func BenchmarkQueue(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// fillQueue submits jobs.
-func fillQueue(b *testing.B, cluster *slurmnet.Cluster, path string, count int, hold bool) {
+// measureWithQueue measures decisions about some nodes and about all, how fast changes by other clients show, and the
+// heap, while jobs start and end.
+func measureWithQueue(b *testing.B, cluster *slurmnet.Cluster,
+	ask func(context.Context, string) (slurm.NodeChanges, error), prefix string) {
 	b.Helper()
-	description := map[string]any{
+	defer runJobs(b, cluster)()
+	var requests traffic
+	requests.reset()
+	other := dial(b, cluster, nil)
+	reader := dialWith(b, cluster, rest.Options{
+		Observer: &requests, Metrics: metricsOf(cluster), NodeChanges: ask,
+	})
+	measureSomeNodes(b, other, reader, &requests, prefix, *cloudNodes)
+	before := heap()
+	delays := measureEvents(b, other, reader, *cloudNodes, *changes, func(*slurm.Mirror, string) {})
+	total, calls := requests.reset()
+	b.Logf("%d changes: %.1f MB: %s", *changes, float64(total)/1e6, calls)
+	reportDelays(b, prefix+"event", delays)
+	b.ReportMetric(float64(heap()-before)/1e6, prefix+"after-events-heap-MB")
+}
+
+// runJobs starts jobs, one after the other, and cancels each when the next one runs, until stop is called.
+func runJobs(b *testing.B, cluster *slurmnet.Cluster) (stop func()) {
+	b.Helper()
+	body, err := json.Marshal(map[string]any{"job": jobDescription(false)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		token, jobs := cluster.Token("root"), cluster.URL+"/slurm/v0.0.42/job/"
+		started := 0
+		for tick := time.NewTicker(*churn); ctx.Err() == nil; {
+			var job struct {
+				ID int `json:"job_id"`
+			}
+			answer, err := send(ctx, http.MethodPost, jobs+"allocate", token, body)
+			if err == nil {
+				err = json.Unmarshal(answer, &job)
+			}
+			if err == nil {
+				_, err = send(ctx, http.MethodDelete, jobs+strconv.Itoa(job.ID), token, nil)
+			}
+			if err != nil && ctx.Err() == nil {
+				b.Errorf("job %d: %v", started, err)
+				return
+			}
+			started++
+			<-tick.C
+		}
+		b.Logf("%d jobs have started and ended meanwhile", started)
+	})
+	return func() { cancel(); running.Wait() }
+}
+
+func jobDescription(hold bool) map[string]any {
+	return map[string]any{
 		"name": "bench", "tasks": 1, "cpus_per_task": 1, "time_limit": map[string]any{"set": true, "number": 600},
 		"hold":                      hold,
 		"current_working_directory": "/tmp", "environment": []string{"PATH=/bin"},
 	}
+}
+
+// fillQueue submits jobs.
+func fillQueue(b *testing.B, cluster *slurmnet.Cluster, path string, count int, hold bool) {
+	b.Helper()
+	description := jobDescription(hold)
 	request := map[string]any{"job": description}
 	if path == "job/submit" {
 		description["script"] = "#!/bin/sh\nsleep 600\n"
@@ -94,7 +156,7 @@ func fillQueue(b *testing.B, cluster *slurmnet.Cluster, path string, count int, 
 			for left.Add(-1) >= 0 {
 				// slurmctld does not answer while it saves a long queue, and the job may exist nevertheless.
 				for attempt := 1; ; attempt++ {
-					err := post(b.Context(), cluster.URL+"/slurm/v0.0.42/"+path, token, body)
+					_, err := send(b.Context(), http.MethodPost, cluster.URL+"/slurm/v0.0.42/"+path, token, body)
 					if err == nil {
 						break
 					}
@@ -112,23 +174,23 @@ func fillQueue(b *testing.B, cluster *slurmnet.Cluster, path string, count int, 
 	}
 }
 
-func post(ctx context.Context, url, token string, body []byte) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func send(ctx context.Context, method, url, token string, body []byte) (answer []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-SLURM-USER-TOKEN", token)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
+	answer, err = io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("HTTP %d: %s", response.StatusCode, answer)
 	}
-	return err
+	return answer, err
 }
 
 // suspendSome suspends the first running jobs.
@@ -208,7 +270,9 @@ func measureDecision(b *testing.B, cluster *slurmnet.Cluster, prefix string, opt
 	requests.reset()
 	resetPeaks(b, cluster)
 	before := heap()
-	mirror, stop := runLenient(b, dialMetrics(b, cluster, &requests), options)
+	mirror, stop := runLenient(b, dialWith(b, cluster, rest.Options{
+		Observer: &requests, Metrics: metricsOf(cluster),
+	}), options)
 	defer stop()
 	for i := range decisions {
 		requests.reset()
@@ -239,22 +303,9 @@ func measureDecision(b *testing.B, cluster *slurmnet.Cluster, prefix string, opt
 	runtime.KeepAlive(mirror)
 }
 
-// dialMetrics returns a client that also reads slurmctld's metrics, if it has any.
-func dialMetrics(b *testing.B, cluster *slurmnet.Cluster, observer slurm.Observer) *rest.Client {
-	b.Helper()
-	address, err := cluster.Run(b.Context(), "getent", "hosts", "slurmctld")
-	if err != nil {
-		b.Fatal(err)
-	}
-	client, err := rest.New(rest.Options{
-		URL: cluster.URL, Metrics: "http://" + strings.Fields(address)[0] + ":6817", Observer: observer,
-		Token: func(context.Context) (string, error) { return cluster.Token("slurm"), nil },
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(client.Close)
-	return client
+// metricsOf returns the URL of slurmctld's metrics.
+func metricsOf(cluster *slurmnet.Cluster) string {
+	return "http://" + cluster.Slurmctld.Address() + ":6817"
 }
 
 // runLenient runs a mirror that may fail.
