@@ -52,7 +52,7 @@ func (m *Mirror) readTracked(ctx context.Context, next *Snapshot, jobsChanged []
 	began := time.Now()
 	tracker, ok := m.client.(ChangeTracker)
 	usable := m.tracking.usable(next)
-	m.growing = len(newTo(next, m.marked.all())) > maxNew
+	m.growing = m.grows(next, m.marked.all())
 	if !ok || m.growing || len(next.Nodes) < minListed || began.Before(m.tracking.next) ||
 		began.Sub(next.NodesAsOf) >= m.options.MaxQuiet || (!usable && !m.mayList()) {
 		return nil, false, nil
@@ -75,7 +75,7 @@ func (m *Mirror) readTracked(ctx context.Context, next *Snapshot, jobsChanged []
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if !usable || answer.Unknown || len(answer.Names) > maxMarked || len(marked) > maxMarked ||
-		len(newTo(next, names)) > maxNew {
+		m.grows(next, names) {
 		m.tracking.cursor, m.tracking.after = answer.Cursor, began
 		return nil, false, nil
 	}

@@ -72,7 +72,7 @@ func TestManyNewNodesAreListed(t *testing.T) {
 					t.Errorf("%d nodes do not show, the others after at most %s", len(unseen), latest)
 				}
 				// What the tracker names first may be in a list already.
-				if all-singles > nodes/40 || singles > maxMarked {
+				if all > nodes/40 || singles > 2*maxNew {
 					t.Errorf("%d requests for %d nodes, %d of them for single nodes", all, nodes, singles)
 				}
 			})

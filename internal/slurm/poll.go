@@ -90,8 +90,9 @@ func (m *Mirror) updatePause(changed int, first bool) {
 }
 
 // minBurst is how many nodes must change between two polls to make polls less frequent; maxBurstPause is the interval
-// then, as a multiple of Fast.
-const minBurst, maxBurstPause = 16, 4
+// then, as a multiple of Fast, and burstQuiet how long the jobs are not read if their counters do not change, as a
+// multiple of Slow.
+const minBurst, maxBurstPause, burstQuiet = 16, 4, 3
 
 // checkQueueSize counts the jobs before they are listed, unless their number cannot have grown since the last count.
 func (m *Mirror) checkQueueSize(ctx context.Context, counters map[string]int64) error {
@@ -234,8 +235,11 @@ func (m *Mirror) fill(ctx context.Context) []string {
 // readJobs updates the jobs from their list and returns the nodes whose load has changed.
 func (m *Mirror) readJobs(ctx context.Context, next *Snapshot, counters map[string]int64, full bool) ([]string,
 	error) {
-	now := time.Now()
-	quiet := now.Sub(m.jobsRead) < m.options.Slow/2 && maps.Equal(counters, m.countersAtJobs)
+	now, quietFor := time.Now(), m.options.Slow/2
+	if m.burst { // each poll lists the nodes, which shows what happens to the jobs
+		quietFor = burstQuiet * m.options.Slow
+	}
+	quiet := now.Sub(m.jobsRead) < quietFor && maps.Equal(counters, m.countersAtJobs)
 	if !full && (quiet || now.Before(m.jobsQuietUntil)) {
 		return nil, nil
 	}

@@ -63,7 +63,7 @@ func (m *Mirror) readMarked(ctx context.Context, next *Snapshot, changed []strin
 	began := time.Now()
 	m.marked.add(changed)
 	names := m.marked.all()
-	m.growing = len(newTo(next, names)) > maxNew
+	m.growing = m.grows(next, names)
 	if len(names) == 0 || len(names) > maxMarked || m.growing {
 		return nil, nil
 	}
@@ -72,6 +72,13 @@ func (m *Mirror) readMarked(ctx context.Context, next *Snapshot, changed []strin
 		return nil, err
 	}
 	return m.merge(next, nodes, began), nil
+}
+
+// grows reports whether new nodes among those with the names wait for a list, because there are many, or were many in
+// the last poll.
+func (m *Mirror) grows(last *Snapshot, names []string) bool {
+	unseen := len(newTo(last, names))
+	return unseen > maxNew || m.burst && unseen > 0
 }
 
 // newTo returns those of some nodes that a snapshot does not have.

@@ -283,15 +283,15 @@ func measureDecision(b *testing.B, cluster *slurmnet.Cluster, prefix string, opt
 		b.Logf("%sdecision %d: %s, %.1f MB: %s (on average %s): %v", prefix, i+1, took.Round(time.Millisecond),
 			float64(received)/1e6, calls, times, err)
 		if i == 0 {
-			b.ReportMetric(took.Seconds()*1e3, prefix+"first-ms")
+			b.ReportMetric(took.Seconds()*1e3, prefix+"refresh-first-ms")
 		}
 		if err != nil {
 			b.ReportMetric(1, prefix+"failed")
 			break
 		}
 		if i == decisions-1 {
-			b.ReportMetric(took.Seconds()*1e3, prefix+"decision-ms")
-			b.ReportMetric(float64(received)/1e6, prefix+"decision-MB")
+			b.ReportMetric(took.Seconds()*1e3, prefix+"refresh-ms")
+			b.ReportMetric(float64(received)/1e6, prefix+"refresh-MB")
 			b.Logf("%d pending, %d running, %d loads, partial %t", snapshot.Pending, snapshot.Running,
 				len(snapshot.Loads), snapshot.Partial)
 		}
