@@ -25,8 +25,8 @@ type Counter interface {
 
 // MirrorOptions set how often a mirror polls.
 type MirrorOptions struct {
-	// Fast is the interval after a change, a nudge or a refresh. It doubles while nothing changes, up to Slow, the
-	// interval in steady state.
+	// Fast is the interval after a change or a nudge. It doubles while nothing changes, up to Slow, the interval in
+	// steady state.
 	Fast, Slow time.Duration
 	// Noise limits the average bytes per second spent on lists that contain no change.
 	Noise int64

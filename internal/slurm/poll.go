@@ -29,9 +29,6 @@ func demandOf(waiting []refresh) demand {
 
 // poll reads what may have changed, and always what is demanded, and publishes it.
 func (m *Mirror) poll(ctx context.Context, wanted demand) Poll {
-	if wanted.full {
-		m.pause = m.options.Fast
-	}
 	m.apart, m.growing = 0, false
 	defer func() { m.took = time.Since(m.began) - m.apart }()
 	diag, err := m.client.Diag(ctx)
