@@ -290,7 +290,9 @@ type countedAndTracked struct {
 	counted counted
 }
 
-func (c countedAndTracked) JobCensus(ctx context.Context) (JobCensus, error) { return c.counted.JobCensus(ctx) }
+func (c countedAndTracked) JobCensus(ctx context.Context) (JobCensus, error) {
+	return c.counted.JobCensus(ctx)
+}
 
 // Only job states that were read both before and after the nodes prove something about them.
 func TestLargeQueueNeedsRefreshAsProof(t *testing.T) {

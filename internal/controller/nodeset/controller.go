@@ -54,6 +54,7 @@ type Reconciler struct {
 	requests       requestWatch
 	names          names
 	decisions      decisions
+	eventDelays    eventDelays
 }
 
 // Reconcile moves one NodeSet towards its spec.
@@ -62,6 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || scope == nil {
 		return ctrl.Result{}, err
 	}
+	r.eventDelays.update(request.NamespacedName, len(scope.pods))
 	if orphaning(scope.set) {
 		return ctrl.Result{}, r.finish(ctx, scope)
 	}

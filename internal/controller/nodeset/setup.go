@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -56,12 +55,14 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 				predicate.AnnotationChangedPredicate{}))).
 		Watches(&corev1.Pod{}, handler.Funcs{
-			CreateFunc: func(_ context.Context, event event.CreateEvent, queue workQueue) { podChanged(queue, event.Object) },
+			CreateFunc: func(_ context.Context, event event.CreateEvent, queue workQueue) {
+				r.podChanged(queue, event.Object)
+			},
 			UpdateFunc: func(_ context.Context, event event.UpdateEvent, queue workQueue) {
-				podChanged(queue, event.ObjectOld, event.ObjectNew)
+				r.podChanged(queue, event.ObjectOld, event.ObjectNew)
 			},
 			DeleteFunc: func(_ context.Context, event event.DeleteEvent, queue workQueue) {
-				podChanged(queue, event.Object)
+				r.podChanged(queue, event.Object)
 				r.nameFreed(queue, event.Object)
 			},
 		}).
@@ -89,14 +90,11 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 
 type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// podEventDelay is how long events of pods are collected: they come by the hundred, and each reconcile reads all pods.
-const podEventDelay = 200 * time.Millisecond
-
 // podChanged enqueues the NodeSets that own pods, or may adopt them, after a delay.
-func podChanged(queue workQueue, pods ...client.Object) {
+func (r *Reconciler) podChanged(queue workQueue, pods ...client.Object) {
 	for _, pod := range pods {
 		for _, request := range index.PodsByNodeSet.Names(pod) {
-			queue.AddAfter(request, podEventDelay)
+			queue.AddAfter(request, r.eventDelays.of(request.NamespacedName))
 		}
 	}
 }
@@ -105,7 +103,7 @@ func podChanged(queue workQueue, pods ...client.Object) {
 func (r *Reconciler) nameFreed(queue workQueue, pod client.Object) {
 	for _, name := range index.PodsBySlurmNode.Names(pod) {
 		for _, set := range r.names.free(name.NamespacedName) {
-			queue.AddAfter(reconcile.Request{NamespacedName: set}, podEventDelay)
+			queue.AddAfter(reconcile.Request{NamespacedName: set}, minEventDelay)
 		}
 	}
 }

@@ -35,5 +35,5 @@ func (r *Reconciler) takeOver(ctx context.Context, scope *scope) (ctrl.Result, e
 		pod := scope.foreign[index]
 		return r.patchMetadata(ctx, scope, pod, desired.PodLabels(scope.set, pod))
 	})
-	return retry.After(podEventDelay, err)
+	return retry.After(minEventDelay, err)
 }
