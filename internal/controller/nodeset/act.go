@@ -121,6 +121,7 @@ func (r *Reconciler) finish(ctx context.Context, scope *scope) error {
 	r.drainHistories.forget(scope.set.UID)
 	r.reservations.forget(scope.set.UID)
 	r.powerUps.forget(scope.set.UID)
+	r.unfinished.forget(scope.set.UID)
 	r.announceRest(scope)
 	r.Metrics.forget(scope.set)
 	return r.patchFinalizers(ctx, scope.set, controllerutil.RemoveFinalizer, slinkyv1beta1.FinalizerDrain,

@@ -41,8 +41,9 @@ func hasTime(ctx context.Context) bool {
 
 // slowStart calls do for each index below n: once, then twice as often after each successful batch, up to parallelPods
 // in parallel. An error usually concerns all pods, so it starts nothing more after one, unless it concerns a single pod
-// only. If such errors are all that happens, it gives up too.
-func slowStart(ctx context.Context, n int, do func(index int) error) error {
+// only. If such errors are all that happens, it gives up too. It returns how many indices it has begun with: fewer than n
+// after an error, or if there is not enough time.
+func slowStart(ctx context.Context, n int, do func(index int) error) (begun int, err error) {
 	bad := &badPods{}
 	done := 0
 	for size := 1; size < parallelPods && done < n && hasTime(ctx); {
@@ -52,7 +53,7 @@ func slowStart(ctx context.Context, n int, do func(index int) error) error {
 		err := inParallel(ctx, done-begin, parallelPods, func(index int) error { return bad.note(do(begin + index)) })
 		switch {
 		case err != nil || bad.hopeless():
-			return errors.Join(err, bad.err())
+			return done, errors.Join(err, bad.err())
 		case bad.successes() > succeeded:
 			size *= 2
 		}
@@ -64,9 +65,9 @@ func slowStart(ctx context.Context, n int, do func(index int) error) error {
 		group.Go(func() error { return bad.note(do(index)) })
 	}
 	if err := group.Wait(); err != nil {
-		return errors.Join(err, bad.err())
+		return done, errors.Join(err, bad.err())
 	}
-	return errors.Join(bad.err(), context.Cause(ctx))
+	return done, errors.Join(bad.err(), context.Cause(ctx))
 }
 
 // maxBadPods is how many pods may fail without any success before the error counts as one of all pods; namedBadPods is

@@ -14,8 +14,9 @@ import (
 func TestSlowStartRunsEachItemOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 100, parallelPods, 3*parallelPods + 7} {
 		done := make([]atomic.Int32, n)
-		if err := slowStart(t.Context(), n, func(index int) error { done[index].Add(1); return nil }); err != nil {
-			t.Fatal(err)
+		begun, err := slowStart(t.Context(), n, func(index int) error { done[index].Add(1); return nil })
+		if err != nil || begun != n {
+			t.Fatalf("began with %d of %d items: %v", begun, n, err)
 		}
 		for i := range done {
 			if times := done[i].Load(); times != 1 {
@@ -27,7 +28,7 @@ func TestSlowStartRunsEachItemOnce(t *testing.T) {
 
 func TestBatchesStopBeforeTheDeadline(t *testing.T) {
 	batches := map[string]func(context.Context, func(int) error) error{
-		"slowStart": func(ctx context.Context, do func(int) error) error { return slowStart(ctx, 100000, do) },
+		"slowStart": func(ctx context.Context, do func(int) error) error { _, err := slowStart(ctx, 100000, do); return err },
 		"inParallel": func(ctx context.Context, do func(int) error) error {
 			return inParallel(ctx, 100000, parallelPods, do)
 		},
@@ -57,7 +58,7 @@ func TestSlowStartStopsAfterAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			failure := errors.New("failure")
 			var started atomic.Int32
-			err := slowStart(t.Context(), 5000, func(index int) error {
+			_, err := slowStart(t.Context(), 5000, func(index int) error {
 				started.Add(1)
 				if int32(index) >= test.fails {
 					return failure
@@ -74,7 +75,7 @@ func TestSlowStartStopsAfterAnError(t *testing.T) {
 func TestBadPodDoesNotBlockOthers(t *testing.T) {
 	bad := map[int]bool{0: true, 1: true, 7: true, 400: true}
 	var good atomic.Int32
-	err := slowStart(t.Context(), 500, func(index int) error {
+	_, err := slowStart(t.Context(), 500, func(index int) error {
 		if bad[index] {
 			return fmt.Errorf("pod %d is bad (%w)", index, errOnlyThisPod)
 		}
@@ -92,7 +93,7 @@ func TestBadPodDoesNotBlockOthers(t *testing.T) {
 
 func TestSlowStartGivesUpAfterTooManyBadPods(t *testing.T) {
 	var started atomic.Int32
-	err := slowStart(t.Context(), 5000, func(int) error { started.Add(1); return errOnlyThisPod })
+	_, err := slowStart(t.Context(), 5000, func(int) error { started.Add(1); return errOnlyThisPod })
 	if err == nil || started.Load() != maxBadPods {
 		t.Errorf("%d items were started, and the error is %v", started.Load(), err)
 	}
@@ -102,7 +103,7 @@ func TestSlowStartStopsWhenContextIsCanceled(t *testing.T) {
 	canceled := errors.New("canceled")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var started atomic.Int32
-	err := slowStart(ctx, 5000, func(int) error {
+	_, err := slowStart(ctx, 5000, func(int) error {
 		if started.Add(1) == 1000 {
 			cancel(canceled)
 		}

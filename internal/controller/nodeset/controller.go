@@ -55,6 +55,7 @@ type Reconciler struct {
 	names          names
 	decisions      decisions
 	eventDelays    eventDelays
+	unfinished     unfinished
 }
 
 // Reconcile moves one NodeSet towards its spec.
@@ -74,8 +75,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return r.settleOwners(ctx, scope)
 	}
 	if until := r.expectations.open(scope.set.UID, scope.pods, scope.now); !until.IsZero() {
-		return ctrl.Result{RequeueAfter: until.Sub(scope.now)}, nil // the cache is stale
+		return r.resume(ctx, scope, until) // the cache is stale
 	}
+	r.unfinished.forget(scope.set.UID)
 	scope, next := r.decide(ctx, scope)
 	result := r.act(ctx, scope, &next)
 	err = r.report(ctx, scope, &next, result)

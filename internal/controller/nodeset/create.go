@@ -19,10 +19,18 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
-// create creates pods, each after its PVCs.
+// create creates the missing pods.
 func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
-	additions := next.Of(plan.Create)
-	return slowStart(ctx, len(additions), func(index int) error {
+	return r.createPods(ctx, scope, creation{
+		planned: scope.now, generation: scope.set.Generation, revision: scope.revision.hash,
+		additions: next.Of(plan.Create),
+	})
+}
+
+// createPods creates pods, each after its PVCs. If there is not enough time, the rest is kept for the next reconcile.
+func (r *Reconciler) createPods(ctx context.Context, scope *scope, wanted creation) error {
+	additions := wanted.additions
+	begun, err := slowStart(ctx, len(additions), func(index int) error {
 		missing := additions[index].Pod
 		identity := worker.Numbered(scope.set, missing.Ordinal, scope.pins[missing.Ordinal])
 		if observation.IsDaemonSet(scope.set) {
@@ -36,6 +44,12 @@ func (r *Reconciler) create(ctx context.Context, scope *scope, next *plan.Plan, 
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	wanted.additions = additions[begun:]
+	r.unfinished.keep(scope, wanted)
+	return nil
 }
 
 // errOnlyThisPod marks an error that concerns one pod and need not concern the next.
