@@ -4,6 +4,7 @@ package scale_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/slurm-operator/slurm-operator/hack/cache"
 	"github.com/slurm-operator/slurm-operator/hack/repo"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/test/scale"
 	"github.com/slurm-operator/slurm-operator/test/scale/simulated"
 )
@@ -166,6 +168,24 @@ func statefulSetOf(client kubernetes.Interface, pods int, template corev1.PodTem
 			})
 		},
 	}
+}
+
+// statefulSetWithService returns a StatefulSet with its headless Service, which gives its pods DNS names as the Service of
+// slurmd pods does.
+func statefulSetWithService(client kubernetes.Interface, pods int, template corev1.PodTemplateSpec) scale.Workload {
+	set := statefulSetOf(client, pods, template)
+	createSet := set.Create
+	set.Create = func(ctx context.Context) error {
+		_, err := client.CoreV1().Services(corev1.NamespaceDefault).Create(ctx, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.ServiceSpec{
+				ClusterIP: corev1.ClusterIPNone, Selector: labels, Ports: []corev1.ServicePort{{Port: naming.PortSlurmd}},
+				PublishNotReadyAddresses: true,
+			},
+		}, metav1.CreateOptions{})
+		return errors.Join(err, createSet(ctx))
+	}
+	return set
 }
 
 func deployment(client kubernetes.Interface, pods int) scale.Workload {

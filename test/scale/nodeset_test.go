@@ -57,7 +57,8 @@ func TestNodeSet(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
 			// their pod watch costs the same as with the NodeSet
 			scale.SimulateSlurmds(t, cluster, slurmtest.New(t, slurmtest.Release2605))
-			result.StatefulSet = scale.Measure(t, cluster, statefulSetOf(cluster.Client, pods, slurmdTemplate(t)))
+			result.StatefulSet = scale.Measure(t, cluster,
+				statefulSetWithService(cluster.Client, pods, slurmdTemplate(t)))
 		}) && t.Run(fmt.Sprintf("NodeSet of %d", pods), func(t *testing.T) {
 			cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
 			report.Kubernetes = versionOf(t, cluster)

@@ -97,6 +97,8 @@ func (p Plane) controllerManagerArguments() []string {
 		"--cluster-cidr=" + p.PodCIDR,
 		"--allocate-node-cidrs=false",
 		"--node-monitor-grace-period=" + cmp.Or(p.NodeGracePeriod, defaultNodeGracePeriod).String(),
+		// These controllers read all pods of a Service whenever one of them changes.
+		"--endpointslice-updates-batch-period=1s", "--endpoint-updates-batch-period=1s",
 	}, clientRates()...)
 }
 
