@@ -218,8 +218,8 @@ func TestLargeQueueJobSuspendedWhileNodesAreRead(t *testing.T) {
 	}
 }
 
-// With many jobs, a decision about some nodes reads these alone, between two reads of the job states. Nodes that were not
-// read between these are not proved by them, even if they were read recently.
+// With many jobs, a decision about some nodes reads these alone, between two reads of the job states. Nodes that were
+// not read between these are not proved by them, even if they were read recently.
 func TestLargeQueueRefreshOfFewNodesReadsOnlyThem(t *testing.T) {
 	for name, waiting := range map[string]int{"states": 1500, "counts": 15_000} {
 		t.Run(name, func(t *testing.T) {

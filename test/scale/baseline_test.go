@@ -170,8 +170,8 @@ func statefulSetOf(client kubernetes.Interface, pods int, template corev1.PodTem
 	}
 }
 
-// statefulSetWithService returns a StatefulSet with its headless Service, which gives its pods DNS names as the Service of
-// slurmd pods does.
+// statefulSetWithService returns a StatefulSet with its headless Service, which gives its pods DNS names as the Service
+// of slurmd pods does.
 func statefulSetWithService(client kubernetes.Interface, pods int, template corev1.PodTemplateSpec) scale.Workload {
 	set := statefulSetOf(client, pods, template)
 	createSet := set.Create

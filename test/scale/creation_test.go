@@ -17,9 +17,9 @@ import (
 
 var rounds = flag.Int("rounds", 3, "how often the creation of a NodeSet is compared with that of a StatefulSet")
 
-// TestCreation compares the creation and scale-in of a NodeSet with a StatefulSet of the same pods, which has a headless
-// Service, too. It does so several times and in alternating order, because a single comparison depends on what else the
-// computer does.
+// TestCreation compares the creation and scale-in of a NodeSet with a StatefulSet of the same pods, which has a
+// headless Service, too. It does so several times and in alternating order, because a single comparison depends on what
+// else the computer does.
 func TestCreation(t *testing.T) {
 	report := scale.CreationReport{Cores: runtime.NumCPU(), Nodes: *nodes}
 	for _, pods := range podCounts(t) {
@@ -51,7 +51,8 @@ func createStatefulSet(t *testing.T, pods int) (result scale.Result, version str
 	cluster := simulated.Start(t, simulated.Options{Nodes: *nodes})
 	// their pod watch costs the same as with the NodeSet
 	scale.SimulateSlurmds(t, cluster, slurmtest.New(t, slurmtest.Release2605))
-	return scale.Measure(t, cluster, statefulSetWithService(cluster.Client, pods, slurmdTemplate(t))), versionOf(t, cluster)
+	set := statefulSetWithService(cluster.Client, pods, slurmdTemplate(t))
+	return scale.Measure(t, cluster, set), versionOf(t, cluster)
 }
 
 func createNodeSet(t *testing.T, pods int) scale.Result {

@@ -41,8 +41,8 @@ func hasTime(ctx context.Context) bool {
 
 // slowStart calls do for each index below n: once, then twice as often after each successful batch, up to parallelPods
 // in parallel. An error usually concerns all pods, so it starts nothing more after one, unless it concerns a single pod
-// only. If such errors are all that happens, it gives up too. It returns how many indices it has begun with: fewer than n
-// after an error, or if there is not enough time.
+// only. If such errors are all that happens, it gives up too. It returns how many indices it has begun with: fewer than
+// n after an error, or if there is not enough time.
 func slowStart(ctx context.Context, n int, do func(index int) error) (begun int, err error) {
 	bad := &badPods{}
 	done := 0

@@ -33,8 +33,8 @@ type creation struct {
 // maxPlanAge limits how long a creation is resumed without a new plan, which other changes wait for.
 const maxPlanAge = time.Minute
 
-// keep remembers the rest of a creation, if there is any. Pods in DaemonSet mode depend on Kubernetes nodes, and those of
-// elastic NodeSets on jobs: they are planned again.
+// keep remembers the rest of a creation, if there is any. Pods in DaemonSet mode depend on Kubernetes nodes, and those
+// of elastic NodeSets on jobs: they are planned again.
 func (u *unfinished) keep(scope *scope, rest creation) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -98,8 +98,8 @@ func idleFirst(a, b *candidate) int {
 	)
 }
 
-// A candidate is a pod with what decides whether it is scaled in or updated first. Sorting compares each pod many times,
-// so this is computed once.
+// A candidate is a pod with what decides whether it is scaled in or updated first. Sorting compares each pod many
+// times, so this is computed once.
 type candidate struct {
 	*Pod
 	recorded, up, busy bool
