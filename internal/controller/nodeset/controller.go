@@ -171,7 +171,8 @@ func pause(scope *scope, next *plan.Plan, result outcome, nextEvent time.Time) t
 	}
 	wake := next.Wake
 	for _, moment := range []time.Time{desired.WindowEdge(scope.set, next.Outdated, scope.now),
-		retryPlacement(scope, result), retryProvisioning(scope), jobsDue(scope, next), result.describe, nextEvent} {
+		retryPlacement(scope, result), retryProvisioning(scope), jobsDue(scope, next), result.describe, nextEvent,
+		firstAnswerDue(scope)} {
 		if wake.IsZero() || (!moment.IsZero() && moment.Before(wake)) {
 			wake = moment
 		}

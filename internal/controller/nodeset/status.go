@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -22,6 +24,9 @@ import (
 
 // report writes the status, a function of the observation, the plan and its outcome.
 func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, result outcome) error {
+	if awaitsFirstAnswer(scope) && result.failure == nil {
+		return nil
+	}
 	set, counts := scope.set, count(scope, next)
 	conditions := status.NewConditions(set.Generation, set.Status.Conditions, metav1.NewTime(scope.now))
 	conditions.Summarize(judge(scope, next, counts, result.failure))
@@ -46,6 +51,25 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, 
 	r.Metrics.bill.update(scope)
 	r.measurePowerUps(scope)
 	return r.Status.Write(ctx, set, conditions, is)
+}
+
+// awaitsFirstAnswer reports whether the operator has only just connected to slurmctld, as after its own restart. The
+// status of the time before then stays, as that of the Controller does.
+func awaitsFirstAnswer(scope *scope) bool {
+	return !scope.snapshot.Answers && (scope.session == nil || scope.session.Status().Err == nil) &&
+		scope.set.Status.ObservedGeneration == scope.set.Generation && scope.controller != nil &&
+		meta.IsStatusConditionTrue(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+}
+
+// firstAnswerWait is after how long a NodeSet that awaits the first answer is looked at again, in case there is no event.
+const firstAnswerWait = 10 * time.Second
+
+// firstAnswerDue returns when to look at it again; zero if it does not wait.
+func firstAnswerDue(scope *scope) time.Time {
+	if !awaitsFirstAnswer(scope) {
+		return time.Time{}
+	}
+	return scope.now.Add(firstAnswerWait)
 }
 
 // counts are the numbers in the status.

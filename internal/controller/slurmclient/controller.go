@@ -12,6 +12,7 @@ package slurmclient
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +40,8 @@ type Reconciler struct {
 	// NodeChanges asks the agent in the pod with the given address which Slurm nodes have changed since a cursor. Both
 	// prove to each other that they have the key.
 	NodeChanges func(ctx context.Context, address string, key []byte, since string) (slurm.NodeChanges, error)
+
+	logged sync.Map // by slurm.Key: the reason of the last log line about its connection
 }
 
 // countInterval is how often the counts of nodes and jobs are written to the status, if they have changed. They are in
@@ -52,6 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsNotFound(err) {
 		r.closeSession(ctx, key, "the Controller is deleted")
 		r.Forget(key)
+		r.logged.Delete(key)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -60,5 +64,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.act(ctx, scope, key); err != nil {
 		return ctrl.Result{}, err
 	}
-	return retry.After(countInterval, r.report(ctx, scope))
+	return retry.After(countInterval, r.report(ctx, scope, key))
 }

@@ -18,18 +18,20 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// report writes the session's state. While the session has none, the last state is kept.
-func (r *Reconciler) report(ctx context.Context, scope *scope) error {
+// report writes the session's state. Until the first answer the state of the session before is kept: Slurm does not stop
+// when the operator restarts, and neither should its clusters seem to.
+func (r *Reconciler) report(ctx context.Context, scope *scope, key slurm.Key) error {
 	before := scope.controller.Status
 	conditions := status.NewConditions(scope.controller.Generation, before.Conditions, metav1.NewTime(scope.now))
 	is, reason, message := reachable(scope)
-	conditions.Set(slinkyv1beta1.ConditionSlurmReachable, is, reason, "%s", message)
 	if scope.session != nil {
-		known := meta.FindStatusCondition(before.Conditions, slinkyv1beta1.ConditionSlurmReachable)
-		if what, values := connectionChange(known, reason, scope.session.Status(), scope.now); what != "" {
-			log.FromContext(ctx).Info(what, values...)
-		}
+		r.logConnection(ctx, key, reason, scope)
 	}
+	known := meta.FindStatusCondition(before.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+	if is == metav1.ConditionUnknown && known != nil && known.Status == metav1.ConditionTrue {
+		is, reason, message = known.Status, known.Reason, known.Message
+	}
+	conditions.Set(slinkyv1beta1.ConditionSlurmReachable, is, reason, "%s", message)
 	newStatus := applyv1beta1.ControllerStatus().WithIsReady(is == metav1.ConditionTrue)
 	newStatus.Conditions = conditions.Configuration()
 	if before.SlurmVersion != "" {
@@ -51,11 +53,21 @@ func (r *Reconciler) report(ctx context.Context, scope *scope) error {
 	return r.Status.Write(ctx, scope.controller, conditions, newStatus)
 }
 
-// connectionChange returns the log line about a changed connection; empty if it has not changed. Further attempts that
-// fail in the same way are in the log of requests, at level debug.
-func connectionChange(known *metav1.Condition, reason string, state slurm.Status, now time.Time) (what string,
-	values []any) {
-	if known != nil && known.Reason == reason || !state.Reachable && state.Err == nil {
+// logConnection logs the state of a connection, if it is another one than this process has logged.
+func (r *Reconciler) logConnection(ctx context.Context, key slurm.Key, reason string, scope *scope) {
+	logged, _ := r.logged.Load(key)
+	last, _ := logged.(string)
+	if what, values := connectionChange(last, reason, scope.session.Status(), scope.now); what != "" {
+		log.FromContext(ctx).Info(what, values...)
+		r.logged.Store(key, reason)
+	}
+}
+
+// connectionChange returns the log line about a changed connection; empty if it has not changed since the last line,
+// which was about the given reason. Further attempts that fail in the same way are in the log of requests, at level
+// debug.
+func connectionChange(last, reason string, state slurm.Status, now time.Time) (what string, values []any) {
+	if last == reason || !state.Reachable && state.Err == nil {
 		return "", nil
 	}
 	if state.Reachable {
@@ -65,7 +77,7 @@ func connectionChange(known *metav1.Condition, reason string, state slurm.Status
 	switch {
 	case errors.Is(state.Err, slurm.Unauthorized):
 		what = "Slurm refuses the operator's token"
-	case known != nil && known.Status == metav1.ConditionTrue:
+	case last == slinkyv1beta1.ReasonConnected:
 		what = "lost the connection to Slurm"
 	}
 	retry := max(state.NextAttempt.Sub(now), 0).Round(time.Second)
@@ -84,7 +96,7 @@ func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string)
 	if _, problem := decide(scope); problem != nil {
 		return metav1.ConditionFalse, problem.reason, problem.message
 	}
-	return metav1.ConditionFalse, slinkyv1beta1.ReasonConnecting, "there is no connection yet"
+	return metav1.ConditionUnknown, slinkyv1beta1.ReasonConnecting, "there is no connection yet"
 }
 
 // notReady returns what a RestApi reports about itself if it is not ready.

@@ -89,37 +89,32 @@ func TestUnreachableRestApiSaysWhyItIsNotReady(t *testing.T) {
 
 func TestConnectionChangesAreLogged(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	was := func(is metav1.ConditionStatus, reason string) *metav1.Condition {
-		return &metav1.Condition{Status: is, Reason: reason}
-	}
 	failed := func(kind slurm.Kind) slurm.Status {
 		return slurm.Status{
 			Err: &slurm.Error{Kind: kind, Op: "ping", Err: errors.New("no route")}, NextAttempt: now.Add(4 * time.Second),
 		}
 	}
-	up := was(metav1.ConditionTrue, slinkyv1beta1.ReasonConnected)
-	down := was(metav1.ConditionFalse, slinkyv1beta1.ReasonSlurmctldDown)
+	const up, down = slinkyv1beta1.ReasonConnected, slinkyv1beta1.ReasonSlurmctldDown
 	connected := slurm.Status{Reachable: true, Info: slurm.Info{API: "v0.0.45"}}
 	for name, test := range map[string]struct {
-		known *metav1.Condition
+		last  string
 		state slurm.Status
 		want  []string
 	}{
-		"connected":  {nil, connected, []string{"connected to Slurm", "v0.0.45"}},
-		"still up":   {up, connected, nil},
-		"not up yet": {nil, slurm.Status{}, nil},
-		"never up":   {nil, failed(slurm.Unreachable), []string{"cannot connect to Slurm", "no route", "4s"}},
-		"refused":    {nil, failed(slurm.Unauthorized), []string{"refuses the operator's token", "no route", "4s"}},
-		"still down": {
-			was(metav1.ConditionFalse, slinkyv1beta1.ReasonRestAPIUnreachable), failed(slurm.Unreachable), nil,
-		},
+		"connected":    {"", connected, []string{"connected to Slurm", "v0.0.45"}},
+		"still up":     {up, connected, nil},
+		"not up yet":   {"", slurm.Status{}, nil},
+		"never up":     {"", failed(slurm.Unreachable), []string{"cannot connect to Slurm", "no route", "4s"}},
+		"refused":      {"", failed(slurm.Unauthorized), []string{"refuses the operator's token", "no route", "4s"}},
+		"still down":   {slinkyv1beta1.ReasonRestAPIUnreachable, failed(slurm.Unreachable), nil},
+		"replaced":     {up, slurm.Status{}, nil},
 		"lost":         {up, failed(slurm.Unreachable), []string{"lost the", "no route"}},
 		"differently":  {down, failed(slurm.Unreachable), []string{"cannot connect"}},
 		"up once more": {down, connected, []string{"connected to Slurm"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, reason, _ := answer(test.state)
-			what, values := connectionChange(test.known, reason, test.state, now)
+			what, values := connectionChange(test.last, reason, test.state, now)
 			line := fmt.Sprint(what, values)
 			if (what == "") != (test.want == nil) {
 				t.Errorf("the log line is %q", line)
