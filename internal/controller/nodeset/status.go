@@ -61,7 +61,7 @@ func awaitsFirstAnswer(scope *scope) bool {
 		meta.IsStatusConditionTrue(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 }
 
-// firstAnswerWait is after how long a NodeSet that awaits the first answer is looked at again, in case there is no event.
+// firstAnswerWait is after how long a NodeSet that awaits the first answer is reconciled again, without an event.
 const firstAnswerWait = 10 * time.Second
 
 // firstAnswerDue returns when to look at it again; zero if it does not wait.

@@ -18,8 +18,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// report writes the session's state. Until the first answer the state of the session before is kept: Slurm does not stop
-// when the operator restarts, and neither should its clusters seem to.
+// report writes the session's state. Until the first answer the state of the session before is kept: Slurm does not
+// stop when the operator restarts, and neither should its clusters seem to.
 func (r *Reconciler) report(ctx context.Context, scope *scope, key slurm.Key) error {
 	before := scope.controller.Status
 	conditions := status.NewConditions(scope.controller.Generation, before.Conditions, metav1.NewTime(scope.now))
