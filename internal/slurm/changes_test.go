@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,6 +98,42 @@ func TestTrackedChangesNeedNoList(t *testing.T) {
 		if more := cluster.questions() - asked; more > 25 { // an answer takes 0.3 s
 			t.Errorf("%d questions while nothing changes", more)
 		}
+	})
+}
+
+// Jobs that start and end all the time make long lists of jobs, which changes of nodes need not wait for.
+func TestTrackedChangesDoNotWaitForListsOfJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster, mirror, changes := runTracked(t)
+		const list = 4 * time.Second
+		cluster.set(func() { cluster.slowJobs = list })
+		ctx, stop := context.WithCancel(t.Context())
+		var churn sync.WaitGroup
+		churn.Go(func() {
+			for ctx.Err() == nil {
+				cluster.set(func() {
+					cluster.rpcs["REQUEST_SUBMIT_BATCH_JOB"]++
+					cluster.jobsAt = time.Now().Unix()
+				})
+				time.Sleep(time.Second)
+			}
+		})
+		time.Sleep(time.Minute)
+		for i := range 20 {
+			name := "n" + strconv.Itoa(50*i)
+			cluster.change(name, func(n *Node) { n.Reason = "bad memory" })
+			mirror.Nudge()
+			if late := shownAfter(t, changes, name); late > list+3*time.Second {
+				t.Errorf("change %d of %s shows after %s", i, name, late)
+			}
+		}
+		lists := cluster.count("jobs")
+		time.Sleep(10 * time.Minute)
+		if more := cluster.count("jobs") - lists; more > 600/16+2 { // a quarter of the time
+			t.Errorf("%d lists of jobs of %s each in ten minutes", more, list)
+		}
+		stop()
+		churn.Wait()
 	})
 }
 

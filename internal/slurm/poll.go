@@ -241,6 +241,8 @@ func (m *Mirror) readJobs(ctx context.Context, next *Snapshot, counters map[stri
 		return nil, nil
 	}
 	list, err := m.client.Jobs(ctx, m.jobCursor)
+	took := time.Since(now)
+	m.apart += took
 	if err != nil {
 		return nil, err
 	}
@@ -253,11 +255,13 @@ func (m *Mirror) readJobs(ctx context.Context, next *Snapshot, counters map[stri
 		return nil, &Error{Kind: Malformed, Op: "list jobs", Err: err}
 	}
 	m.jobCursor = list.Cursor
-	m.ledger.records, m.ledger.received, m.ledger.took = len(list.Jobs), list.Bytes, time.Since(now)
+	m.ledger.records, m.ledger.received, m.ledger.took = len(list.Jobs), list.Bytes, took
 	changed := changedLoads(next.Loads, queue.Loads)
 	next.Queue = queue
 	// A busy queue changes all the time, and its list is long. What matters about jobs shows in the nodes too.
-	m.jobsQuietUntil = now.Add(min(time.Duration(list.Bytes)*time.Second/time.Duration(jobsRate), m.options.Slow))
+	// Changes of nodes need not wait for the next list.
+	apart := min(time.Duration(list.Bytes)*time.Second/time.Duration(jobsRate), m.options.Slow)
+	m.jobsQuietUntil = now.Add(max(apart, m.spacing(took)))
 	return changed, nil
 }
 

@@ -31,7 +31,7 @@ type scripted struct {
 	afterStates     func()        // runs after the job states are sent
 	afterNodes      func()        // runs after the nodes are sent
 	size            int64         // bytes of a node list
-	slow            time.Duration // duration of a node list
+	slow, slowJobs  time.Duration // durations of a list of nodes and of jobs
 	requests        map[string]int
 	sent            int64
 }
@@ -98,6 +98,7 @@ func (s *scripted) Node(_ context.Context, name string) (Node, error) {
 }
 
 func (s *scripted) Jobs(_ context.Context, since Cursor) (JobList, error) {
+	time.Sleep(s.slowJobs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests["jobs"]++

@@ -50,7 +50,7 @@ func BenchmarkQueue(b *testing.B) {
 		ExtraConf: fmt.Sprintf(
 			"MaxJobCount=%d\nSlurmdParameters=config_overrides\nSelectTypeParameters=CR_CPU\nMinJobAge=300\n"+
 				"SchedulerParameters=default_queue_depth=1,bf_max_job_test=1,sched_interval=600\nSlurmctldTimeout=300",
-			*pendingJobs+*runningJobs+1000),
+			*pendingJobs+*runningJobs+10_000),
 	})
 	ask := startAgent(b, cluster)
 	b.ResetTimer()
