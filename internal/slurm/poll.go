@@ -260,8 +260,8 @@ func (m *Mirror) readJobs(ctx context.Context, next *Snapshot, counters map[stri
 	next.Queue = queue
 	// A busy queue changes all the time, and its list is long. What matters about jobs shows in the nodes too.
 	// Changes of nodes need not wait for the next list.
-	apart := min(time.Duration(list.Bytes)*time.Second/time.Duration(jobsRate), m.options.Slow)
-	m.jobsQuietUntil = now.Add(max(apart, m.spacing(took)))
+	interval := min(time.Duration(list.Bytes)*time.Second/time.Duration(jobsRate), m.options.Slow)
+	m.jobsQuietUntil = now.Add(max(interval, m.spacing(took)))
 	return changed, nil
 }
 

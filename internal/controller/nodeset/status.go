@@ -64,7 +64,7 @@ func awaitsFirstAnswer(scope *scope) bool {
 // firstAnswerWait is after how long a NodeSet that awaits the first answer is reconciled again, without an event.
 const firstAnswerWait = 10 * time.Second
 
-// firstAnswerDue returns when to look at it again; zero if it does not wait.
+// firstAnswerDue returns when to reconcile it again; zero if it does not wait.
 func firstAnswerDue(scope *scope) time.Time {
 	if !awaitsFirstAnswer(scope) {
 		return time.Time{}

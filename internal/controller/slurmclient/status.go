@@ -18,18 +18,13 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
-// report writes the session's state. Until the first answer the state of the session before is kept: Slurm does not
-// stop when the operator restarts, and neither should its clusters seem to.
+// report writes the session's state.
 func (r *Reconciler) report(ctx context.Context, scope *scope, key slurm.Key) error {
 	before := scope.controller.Status
 	conditions := status.NewConditions(scope.controller.Generation, before.Conditions, metav1.NewTime(scope.now))
 	is, reason, message := reachable(scope)
 	if scope.session != nil {
 		r.logConnection(ctx, key, reason, scope)
-	}
-	known := meta.FindStatusCondition(before.Conditions, slinkyv1beta1.ConditionSlurmReachable)
-	if is == metav1.ConditionUnknown && known != nil && known.Status == metav1.ConditionTrue {
-		is, reason, message = known.Status, known.Reason, known.Message
 	}
 	conditions.Set(slinkyv1beta1.ConditionSlurmReachable, is, reason, "%s", message)
 	newStatus := applyv1beta1.ControllerStatus().WithIsReady(is == metav1.ConditionTrue)
@@ -84,10 +79,17 @@ func connectionChange(last, reason string, state slurm.Status, now time.Time) (w
 	return what, []any{"reason", reason, "error", state.Err.Error(), "retryIn", retry.String()}
 }
 
-// reachable reports whether the operator reaches slurmctld, and if not, why and what to do.
+// reachable reports whether the operator reaches slurmctld, and if not, why and what to do. Until a new session has its
+// first answer, or the first failure, the cluster stays reachable if it was: Slurm keeps running while the operator
+// restarts.
 func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string) {
 	if scope.session != nil {
-		is, reason, message = answer(scope.session.Status())
+		state := scope.session.Status()
+		known := meta.FindStatusCondition(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+		if !state.Reachable && state.Err == nil && known != nil && known.Status == metav1.ConditionTrue {
+			return known.Status, known.Reason, known.Message
+		}
+		is, reason, message = answer(state)
 		if cause := notReady(scope.restAPI); reason == slinkyv1beta1.ReasonRestAPIUnreachable && cause != "" {
 			message += "; " + cause
 		}
@@ -96,7 +98,7 @@ func reachable(scope *scope) (is metav1.ConditionStatus, reason, message string)
 	if _, problem := decide(scope); problem != nil {
 		return metav1.ConditionFalse, problem.reason, problem.message
 	}
-	return metav1.ConditionUnknown, slinkyv1beta1.ReasonConnecting, "there is no connection yet"
+	return metav1.ConditionFalse, slinkyv1beta1.ReasonConnecting, "there is no connection yet"
 }
 
 // notReady returns what a RestApi reports about itself if it is not ready.

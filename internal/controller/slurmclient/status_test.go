@@ -67,6 +67,37 @@ func TestReachableCondition(t *testing.T) {
 	}
 }
 
+func TestConditionIsKeptOnlyUntilFirstAnswer(t *testing.T) {
+	used := restAPI("a", 0)
+	connecting := func(is metav1.ConditionStatus) *scope {
+		controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slurm", UID: "slurm"}}
+		controller.Status.Conditions = []metav1.Condition{
+			{Type: slinkyv1beta1.ConditionSlurmReachable, Status: is, Reason: "Before"},
+		}
+		return &scope{
+			controller: controller, restAPI: used, service: service("a-restapi", "10.96.0.7", used), jwtKey: []byte("key"),
+			certificate: certificateOf(t, used), now: now, session: &slurm.Session{},
+		}
+	}
+	up, down, none := connecting(metav1.ConditionTrue), connecting(metav1.ConditionFalse), connecting(metav1.ConditionTrue)
+	none.session = nil // the Accounting with the key does not exist
+	for name, test := range map[string]struct {
+		scope  *scope
+		is     metav1.ConditionStatus
+		reason string
+	}{
+		"was reachable":     {up, metav1.ConditionTrue, "Before"},
+		"was not reachable": {down, metav1.ConditionUnknown, slinkyv1beta1.ReasonConnecting},
+		"has no session":    {none, metav1.ConditionFalse, slinkyv1beta1.ReasonConnecting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if is, reason, message := reachable(test.scope); is != test.is || reason != test.reason {
+				t.Errorf("got %s, %s: %s", is, reason, message)
+			}
+		})
+	}
+}
+
 func TestUnreachableRestApiSaysWhyItIsNotReady(t *testing.T) {
 	unready := restAPI("a", 0)
 	unready.Status.Conditions = []metav1.Condition{

@@ -10,8 +10,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
 
-// Slurm keeps running while the operator is replaced, so no condition of its clusters changes meanwhile, and nobody is
-// alerted.
+// Slurm keeps running while the operator restarts, so no condition of its clusters changes, and no alert fires.
 func TestRestartedOperatorKeepsStatus(t *testing.T) {
 	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(2))
