@@ -44,7 +44,7 @@ func (r ClustersReport) Markdown() string {
 			result.StartedCPU, result.Restarted, result.RestartedCPU, percentile(result.Reaction, 50),
 			percentile(result.Reaction, 100), percentile(result.BesideSick, 50), percentile(result.BesideSick, 100))
 	}
-	b.WriteString("\n| At rest, a minute | Writes | CPU seconds | Requests to Slurm | kB from Slurm | Heap in MB | " +
+	b.WriteString("\n| Idle, per minute | Writes | CPU seconds | Requests to Slurm | kB from Slurm | Heap in MB | " +
 		"Per cluster: CPU ms | requests | kB | heap in kB |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
 		clusters := float64(result.Clusters)

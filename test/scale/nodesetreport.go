@@ -138,7 +138,7 @@ func (r NodeSetReport) Markdown() string {
 		}
 	}
 	b.WriteString(
-		"\n| At rest, a minute | Pods | Writes | CPU seconds | Requests to Slurm | kB from Slurm | Heap in MB | " +
+		"\n| Idle, per minute | Pods | Writes | CPU seconds | Requests to Slurm | kB from Slurm | Heap in MB | " +
 			"Heap per pod in kB |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, result := range r.Results {
