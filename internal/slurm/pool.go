@@ -81,13 +81,14 @@ func (p *Pool) Set(key Key, settings Settings) error {
 	return nil
 }
 
-// Remove closes the session of a cluster, if there is one.
+// Remove closes the session of a cluster, if there is one, and reports that as a change of its status.
 func (p *Pool) Remove(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if session := p.sessions[key]; session != nil {
 		session.stop()
 		delete(p.sessions, key)
+		p.events.publish(func() {}, Event{Cluster: key})
 	}
 }
 

@@ -131,6 +131,45 @@ func TestStuckClusterDoesNotBlockOthers(t *testing.T) {
 	})
 }
 
+// TestRemovedSessionIsReported checks that those who follow a pool learn that a session is gone: they show that Slurm
+// answers until then.
+func TestRemovedSessionIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(MirrorOptions{})
+		defer pool.Close()
+		set(t, pool, cluster, "one", newScripted("a"))
+		synctest.Wait()
+		events := pool.Subscribe()
+		defer events.Close()
+		pool.Remove(cluster)
+		<-events.Ready()
+		if got := events.Take(); len(got) != 1 || got[0] != (Event{Cluster: cluster}) {
+			t.Errorf("events are %v", got)
+		}
+	})
+}
+
+// TestRestartOfSlurmctldIsReported has a slurmctld whose nodes look the same after its restart.
+func TestRestartOfSlurmctldIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(MirrorOptions{})
+		defer pool.Close()
+		client := newScripted("a")
+		set(t, pool, cluster, "one", client)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		events := pool.Subscribe()
+		defer events.Close()
+		client.mu.Lock()
+		client.since = time.Now()
+		client.mu.Unlock()
+		<-events.Ready()
+		if got := events.Take(); len(got) != 1 || got[0] != (Event{Cluster: cluster}) {
+			t.Errorf("events are %v", got)
+		}
+	})
+}
+
 func TestBackoff(t *testing.T) {
 	for failures := 1; failures < 100; failures++ {
 		outage, refusal := DefaultBackoff.after(failures, Unreachable), DefaultBackoff.after(failures, Unauthorized)

@@ -125,13 +125,14 @@ func (s *Session) run(ctx context.Context, publish func(...Event), cluster Key) 
 	})
 }
 
-// record stores the result of a poll and reports whether the status has changed.
+// record stores the result of a poll and reports whether the status has changed, or slurmctld has restarted.
 func (s *Session) record(poll Poll) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.status.NextAttempt.IsZero()
 	reachable, info := poll.Err == nil, s.Client.Info()
-	changed := first || reachable != s.status.Reachable || info != s.status.Info ||
+	restarted := reachable && !poll.Diag.CountersSince.Equal(s.status.Diag.CountersSince)
+	changed := first || restarted || reachable != s.status.Reachable || info != s.status.Info ||
 		Result(poll.Err) != Result(s.status.Err)
 	if reachable != s.status.Reachable {
 		s.status.Since = time.Now()

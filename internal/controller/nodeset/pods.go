@@ -26,18 +26,12 @@ type podPatch struct {
 // step: while Slurm refuses one request, other jobs stay protected. A pod whose drain is about to be lifted is
 // protected first.
 func (r *Reconciler) protectPods(ctx context.Context, scope *scope, next *plan.Plan) error {
-	opening := map[string]bool{}
-	for _, action := range next.Of(plan.Undrain) {
-		opening[action.Pod.Name] = true
-	}
 	return r.patchPods(ctx, scope, next, len(scope.pods), func(index int) podPatch {
-		pod, protect, known := &scope.pods[index], true, opening[scope.pods[index].Name]
-		if !known {
-			protect, known = scope.snapshot.Protected(&scope.snapshot.Pods[index])
-		}
-		if !known {
+		pod, protection := &scope.pods[index], next.Protections[index]
+		if protection == plan.UnknownProtection {
 			return podPatch{} // its present label may be right
 		}
+		protect := protection == plan.Protected
 		load := scope.snapshot.Slurm.Loads[scope.snapshot.Pods[index].SlurmNode]
 		return podPatch{desired.PodMetadata(pod, protect, load),
 			func(ctx context.Context, pod *corev1.Pod, patch []byte) error {

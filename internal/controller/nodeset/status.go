@@ -223,15 +223,9 @@ func awaiting(scope *scope, counts counts) (status.Verdict, bool) {
 // starting is about pods that have yet to start.
 func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, bool) {
 	var unready []corev1.Pod
-	var overdue []string
 	for i := range scope.pods {
-		if pod := &scope.snapshot.Pods[i]; pod.ReadySince.IsZero() {
+		if scope.snapshot.Pods[i].ReadySince.IsZero() {
 			unready = append(unready, scope.pods[i])
-		} else if scope.snapshot.Answers && scope.snapshot.Slurm != nil && !pod.Terminating {
-			if _, known := scope.snapshot.Slurm.Node(pod.SlurmNode); !known && !pod.Started.IsZero() &&
-				scope.now.Sub(pod.Started) > scope.snapshot.Set.Registration {
-				overdue = append(overdue, pod.SlurmNode)
-			}
 		}
 	}
 	trouble := podfailure.Describe(unready)
@@ -244,10 +238,10 @@ func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, boo
 			text += "; " + next.Elastic.Held
 		}
 		return status.Progressing(slinkyv1beta1.ReasonScalingOut, "%s", text), true
-	case len(overdue) > 0:
+	case len(next.Unregistered) > 0:
 		return status.Degraded(slinkyv1beta1.ReasonNotRegistered,
 			"%d slurmds run and have not registered with Slurm within %s, such as %s; see the log of its pod",
-			len(overdue), scope.snapshot.Set.Registration, overdue[0]), true
+			len(next.Unregistered), scope.snapshot.Set.Registration, next.Unregistered[0]), true
 	case next.Outdated > 0 && scope.snapshot.Set.Replaces():
 		return status.Progressing(slinkyv1beta1.ReasonUpdating, "%s", progress(next)), true
 	case counts.available < counts.desired:

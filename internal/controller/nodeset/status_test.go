@@ -101,7 +101,9 @@ func TestJudge(t *testing.T) {
 			status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "1 slurmds have not registered with Slurm yet"),
 		},
 		"a slurmd never registered": {
-			func(is *scope, _ *plan.Plan) { is.snapshot.Slurm.Nodes = is.snapshot.Slurm.Nodes[:1] },
+			func(is *scope, next *plan.Plan) {
+				is.snapshot.Slurm.Nodes, next.Unregistered = is.snapshot.Slurm.Nodes[:1], []string{"gpu-1"}
+			},
 			status.Degraded(slinkyv1beta1.ReasonNotRegistered,
 				"1 slurmds run and have not registered with Slurm within 5m0s, such as gpu-1; see the log of its pod"),
 		},

@@ -7,6 +7,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/certificate"
+	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
@@ -20,7 +21,7 @@ type plan struct {
 	verdict status.Verdict
 	// certificateExpires is when the served certificate expires; zero if there is none.
 	certificateExpires time.Time
-	// requeueAfter is when the certificate must be renewed or expires.
+	// requeueAfter is when the certificate must be renewed, expires, or may have become valid.
 	requeueAfter time.Duration
 }
 
@@ -45,8 +46,8 @@ func decide(scope *scope) plan {
 			"the configuration of Controller %s is damaged: %v", controller, err))
 	}
 	served, problem := certify(scope)
-	if problem != nil {
-		return obstacle(status.Degraded(problem.Reason, "%s", problem.Message))
+	if problem != nil { // of a certificate that becomes valid, no event says so
+		return plan{verdict: status.Degraded(problem.Reason, "%s", problem.Message), requeueAfter: child.RetryRefusal}
 	}
 	children, err := build(scope, served, slurmconf.Clients(document))
 	if err != nil {

@@ -244,6 +244,10 @@ func TestGivenCertificateIsServed(t *testing.T) {
 		}) {
 		t.Error("the Secret is not mounted")
 	}
+	scope.now = start.Add(-time.Hour) // it is not valid yet, and no event says when it is
+	if plan := decide(scope); plan.verdict.Reason != slinkyv1beta1.ReasonCertificateInvalid || plan.requeueAfter == 0 {
+		t.Errorf("requeues after %s with verdict %+v", plan.requeueAfter, plan.verdict)
+	}
 	scope.now = start.Add(2 * time.Hour)
 	if plan := decide(scope); plan.verdict.Reason != slinkyv1beta1.ReasonCertificateInvalid ||
 		!strings.Contains(plan.verdict.Message, "expired") {

@@ -90,6 +90,7 @@ type elasticModel struct {
 	history  plan.DrainHistory
 	mirrored *slurm.Snapshot
 	requests []*plan.Request
+	plans    int // made so far
 	trace    strings.Builder
 	broken   []string
 }

@@ -73,6 +73,11 @@ func (w *elasticModel) plan(fresh bool) plan.Plan {
 	w.history.Observe(w.mirrored, names)
 	s.DrainedSince = w.history.Since()
 	next := plan.Next(s)
+	if w.plans++; w.plans%alarmChecks == 0 {
+		if missing := missingAlarm(s); missing != "" {
+			w.violate("the plan waits without an alarm: it changes %s", missing)
+		}
+	}
 	if sum := sumOf(next.Elastic.Causes) + dynamic; sum != next.Desired && !w.fixed {
 		w.violate("%d Slurm nodes are up, of which %d have a cause", next.Desired, sum)
 	}

@@ -29,6 +29,7 @@ func check(t *testing.T, rows map[string]row) {
 			if diff := cmp.Diff(row.want, got); diff != "" {
 				t.Errorf("plan differs (-want +got):\n%s", diff)
 			}
+			checkAlarms(t, row.scene)
 		})
 	}
 }

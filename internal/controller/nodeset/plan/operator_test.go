@@ -105,6 +105,11 @@ func (w *world) plan(snapshot *plan.Snapshot) plan.Plan {
 	w.operator.basis, w.operator.planned = snapshot.Slurm, w.now
 	next := plan.Next(snapshot)
 	w.checkBudget(snapshot, next)
+	if w.plans++; w.plans%alarmChecks == 0 {
+		if missing := missingAlarm(snapshot); missing != "" {
+			w.violate("I25: the plan waits without an alarm: it changes %s", missing)
+		}
+	}
 	return next
 }
 

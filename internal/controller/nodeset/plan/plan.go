@@ -1,12 +1,13 @@
 // Package plan decides what happens next to the pods of a NodeSet.
 //
 // Next is a pure function of a Snapshot: after a crash, the next call makes the same plan, because every step leaves
-// its mark in Kubernetes or in Slurm. It answers four questions:
+// its mark in Kubernetes or in Slurm. It answers five questions:
 //
 //	which pods are in excess?       scale.go   pods beyond the desired ones, in a fixed order; a choice is kept
 //	which are outdated?             update.go  pods of an older revision, as many at a time as may be unavailable
 //	which Slurm nodes are drained?  drain.go   those of both, and on request of users and Kubernetes nodes
 //	which pods may be deleted?      remove.go  those that the deletion rule (release.go) releases, and no others
+//	which pods may be evicted?      protect.go those that the same rule would release
 //
 // Then it marks pods that wait for their scale-in (mark.go), deletes Slurm records without a pod (prune.go) and creates
 // missing pods (create.go). Every action says why.
@@ -112,6 +113,10 @@ type Plan struct {
 	Desired, Available, Updated int
 	// Outdated counts the pods of an older revision.
 	Outdated int
+	// Protections are those of the pods, in the order of the snapshot.
+	Protections []Protection
+	// Unregistered are the Slurm nodes of ready pods that did not register in time.
+	Unregistered []string
 	// Stopped says why the update is stopped; empty if it is not.
 	Stopped string
 	// Withheld says why missing pods are not created; empty if they are, or none is missing.
@@ -157,6 +162,7 @@ func Next(snapshot *Snapshot) Plan {
 	plan.drain()
 	plan.power()
 	plan.remove()
+	plan.protect()
 	plan.mark()
 	plan.prune()
 	plan.create()
@@ -216,7 +222,21 @@ func (p *planner) count() {
 		default:
 			p.Outdated++
 		}
+		p.countUnregistered(pod)
 	}
+}
+
+func (p *planner) countUnregistered(pod *Pod) {
+	if !p.Answers || p.Slurm == nil || pod.Terminating || pod.ReadySince.IsZero() || pod.Started.IsZero() ||
+		p.record(pod) != nil {
+		return
+	}
+	until := pod.Started.Add(p.Set.Registration)
+	if p.Now.Before(until) {
+		p.wakeAt(until)
+		return
+	}
+	p.Unregistered = append(p.Unregistered, pod.SlurmNode)
 }
 
 func (p *planner) do(action Action) { p.Actions = append(p.Actions, action) }

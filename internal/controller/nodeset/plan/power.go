@@ -194,7 +194,12 @@ func (p *planner) closeFailed(pods map[int]*Pod) {
 			p.closing[slot.SlurmNode] || pod == nil && p.slotCause(slot) != NoCause { // settle closes it
 			continue
 		}
-		late := pod != nil && !p.Now.Before(pod.Created.Add(p.Set.Elastic.Start))
+		late := false
+		if pod != nil {
+			end := pod.Created.Add(p.Set.Elastic.Start)
+			p.wakeAt(end)
+			late = !p.Now.Before(end)
+		}
 		switch unplaced := pod == nil || pod.Unscheduled; {
 		case unplaced && (late || slices.ContainsFunc(p.requests[slot.SlurmNode], p.failed)):
 			p.closeSlot(slot, NoCapacity)

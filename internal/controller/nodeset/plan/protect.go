@@ -6,36 +6,100 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// Protected reports whether the eviction of a pod must be refused, and whether that is known at all.
+// A Protection says whether the eviction of a pod must be refused.
+type Protection uint8
+
+// The protections.
+const (
+	// UnknownProtection: Slurm does not answer. What the pod shows may be right.
+	UnknownProtection Protection = iota
+	// Protected: evictions must be refused.
+	Protected
+	// Evictable: evictions may be allowed.
+	Evictable
+)
+
+// protect decides which pods are protected.
 //
 // It fails closed: every pod is protected from its creation on, because Slurm may schedule a job on it at any time,
 // before the pod could be patched. Protection ends when Slurm shows the node closed to jobs and empty, or powered down,
 // or when the deletion rule releases a pod that Slurm does not know. It is restored before the operator lifts a drain.
 //
-// A pod whose slurmd never ran stays protected: slurmd may start, register and get a job before the pod could be
-// patched. That does not hold up evictions, because Kubernetes evicts pending pods whatever PodDisruptionBudgets say.
-// Nor does a record count that was read before the pod was created: it may be that of an earlier pod, deleted since.
-func (s *Snapshot) Protected(pod *Pod) (protected, known bool) {
-	switch {
-	case s.Set.Waived || pod.Exited:
-		return false, true
-	case !s.Answers || s.Slurm == nil:
-		return true, false
-	case s.load(pod).Jobs() > 0:
-		return true, true
+// Protection that only a later moment or a newer read of Slurm can end asks for these: no event reports a list of Slurm
+// nodes that is as the last one was.
+func (p *planner) protect() {
+	opened := map[string]bool{}
+	for _, action := range p.Of(Undrain) {
+		opened[action.SlurmNode] = true
 	}
-	if record := s.record(pod); record != nil {
-		return !record.Drained() && !record.PoweredOff() || s.precedes(pod), true
+	p.Protections = make([]Protection, len(p.Pods))
+	for i := range p.Pods {
+		switch pod := &p.Pods[i]; {
+		case opened[pod.SlurmNode] || pod.Terminating:
+			p.Protections[i] = Protected
+		default:
+			p.Protections[i] = p.protection(pod)
+		}
 	}
-	if s.vacancy(pod) != slurm.Absent || !pod.EverRan {
-		return true, true
-	}
-	hold, held := s.absent(pod)
-	return held && hold.Kind != NotHeld, true
 }
 
-// precedes reports whether the record of a pod's Slurm node may have been read before the pod was created, which
-// Kubernetes rounds down to seconds.
-func (s *Snapshot) precedes(pod *Pod) bool {
-	return s.Slurm.NodeAsOf(pod.SlurmNode).Before(pod.Created.Add(time.Second))
+func (p *planner) protection(pod *Pod) Protection {
+	if p.Set.Waived || pod.Exited {
+		return Evictable
+	}
+	if !p.Answers || p.Slurm == nil {
+		return UnknownProtection
+	}
+	record := p.record(pod)
+	switch {
+	case p.load(pod).Jobs() > 0:
+		return Protected
+	case record == nil:
+		return p.protectionWithoutRecord(pod)
+	case !record.Drained() && !record.PoweredOff():
+		return Protected
+	}
+	// The record may be that of an earlier pod, deleted since, if it was read before the pod was created, which
+	// Kubernetes rounds down to seconds.
+	created := pod.Created.Add(time.Second)
+	switch {
+	case !p.Slurm.NodeAsOf(pod.SlurmNode).Before(created):
+		return Evictable
+	case p.Now.Before(created):
+		p.wakeAt(created)
+	default:
+		p.refresh(pod.SlurmNode)
+	}
+	return Protected
+}
+
+// protectionWithoutRecord is that of a pod whose node Slurm does not have: the pod is evictable when its slurmd did not
+// register in time. The clock alone does not protect it again, only a record or a start of slurmctld.
+//
+// A pod whose slurmd never ran stays protected: slurmd may start, register and get a job before the pod could be
+// patched. That does not hold up evictions, because Kubernetes evicts pending pods whatever PodDisruptionBudgets say.
+func (p *planner) protectionWithoutRecord(pod *Pod) Protection {
+	until := p.registersUntil(pod)
+	switch {
+	case !pod.EverRan || pod.unidentified():
+	case p.Now.Before(until):
+		p.wakeAt(until)
+	case pod.Evictable || p.vacancy(pod) == slurm.Absent:
+		return Evictable
+	default:
+		p.prove(pod)
+	}
+	return Protected
+}
+
+// prove asks for a snapshot that proves whether a pod has jobs. With too many jobs to list, such as one that is being
+// cleaned up on an unknown node, none may: then Slurm is not read again at once.
+func (p *planner) prove(pod *Pod) {
+	since, closed := p.DrainedSince[pod.SlurmNode]
+	firstSeen := closed && !p.Slurm.NodeAsOf(pod.SlurmNode).After(since)
+	if p.Slurm.Partial && p.justRead(pod.SlurmNode) && closed && !firstSeen {
+		p.wakeAt(p.Now.Add(maxSnapshotAge))
+		return
+	}
+	p.refresh(pod.SlurmNode)
 }

@@ -96,7 +96,9 @@ func (p *planner) refused(request *Request) bool {
 
 // failed reports whether a request was refused, or its pods did not start in time.
 func (p *planner) failed(request *Request) bool {
-	return p.refused(request) || !p.Now.Before(request.Created.Add(p.Set.Elastic.Start))
+	end := request.Created.Add(p.Set.Elastic.Start)
+	p.wakeAt(end)
+	return p.refused(request) || !p.Now.Before(end)
 }
 
 // provision returns the missing pods of a group if there is room for all of them, and asks for it before. If some of

@@ -159,20 +159,29 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	if s.Slurm.ControllerSince.IsZero() {
 		return Hold{Why: "slurmctld has just started and may have forgotten it", Kind: Unproven}, true
 	}
-	expected := s.Slurm.ControllerSince
-	if pod.Started.After(expected) {
-		expected = pod.Started
-	}
-	if until := expected.Add(s.Set.Registration); s.Now.Before(until) {
+	if until := s.registersUntil(pod); s.Now.Before(until) {
 		return Hold{Why: "its slurmd may register at any moment", Kind: Registering, Until: until}, true
 	}
-	if !pod.Named && !pod.Registered && !pod.Started.IsZero() {
+	if pod.unidentified() {
 		return Hold{
 			Why: fmt.Sprintf(
 				"slurmd runs in %s, and Slurm never had a node %s: it may have registered under another name; "+
 					"see sinfo, and delete the pod by hand when no job runs there", pod.Name, pod.SlurmNode), Kind: Unidentified}, true
 	}
 	return Hold{}, false
+}
+
+// registersUntil returns when the slurmd of a pod has registered at the latest: counted from its own start or that of
+// slurmctld, whichever is later. A slurmctld whose start is unknown has just started.
+func (s *Snapshot) registersUntil(pod *Pod) time.Time {
+	expected := s.Slurm.ControllerSince
+	if expected.IsZero() {
+		expected = s.Now
+	}
+	if pod.Started.After(expected) {
+		expected = pod.Started
+	}
+	return expected.Add(s.Set.Registration)
 }
 
 // stale: a snapshot that was not taken for this decision may be outdated.

@@ -149,6 +149,7 @@ func TestRelease(t *testing.T) {
 			if hold := s.Release(&s.Pods[0]); hold.Kind != test.want {
 				t.Errorf("the kind of the hold is %d (%q), want %d", hold.Kind, hold.Why, test.want)
 			}
+			checkAlarms(t, s)
 		})
 	}
 }
@@ -245,60 +246,64 @@ func TestDrainHistory(t *testing.T) {
 }
 
 func TestProtected(t *testing.T) {
-	drained0 := drained(0, byUs("Kubernetes node m1 is cordoned"))
+	drained0 := many(cordoned, drained(0, byUs("Kubernetes node m1 is cordoned")))
 	for name, test := range map[string]struct {
-		edit             edit
-		protected, known bool
+		edit edit
+		want plan.Protection
 	}{
-		"a pod whose Slurm node has a job":             {busy(0, time.Hour), true, true},
-		"a pod whose Slurm node is open":               {many(), true, true},
-		"a pod whose Slurm node is drained with a job": {many(drained0, busy(0, time.Hour)), true, true},
-		"a pod whose Slurm node is drained and empty":  {drained0, false, true},
+		"a pod whose Slurm node has a job":             {busy(0, time.Hour), plan.Protected},
+		"a pod whose Slurm node is open":               {many(), plan.Protected},
+		"a pod whose Slurm node is drained with a job": {many(drained0, busy(0, time.Hour)), plan.Protected},
+		"a pod whose Slurm node is drained and empty":  {drained0, plan.Evictable},
+		"a pod whose drain is about to be lifted": {
+			drained(0, byUs("Kubernetes node m1 is cordoned")), plan.Protected,
+		},
 		"a pod whose Slurm node is drained and empty in an old snapshot": {
 			many(drained0, pod(0, func(p *plan.Pod) { p.Created = epoch.Add(-2 * time.Hour) }),
 				func(s *plan.Snapshot) { s.JustRead, s.Slurm.NodesAsOf = false, epoch.Add(-time.Hour) }),
-			false, true,
+			plan.Evictable,
 		},
 		"a pod that was created after the record of its Slurm node was read": {
 			many(drained0, pod(0, func(p *plan.Pod) { p.Created = epoch.Add(-time.Minute) }),
 				func(s *plan.Snapshot) { s.JustRead, s.Slurm.NodesAsOf = false, epoch.Add(-2*time.Minute) }),
-			true, true,
+			plan.Protected,
 		},
 		"a pod that was created in the second in which the record of its Slurm node was read": {
 			many(drained0, pod(0, func(p *plan.Pod) { p.Created = epoch.Add(-time.Minute) }),
 				func(s *plan.Snapshot) {
 					s.JustRead, s.Slurm.NodesAsOf = false, epoch.Add(-time.Minute+300*time.Millisecond)
 				}),
-			true, true,
+			plan.Protected,
 		},
 		"a pod with a suspended job that no record shows": {
-			many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1} }), true, true,
+			many(drained0, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Other: 1} }), plan.Protected,
 		},
 		"a pod whose Slurm node is down": {
-			record(0, func(n *slurm.Node) { n.State = slurm.StateDown }), false, true,
+			record(0, func(n *slurm.Node) { n.State = slurm.StateDown }), plan.Evictable,
 		},
-		"a pod while Slurm does not answer": {func(s *plan.Snapshot) { s.Answers = false }, true, false},
-		"a pod without a snapshot of Slurm": {func(s *plan.Snapshot) { s.Slurm = nil }, true, false},
+		"a pod while Slurm does not answer": {func(s *plan.Snapshot) { s.Answers = false }, plan.UnknownProtection},
+		"a pod without a snapshot of Slurm": {func(s *plan.Snapshot) { s.Slurm = nil }, plan.UnknownProtection},
 		"a pod that may register at any time": {
-			many(notStarted, withoutRecord(0), func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch }), true, true,
+			many(notStarted, withoutRecord(0), func(s *plan.Snapshot) { s.Slurm.ControllerSince = epoch }), plan.Protected,
 		},
-		"a pod that has not started, long after slurmctld": {many(notStarted, withoutRecord(0)), true, true},
-		"a pod that never registered":                      {withoutRecord(0), false, true},
+		"a pod that has not started, long after slurmctld": {many(notStarted, withoutRecord(0)), plan.Protected},
+		"a pod that never registered":                      {withoutRecord(0), plan.Evictable},
 		"a pod that may be registered under another name": {
-			many(withoutRecord(0), pod(0, func(p *plan.Pod) { p.Named = false })), true, true,
+			many(withoutRecord(0), pod(0, func(p *plan.Pod) { p.Named = false })), plan.Protected,
 		},
 		"a pod that has exited": {
-			many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Exited = true })), false, true,
+			many(busy(0, 0), pod(0, func(p *plan.Pod) { p.Exited = true })), plan.Evictable,
 		},
 		"a pod whose jobs are waived": {
-			many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), false, true,
+			many(busy(0, 0), set(func(set *plan.Set) { set.Waived = true })), plan.Evictable,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene(1, test.edit)
-			if protected, known := s.Protected(&s.Pods[0]); protected != test.protected || known != test.known {
-				t.Errorf("protected: %v, known: %v; want %v, %v", protected, known, test.protected, test.known)
+			if got := plan.Next(s).Protections[0]; got != test.want {
+				t.Errorf("the protection is %d, want %d", got, test.want)
 			}
+			checkAlarms(t, s)
 		})
 	}
 }

@@ -78,6 +78,13 @@ func drained(i int, reason string) edit {
 	}
 }
 
+// cordoned cordons the Kubernetes node.
+func cordoned(s *plan.Snapshot) {
+	s.KubernetesNodes["m1"] = plan.KubernetesNode{
+		Wanted: true, Stays: true, Selected: true, Drain: "Kubernetes node m1 is cordoned",
+	}
+}
+
 // byUs returns the reason of a drain by the operator.
 func byUs(why string) string { return slurm.OurReason(why) }
 

@@ -103,6 +103,8 @@ type Pod struct {
 	ReadySince time.Time
 	// Registered reports whether Slurm ever had its node.
 	Registered bool
+	// Evictable says that the pod shows that evictions are allowed.
+	Evictable bool
 	// Named reports whether its slurmd is started with the name of its Slurm node, and cannot register under another
 	// one.
 	Named bool
@@ -119,6 +121,9 @@ type Pod struct {
 	// DeletionCost is a user's preference at scale-in: the lowest is deleted first.
 	DeletionCost int32
 }
+
+// unidentified reports whether a pod's slurmd may be registered under an unknown name.
+func (p *Pod) unidentified() bool { return !p.Named && !p.Registered && !p.Started.IsZero() }
 
 // A KubernetesNode is a Kubernetes node.
 type KubernetesNode struct {

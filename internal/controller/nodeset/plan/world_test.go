@@ -49,6 +49,7 @@ type world struct {
 	trace    *strings.Builder // nil if it is not needed
 	lastPlan string
 	wake     time.Time
+	plans    int      // made so far
 	broken   []string // violated invariants
 }
 
