@@ -30,6 +30,7 @@ type kubelet struct {
 	good    string            // the only revision whose pods become ready; empty for all
 	places  int               // how many pods fit on Kubernetes nodes; 0 for any number
 	placed  int               // how many pods are on Kubernetes nodes
+	silent  bool              // no slurmd registers; set it before there are pods
 	running map[string]string // Slurm nodes, by the UID of their pod
 }
 
@@ -139,9 +140,10 @@ func (k *kubelet) advance(ctx context.Context, pod *corev1.Pod) error {
 			Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"},
 		})
 	}
-	node := pod.Labels[slinkyv1beta1.LabelPodHostname]
-	k.running[string(pod.UID)] = node
-	k.world.slurm.AddNodes(node)
+	if node := pod.Labels[slinkyv1beta1.LabelPodHostname]; !k.silent {
+		k.running[string(pod.UID)] = node
+		k.world.slurm.AddNodes(node)
+	}
 	return k.setStatus(ctx, pod, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 }
 

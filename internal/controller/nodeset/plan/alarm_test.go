@@ -144,8 +144,8 @@ func checkAlarms(t *testing.T, s *plan.Snapshot) {
 	}
 }
 
-// TestProtectionEndsWithoutEvents covers the pods whose protection ends although nothing happens.
-func TestProtectionEndsWithoutEvents(t *testing.T) {
+// TestProtectionAsksForWhatEndsIt covers the pods whose protection ends although nothing happens.
+func TestProtectionAsksForWhatEndsIt(t *testing.T) {
 	drained0 := many(cordoned, drained(0, byUs("Kubernetes node m1 is cordoned")))
 	readAgo := func(ago time.Duration) edit {
 		return func(s *plan.Snapshot) {
