@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,7 +15,12 @@ import (
 )
 
 // A Kernel is what a machine boots.
-type Kernel struct{ Image, Initrd string }
+type Kernel struct {
+	// Image and Initrd are files.
+	Image, Initrd string
+	// Version is the name and version of the package.
+	Version string
+}
 
 // defaultModules are what the kernel needs to mount the disk and to reach the network, besides the modules that these
 // depend on. Those that are built into a kernel have no file.
@@ -35,53 +39,56 @@ for mounted in proc sys dev; do /busybox mount --move /$mounted /root/$mounted; 
 exec /busybox switch_root /root ` + directory + `/start
 `
 
-// GetKernel returns the kernel of Debian for virtual machines, from its package, with additional modules.
+// GetKernel returns a kernel of Debian for virtual machines, with additional modules. Once it is in the cache, it stays
+// the same: a machine needs no updates.
 func GetKernel(ctx context.Context, additional ...string) (Kernel, error) {
-	name, err := kernelPackage(ctx)
+	kernel, err := cache.Entry(ctx, "kernels", cache.Key(downloadScript), downloadKernel)
+	if err != nil {
+		return Kernel{}, err
+	}
+	version, err := os.ReadFile(filepath.Join(kernel, "version"))
 	if err != nil {
 		return Kernel{}, err
 	}
 	modules := slices.Concat(defaultModules, additional)
-	entry, err := cache.Entry(ctx, "kernels", cache.Key(name, boot, strings.Join(modules, " ")),
-		func(ctx context.Context, dir string) error { return unpackKernel(ctx, name, modules, dir) })
-	return Kernel{Image: filepath.Join(entry, "vmlinuz"), Initrd: filepath.Join(entry, "initrd")}, err
+	initrd, err := cache.Entry(ctx, "initrds", cache.Key(string(version), boot, strings.Join(modules, " ")),
+		func(ctx context.Context, dir string) error { return makeInitrd(ctx, kernel, modules, dir) })
+	return Kernel{
+		Image: filepath.Join(kernel, "vmlinuz"), Initrd: filepath.Join(initrd, "initrd"),
+		Version: strings.TrimSpace(string(version)),
+	}, err
 }
 
-var dependency = regexp.MustCompile(`(?m)^Depends: (linux-image-[^ ,]+)(?: \(= ([^)]+)\))?`)
-
-// kernelPackage returns the name and version of the package with the current kernel, as apt-get accepts them.
-func kernelPackage(ctx context.Context) (string, error) {
-	output, err := exec.CommandContext(ctx, "apt-cache", "show", "linux-image-cloud-amd64").Output()
-	if err != nil {
-		return "", fmt.Errorf("finding Debian's kernel: %w", err)
-	}
-	found := dependency.FindSubmatch(output)
-	if found == nil {
-		return "", fmt.Errorf("linux-image-cloud-amd64 depends on no kernel: %s", output)
-	}
-	if len(found[2]) == 0 {
-		return string(found[1]), nil
-	}
-	return fmt.Sprintf("%s=%s", found[1], found[2]), nil
-}
-
-func unpackKernel(ctx context.Context, name string, modules []string, dir string) error {
-	const script = `
-apt-get download --quiet "$1"
+// downloadScript downloads and unpacks the current kernel. It gets its own lists of packages, because Debian's archive
+// does not keep what older lists name. A source that the kernel is not from may fail.
+const downloadScript = `
+mkdir --parents lists/partial
+set -- --option=Dir::State::Lists="$PWD/lists" --option=Dir::Cache="$PWD/lists" --option=APT::Sandbox::User=root
+apt-get update --quiet "$@" || true
+name=$(apt-cache "$@" depends linux-image-cloud-amd64 | sed --quiet 's/^ *Depends: \(linux-image-.*\)/\1/p')
+apt-get download --quiet "$@" "${name:?apt knows no linux-image-cloud-amd64}"
+dpkg-deb --show --showformat='${Package} ${Version}\n' ./*.deb >version
 dpkg-deb --extract ./*.deb package
 mv package/boot/vmlinuz-* vmlinuz
+mv package/usr/lib/modules modules 2>/dev/null || mv package/lib/modules modules # since Debian 13, or before
+find modules -name '*.ko.xz' -exec busybox unxz {} +
+rm -rf lists package ./*.deb
 `
-	download := exec.CommandContext(ctx, "sh", "-euc", script, "sh", name)
+
+func downloadKernel(ctx context.Context, dir string) error {
+	download := exec.CommandContext(ctx, "sh", "-euc", downloadScript)
 	download.Dir = dir
-	if err := run(download); err != nil {
-		return err
-	}
+	return run(download)
+}
+
+// makeInitrd writes an initrd with modules of an unpacked kernel.
+func makeInitrd(ctx context.Context, kernel string, modules []string, dir string) error {
 	for _, empty := range []string{"proc", "sys", "dev", "root", "modules"} {
 		if err := os.MkdirAll(filepath.Join(dir, "tree", empty), 0o755); err != nil {
 			return err
 		}
 	}
-	files, err := findModules(filepath.Join(dir, "package/lib/modules"))
+	files, err := findModules(filepath.Join(kernel, "modules"))
 	if err != nil {
 		return err
 	}
@@ -90,7 +97,11 @@ mv package/boot/vmlinuz-* vmlinuz
 		return err
 	}
 	for _, module := range ordered {
-		if err := os.Rename(files[module], filepath.Join(dir, "tree/modules", module+".ko")); err != nil {
+		content, err := os.ReadFile(files[module])
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(dir, "tree/modules", module+".ko"), content); err != nil {
 			return err
 		}
 	}
@@ -104,7 +115,7 @@ mv package/boot/vmlinuz-* vmlinuz
 		return err
 	}
 	pack := exec.CommandContext(ctx, "sh", "-euc",
-		"cd tree; find . | busybox cpio -o -H newc | gzip -1 >../initrd; cd ..; rm -rf tree package ./*.deb")
+		"cd tree; find . | busybox cpio -o -H newc | gzip -1 >../initrd; cd ..; rm -rf tree")
 	pack.Dir = dir
 	return run(pack)
 }

@@ -46,6 +46,7 @@ func (c *Cluster) StartMachine(tb testing.TB, opts MachineOptions) *Machine {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	tb.Logf("%s runs %s", opts.Name, kernel.Version)
 	image, err := images.Unpack(tb.Context(), images.Slurm("slurmd", c.opts.Version))
 	if err != nil {
 		tb.Fatal(err)
