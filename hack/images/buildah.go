@@ -3,12 +3,14 @@ package images
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -60,6 +62,9 @@ func (g *group) build(ctx context.Context, log io.Writer, target layout) error {
 		if err != nil {
 			return err
 		}
+	}
+	if err := staging.recordPackages(); err != nil {
+		return err
 	}
 	return target.merge(staging, g.key)
 }
@@ -127,18 +132,24 @@ func baseKey(suite string) string {
 	return cache.Key(bootstrapArgs(suite)...)
 }
 
-// run runs a command; if it fails, the error contains the end of its output.
+// run runs a command; if it fails, the error contains the end of its output, or only the reason of slurm-suite.
 func run(ctx context.Context, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
+		if reason := suiteReason.Find(output.Bytes()); reason != nil {
+			return errors.New(string(reason))
+		}
 		const maxBytes = 4096
 		tail := output.String()[max(0, output.Len()-maxBytes):]
 		return fmt.Errorf("%s: %w\n%s", name, err, strings.TrimSpace(tail))
 	}
 	return nil
 }
+
+// suiteReason matches why the script slurm-suite fails.
+var suiteReason = regexp.MustCompile(`(?m)^slurm-suite: .*`)
 
 func copyFile(target, source string) error {
 	from, err := os.Open(source)

@@ -3,9 +3,10 @@
 // The images come from the Dockerfiles in the repository's images directory. Instead of pulling a Debian base image
 // from a registry, Build creates one from Debian's packages with mmdebstrap and passes it to buildah, which builds in a
 // temporary store. Each image in the layout has the key of its sources: an image whose key still matches is kept, so
-// building an up-to-date image only reads a few small files. Scratch images (one static binary and the like) are
-// written directly. Registry serves the layout to container runtimes, and Unpack turns an image into directories that
-// can be mounted.
+// building an up-to-date image only reads a few small files, whatever Debian's archive has in the meantime. The layout
+// records the versions of Slurm and of what comes with it from another suite. Scratch images (one static binary and the
+// like) are written directly. Registry serves the layout to container runtimes, and Unpack turns an image into
+// directories that can be mounted.
 //
 // Making images needs root and the Debian packages mmdebstrap and buildah.
 package images
@@ -29,9 +30,6 @@ var Versions = []string{"26.05", "24.11"}
 
 // base is the Debian suite of all images.
 const base = "trixie"
-
-// slurmSuites are the suites that Slurm comes from, if it is not the base's.
-var slurmSuites = map[string]string{"26.05": "forky"}
 
 // Roles returns the roles that each Slurm version has an image of.
 func Roles() []string { return slices.Clone(roles) }
@@ -66,7 +64,8 @@ func Dir() (string, error) {
 	return filepath.Join(root, "images"), nil
 }
 
-// Build builds all images that are missing or out of date, and writes a line to log for each of them.
+// Build builds all images that are missing or out of date, and writes a line to log for each of them, and the versions
+// of Slurm in all of them.
 func Build(ctx context.Context, log io.Writer, opts Options) error {
 	repository, err := repo.Root()
 	if err != nil {
@@ -82,6 +81,9 @@ func Build(ctx context.Context, log io.Writer, opts Options) error {
 	}
 	for _, group := range groups {
 		if err := group.ensure(ctx, log, target); err != nil {
+			return err
+		}
+		if err := group.logPackages(log, target); err != nil {
 			return err
 		}
 	}
@@ -110,7 +112,7 @@ func plan(sources string, opts Options) ([]group, error) {
 			suite:   base,
 			context: filepath.Join(sources, "slurm"),
 			// The newest patch release: an archive keeps no older one.
-			args:    map[string]string{"SLURM_VERSION": version + ".*", "SLURM_SUITE": slurmSuites[version]},
+			args:    map[string]string{"SLURM_VERSION": version + ".*"},
 			targets: targets,
 		})
 	}
