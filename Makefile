@@ -70,7 +70,7 @@ TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORD)
 DEVCLUSTER := bin/devcluster
 
 .PHONY: help deps build binaries images plugin-release sbom outdated release publish bundle generate charts verify lint vulnerabilities test test-race test-integration test-charts test-release test-slurm test-confinement \
-    docs fuzz test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
+    docs fuzz test-under-load test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator bin/kubectl-slurm $(DEVCLUSTER)
 
 ##@ General
@@ -144,7 +144,7 @@ lint: ## Run the linters
 	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags $(TAGS)
 	hack/align-modules --check
 	$(TOOL) actionlint
-	shellcheck hack/align-modules hack/fuzz hack/generate.sh hack/install-packages hack/tool hack/verify-generated hack/with-cluster .ci/run cmd/kubectl-slurm/kubectl_complete-slurm
+	shellcheck hack/align-modules hack/fuzz hack/generate.sh hack/install-packages hack/tool hack/under-load hack/verify-generated hack/with-cluster .ci/run cmd/kubectl-slurm/kubectl_complete-slurm
 
 # Not part of ci: it needs the vulnerability database at vuln.go.dev, or a mirror in GOVULNDB.
 vulnerabilities: ## Look for known vulnerabilities in the operator's Go dependencies (needs the internet)
@@ -210,6 +210,11 @@ test-cluster: $(DEVCLUSTER) ## Test the test cluster: its faults, and CYCLES (20
 
 test-scale: ## Measure PODS (1000,5000) simulated pods and write the results into docs/scale.md
 	$(TEST) -tags scale -count=1 -v -timeout 12h -run '$(SCALE)' ./test/scale -args -pods=$(PODS) $(SCALE_FLAGS)
+
+# The parts are those of .ci/run: the integration tier and the quick end-to-end tier.
+test-under-load: N = 10
+test-under-load: binaries images ## Run the integration and the quick end-to-end tests N (10) times beside two busy loops, and with GOMAXPROCS=1 (root)
+	hack/under-load $(N) integration e2e e2e-nodes
 
 verify-requirements: ## Check that the tests of every requirement, invariant and security claim passed in the recorded runs
 	go run ./hack/requirements docs/requirements.md $(RECORDS)
