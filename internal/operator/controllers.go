@@ -63,24 +63,25 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options, 
 	for name, controller := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		accounting.Name: &accounting.Reconciler{
 			Client: reader, Children: children, Status: writer(accounting.Name), Clock: clock.RealClock{},
-			Images: options.Images,
+			NewQueue: options.NewQueue, Images: options.Images,
 		},
 		cluster.Name: &cluster.Reconciler{
 			Client: reader, Children: children, Status: writer(cluster.Name), Clock: clock.RealClock{},
-			Images: options.Images,
-			Pool:   pool, Agent: options.Agent,
+			NewQueue: options.NewQueue, Images: options.Images,
+			Pool: pool, Agent: options.Agent,
 		},
 		nodeset.Name: &nodeset.Reconciler{
 			Client: reader, Children: children, Status: writer(nodeset.Name), Clock: clock.RealClock{},
-			Images: options.Images,
-			Live:   manager.GetAPIReader(), Pool: pool, Metrics: nodeSets, Window: pods, ClusterDomain: options.ClusterDomain,
+			NewQueue: options.NewQueue, Images: options.Images,
+			Live: manager.GetAPIReader(), Pool: pool, Metrics: nodeSets, Window: pods, ClusterDomain: options.ClusterDomain,
 		},
 		restapi.Name: &restapi.Reconciler{
 			Client: reader, Children: children, Status: writer(restapi.Name), Clock: clock.RealClock{},
-			Images: options.Images, ClusterDomain: options.ClusterDomain,
+			NewQueue: options.NewQueue, Images: options.Images, ClusterDomain: options.ClusterDomain,
 		},
 		slurmclient.Name: &slurmclient.Reconciler{
-			Client: reader, Status: writer(slurmclient.Name), Clock: clock.RealClock{}, Pool: pool,
+			Client: reader, Status: writer(slurmclient.Name), Clock: clock.RealClock{},
+			NewQueue: options.NewQueue, Pool: pool,
 			Requests: func(cluster slurm.Key) slurm.Observer {
 				return trace.Requests(options.SlurmLog, cluster, requests.For(cluster))
 			},
@@ -88,10 +89,11 @@ func addControllers(ctx context.Context, manager ctrl.Manager, options Options, 
 		},
 		loginset.Name: &loginset.Reconciler{
 			Client: reader, Children: children, Status: writer(loginset.Name), Clock: clock.RealClock{},
-			Images: options.Images, ClusterDomain: options.ClusterDomain,
+			NewQueue: options.NewQueue, Images: options.Images, ClusterDomain: options.ClusterDomain,
 		},
 		token.Name: &token.Reconciler{
 			Client: reader, Children: children, Status: writer(token.Name), Clock: clock.RealClock{},
+			NewQueue: options.NewQueue,
 		},
 	} {
 		if err := controller.SetupWithManager(manager); err != nil {

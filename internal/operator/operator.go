@@ -19,6 +19,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/process"
 	"github.com/slurm-operator/slurm-operator/internal/provisioning"
+	"github.com/slurm-operator/slurm-operator/internal/retry"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	slurmrest "github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/internal/window"
@@ -57,6 +59,9 @@ type Options struct {
 	// Dial creates a client for slurmrestd, and Agent queries the agent next to slurmctld; nil for the real ones.
 	Dial  func(slurmrest.Options) (slurm.Client, error)
 	Agent func(ctx context.Context, address string, key []byte) (agent.Report, error)
+	// NewQueue creates the work queues, and NewCache the cache of the API server; nil for the default ones.
+	NewQueue retry.NewQueue
+	NewCache cache.NewCacheFunc
 	// Registerer registers the metrics; nil for the registry that is served.
 	Registerer prometheus.Registerer
 	// Workers is how many objects of each resource type are reconciled in parallel, and WorkersByKind overrides it for
@@ -90,6 +95,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                  Scheme(),
 		Cache:                   CacheOptions(options.Settings),
+		NewCache:                options.NewCache,
 		NewClient:               newClient,
 		Controller:              controllers,
 		Metrics:                 options.Metrics(),

@@ -15,12 +15,17 @@ import (
 // an outage of the API server an object could stay unreconciled for that long.
 const maxBackoff = 30 * time.Second
 
+// NewQueue creates the work queue of the controller with a name, for example one that tests observe.
+type NewQueue func(name string,
+	limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // Options returns the options of a controller for a resource type: the backoff doubles with each failure, up to
 // maxBackoff, and log lines contain only the controller and the reconciled object as context, because each line itself
-// says what was done to which other object.
-func Options(name, kind string) controller.Options {
+// says what was done to which other object. The queue is the default one if newQueue is nil.
+func Options(name, kind string, newQueue NewQueue) controller.Options {
 	logger := ctrl.Log.WithValues("controller", name)
 	return controller.Options{
+		NewQueue: newQueue,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond,
 			maxBackoff),
 		LogConstructor: func(request *reconcile.Request) logr.Logger {

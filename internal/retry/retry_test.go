@@ -7,7 +7,7 @@ import (
 )
 
 func TestBackoffDoublesUpToMaximum(t *testing.T) {
-	limiter, object := Options("nodeset", "NodeSet").RateLimiter, reconcile.Request{}
+	limiter, object := Options("nodeset", "NodeSet", nil).RateLimiter, reconcile.Request{}
 	last := limiter.When(object)
 	for range 100 {
 		pause := limiter.When(object)

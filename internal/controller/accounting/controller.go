@@ -27,6 +27,8 @@ type Reconciler struct {
 	Children *child.Applier
 	Status   *status.Writer
 	Clock    clock.PassiveClock
+	// NewQueue creates the work queue; nil for the default.
+	NewQueue retry.NewQueue
 	Images   naming.Images
 }
 

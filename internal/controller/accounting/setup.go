@@ -26,7 +26,7 @@ const Name = "accounting"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options(Name, "Accounting")).
+		WithOptions(retry.Options(Name, "Accounting", r.NewQueue)).
 		For(&slinkyv1beta1.Accounting{}).
 		Owns(&appsv1.StatefulSet{}).
 		Owns(&corev1.Service{}).

@@ -38,6 +38,8 @@ type Reconciler struct {
 	Children *child.Applier
 	Status   *status.Writer
 	Clock    clock.PassiveClock
+	// NewQueue creates the work queue; nil for the default.
+	NewQueue retry.NewQueue
 	Images   naming.Images
 	Pool     *slurm.Pool
 	// Agent queries the agent in the pod with the given address for the configuration that slurmctld runs with. Both

@@ -32,7 +32,7 @@ const Name = "controller"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options(Name, "Controller")).
+		WithOptions(retry.Options(Name, "Controller", r.NewQueue)).
 		For(&slinkyv1beta1.Controller{}).
 		Owns(&appsv1.StatefulSet{}).
 		Owns(&corev1.Service{}).

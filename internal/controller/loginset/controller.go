@@ -26,6 +26,8 @@ type Reconciler struct {
 	Children *child.Applier
 	Status   *status.Writer
 	Clock    clock.PassiveClock
+	// NewQueue creates the work queue; nil for the default.
+	NewQueue retry.NewQueue
 	Images   naming.Images
 	// ClusterDomain is the DNS domain of the Kubernetes cluster. Without it, login pods do not resolve the short names
 	// of Slurm nodes.

@@ -31,7 +31,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	spec := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, index.UserChanged))
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options(Name, "LoginSet")).
+		WithOptions(retry.Options(Name, "LoginSet", r.NewQueue)).
 		For(&slinkyv1beta1.LoginSet{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).

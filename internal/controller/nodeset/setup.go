@@ -50,7 +50,7 @@ const Name = "nodeset"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	controller, err := ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options(Name, "NodeSet")).
+		WithOptions(retry.Options(Name, "NodeSet", r.NewQueue)).
 		For(&slinkyv1beta1.NodeSet{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 				predicate.AnnotationChangedPredicate{}))).

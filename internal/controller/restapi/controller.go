@@ -30,6 +30,8 @@ type Reconciler struct {
 	Children *child.Applier
 	Status   *status.Writer
 	Clock    clock.PassiveClock
+	// NewQueue creates the work queue; nil for the default.
+	NewQueue retry.NewQueue
 	Images   naming.Images
 	// ClusterDomain is the DNS domain of the Kubernetes cluster; it may be empty.
 	ClusterDomain string

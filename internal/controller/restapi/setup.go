@@ -29,7 +29,7 @@ const Name = "restapi"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options(Name, "RestApi")).
+		WithOptions(retry.Options(Name, "RestApi", r.NewQueue)).
 		For(&slinkyv1beta1.RestApi{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).

@@ -31,7 +31,9 @@ type Reconciler struct {
 	Client client.Client
 	Status *status.Writer
 	Clock  clock.PassiveClock
-	Pool   *slurm.Pool
+	// NewQueue creates the work queue; nil for the default.
+	NewQueue retry.NewQueue
+	Pool     *slurm.Pool
 	// Requests returns the observer of the requests to a cluster, and Forget drops its counts for a deleted cluster.
 	Requests func(slurm.Key) slurm.Observer
 	Forget   func(slurm.Key)

@@ -35,7 +35,7 @@ const Name = "slurmclient"
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options(Name, "Controller")).
+		WithOptions(retry.Options(Name, "Controller", r.NewQueue)).
 		For(&slinkyv1beta1.Controller{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 				predicate.AnnotationChangedPredicate{}, configurationApplied))).

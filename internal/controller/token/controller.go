@@ -24,6 +24,8 @@ type Reconciler struct {
 	Children *child.Applier
 	Status   *status.Writer
 	Clock    clock.PassiveClock
+	// NewQueue creates the work queue; nil for the default.
+	NewQueue retry.NewQueue
 }
 
 // Reconcile reconciles the Secret of one Token.

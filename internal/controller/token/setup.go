@@ -30,7 +30,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(manager).
 		Named(Name).
-		WithOptions(retry.Options(Name, "Token")).
+		WithOptions(retry.Options(Name, "Token", r.NewQueue)).
 		For(&slinkyv1beta1.Token{}).
 		Owns(&corev1.Secret{}).
 		Watches(&corev1.Secret{}, index.Handler(r.Client, index.TokensBySecret)).
