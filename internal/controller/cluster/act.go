@@ -74,7 +74,8 @@ func (r *Reconciler) promote(ctx context.Context, scope *scope, plan *plan) erro
 }
 
 // generateKeys generates keys that the spec does not reference. They have no ownerReference, so that a re-created
-// Controller finds the cluster's keys, as it finds its saved state.
+// Controller finds the cluster's keys, as it finds its saved state. A key that is deleted after observe has read it is
+// left to the next reconcile, which reports that it is lost.
 func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 	name, namespace := scope.controller.Name, scope.controller.Namespace
 	if scope.controller.Spec.AccountingRef != nil && scope.accounting == nil {
@@ -85,11 +86,11 @@ func (r *Reconciler) generateKeys(ctx context.Context, scope *scope) error {
 		generate func() *corev1.Secret
 	}{
 		{
-			scope.keys.Slurm == naming.GeneratedSlurmKey(name) && !scope.lostKey(),
+			scope.keys.Slurm == naming.GeneratedSlurmKey(name) && scope.slurmKey == nil && !scope.lostKey(),
 			func() *corev1.Secret { return keys.Slurm(namespace, scope.keys.Slurm) },
 		},
 		{
-			scope.keys.JWT == naming.GeneratedJWTKey(name),
+			scope.keys.JWT == naming.GeneratedJWTKey(name) && scope.jwtKey == nil,
 			func() *corev1.Secret { return keys.JWT(namespace, scope.keys.JWT) },
 		},
 	} {
@@ -187,7 +188,7 @@ func (s *scope) lacksPods() bool {
 
 // applyWorkload applies the PVC, the StatefulSet and the ServiceMonitor.
 func (r *Reconciler) applyWorkload(ctx context.Context, scope *scope, plan *plan) error {
-	if claim := stateClaim(scope); claim != nil {
+	if claim := stateClaim(scope); claim != nil && scope.state == nil {
 		if err := r.Children.CreateOnce(ctx, claim); err != nil {
 			return err
 		}
