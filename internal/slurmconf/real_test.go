@@ -231,7 +231,7 @@ func TestRealSlurmValidatesConfigurations(t *testing.T) {
 						PidFile: "/trial/pid",
 					})
 					slurm.Slurmctld.Write(t, "/trial/etc/slurm.conf", variant.Render())
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 					defer cancel()
 					log, err := slurm.Slurmctld.Run(ctx, "bash", "-c", validate)
 					if accepted := err == nil; accepted != (test.want == "") || !strings.Contains(log, test.want) {

@@ -128,7 +128,7 @@ func isAllowed(t *testing.T, user string, asked authorizationv1.ResourceAttribut
 func becomesAllowed(t *testing.T, user string, asked authorizationv1.ResourceAttributes, should bool) bool {
 	t.Helper()
 	allowed := false
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 5*time.Minute, true,
 		func(context.Context) (bool, error) {
 			allowed = isAllowed(t, user, asked)
 			return allowed || !should, nil

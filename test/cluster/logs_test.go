@@ -43,7 +43,7 @@ func TestLogsOfDeletedPodsAreKept(t *testing.T) {
 		}
 		return logs
 	}
-	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true,
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 5*time.Minute, true,
 		func(context.Context) (bool, error) { return len(read()) == 1, nil }); err != nil {
 		t.Fatal(err)
 	}

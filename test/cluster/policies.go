@@ -48,7 +48,7 @@ func (c *Cluster) enforcePoliciesOn(ctx context.Context, node node.Node, program
 	}); err != nil {
 		return err
 	}
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, time.Minute, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(context.Context) (bool, error) {
 		if _, err := c.Plane.Processes.Pid(name); err != nil {
 			return false, err
 		}

@@ -53,7 +53,7 @@ func (c *slurmCluster) movesSlurmctld(t *testing.T) {
 	// The old nodes could not resolve the new name of slurmctld.
 	c.namespace.MustRun(t, "scale", "statefulset/slurmd", "--replicas=0")
 	for _, node := range []string{"slurmd-0", "slurmd-1"} {
-		c.namespace.MustRun(t, "wait", "pod/"+node, "--for=delete", "--timeout=2m")
+		c.namespace.MustRun(t, "wait", "pod/"+node, "--for=delete", "--timeout=10m")
 		if _, err := c.login(t.Context(), "scontrol", "delete", "nodename="+node); err != nil {
 			t.Fatal(err)
 		}
@@ -93,14 +93,14 @@ func (c *slurmCluster) movesSlurmctld(t *testing.T) {
 func (c *slurmCluster) saveOldState(t *testing.T, file string) {
 	t.Helper()
 	c.namespace.MustRun(t, "scale", "statefulset/slurmctld", "--replicas=0")
-	c.namespace.MustRun(t, "wait", "pod/slurmctld-0", "--for=delete", "--timeout=2m")
+	c.namespace.MustRun(t, "wait", "pod/slurmctld-0", "--for=delete", "--timeout=10m")
 	c.namespace.Apply(t, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "old-disk"}, "spec": {
 		"securityContext": {"runAsUser": 64030, "fsGroup": 64030},
 		"containers": [{"name": "tar", "image": %q, "command": ["sleep", "infinity"],
 			"volumeMounts": [{"name": "state", "mountPath": "/state"}]}],
 		"volumes": [{"name": "state", "persistentVolumeClaim": {"claimName": "state-slurmctld-0"}}]}}`,
 		smokeSettings{}.Image("slurmctld", c.version)))
-	c.namespace.MustRun(t, "wait", "pod/old-disk", "--for=condition=Ready", "--timeout=2m")
+	c.namespace.MustRun(t, "wait", "pod/old-disk", "--for=condition=Ready", "--timeout=10m")
 	content := c.namespace.MustRun(t, "exec", "old-disk", "--", "sh", "-c",
 		"cd /state && tar --create --exclude=lost+found *")
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {

@@ -68,7 +68,7 @@ func (n *nodeSet) refusesEvictionsDuringScaleIn(t *testing.T) {
 // kubectl drain of a Kubernetes node without jobs completes, because the operator drains its Slurm nodes.
 func (n *nodeSet) allowsEvictionOfIdlePods(t *testing.T) {
 	n.namespace.MustRun(t, "drain", n.spare, "--pod-selector=app.kubernetes.io/name=slurmd", "--delete-emptydir-data",
-		"--force", "--timeout=2m")
+		"--force", "--timeout=10m")
 	n.namespace.MustRun(t, "uncordon", n.spare)
 	n.waitUntilAllIdle(t)
 }

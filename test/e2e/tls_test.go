@@ -392,7 +392,7 @@ func (r *tlsRun) upgradesFromPlainHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.namespace.MustRun(t, "patch", "deployment/slurm-restapi", "--type=json", "--patch="+string(patch))
-	r.namespace.MustRun(t, "rollout", "status", "deployment/slurm-restapi", "--timeout=3m")
+	r.namespace.MustRun(t, "rollout", "status", "deployment/slurm-restapi", "--timeout=10m")
 	plain := func(ctx context.Context) error {
 		_, err := getThroughProxy(ctx, r.namespace.Name, "slurm-restapi", r.token(t), "/slurm/v0.0.42/nodes/")
 		return err

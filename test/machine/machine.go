@@ -96,8 +96,10 @@ const endMarker = "\nexit status "
 func WaitReady(ctx context.Context, address string) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
-	for {
-		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+	// A request to a machine that does not listen yet may get no answer at all. An emulated one may be slow, so each
+	// attempt takes longer.
+	for patience := 5 * time.Second; ; patience *= 2 {
+		attempt, cancel := context.WithTimeout(ctx, patience)
 		_, err := Run(attempt, address, "true")
 		cancel()
 		if err == nil {

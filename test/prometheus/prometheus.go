@@ -25,7 +25,7 @@ import (
 const interval = 2 * time.Second
 
 // readyTimeout is how long Prometheus may take to start on a busy computer.
-const readyTimeout = 2 * time.Minute
+const readyTimeout = 10 * time.Minute
 
 // A Target is what Prometheus scrapes.
 type Target struct {

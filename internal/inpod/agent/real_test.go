@@ -82,7 +82,7 @@ func (l liveAgent) get(ctx context.Context, path string) (*http.Response, error)
 func (l liveAgent) waitFor(t *testing.T, wanted func(Report) bool) (Report, time.Duration) {
 	t.Helper()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

@@ -105,7 +105,7 @@ func (g Group) Signal(name string, signal syscall.Signal) error {
 	if err := syscall.Kill(pid, signal); err != nil || signal != syscall.SIGSTOP {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))

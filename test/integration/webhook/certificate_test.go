@@ -107,7 +107,7 @@ func TestNoRequestFailsWhenCertificatesRotate(t *testing.T) {
 	world.service.route(replicas[0].address, replicas[1].address)
 	world.waitForReviews(t)
 
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), pollTimeout)
 	defer stop()
 	var requesting, watching sync.WaitGroup
 	requests := 0
