@@ -186,22 +186,3 @@ func (n Namespace) Eventually(t *testing.T, timeout time.Duration, what string, 
 		t.Fatalf("waiting for %s in namespace %s: %v; last: %v", what, n.Name, err, last)
 	}
 }
-
-// Describe logs the objects, events and logs that are most useful after a failure.
-func (n Namespace) Describe(t *testing.T) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	for _, arguments := range [][]string{
-		{"get", "slurm"},
-		{"get", "pods", "-o", "wide"},
-		{"get", "events", "--sort-by=.lastTimestamp"},
-		{"logs", "--selector=app", "--all-containers", "--prefix", "--tail=20", "--ignore-errors"},
-		{"logs", "--selector=app.kubernetes.io/name", "--all-containers", "--prefix", "--tail=20", "--ignore-errors"},
-	} {
-		out, err := n.Run(ctx, arguments...)
-		t.Logf("kubectl %s:\n%s", strings.Join(arguments, " "), out)
-		if err != nil {
-			t.Log(err)
-		}
-	}
-}
