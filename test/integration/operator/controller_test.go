@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -303,9 +302,12 @@ func (w *world) acceptEverything(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
+	loop, end := w.loop()
 	go func() {
 		defer close(done)
+		defer end()
 		for ctx.Err() == nil {
+			loop.beat()
 			if pod := w.pendingValidation(ctx); pod != nil {
 				_ = w.setReport(ctx, pod, validation.Report{Outcome: validation.Accepted, SlurmVersion: "26.05.5"})
 			}
@@ -325,14 +327,14 @@ func (w *world) acceptEverything(t *testing.T) (stop func()) {
 // finishValidation waits for a validation run and finishes it with a report.
 func (w *world) finishValidation(t *testing.T, report validation.Report) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
-		func(ctx context.Context) (bool, error) {
-			pod := w.pendingValidation(ctx)
-			return pod != nil && w.setReport(ctx, pod, report) == nil, nil
-		})
-	if err != nil {
-		t.Fatal("there is no validation run")
-	}
+	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
+	w.await(t, "a validation run", controller, func(ctx context.Context) error {
+		pod := w.pendingValidation(ctx)
+		if pod == nil {
+			return errors.New("there is none")
+		}
+		return w.setReport(ctx, pod, report)
+	})
 }
 
 func (w *world) pendingValidation(ctx context.Context) *corev1.Pod {
@@ -391,19 +393,19 @@ func (w *world) createPod(t *testing.T, name, address string, template corev1.Po
 // warns waits for a warning event.
 func (w *world) warns(t *testing.T, reason, text string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, pollTimeout, true,
-		func(ctx context.Context) (bool, error) {
-			events := &eventsv1.EventList{}
-			if err := w.List(ctx, events); err != nil {
-				return false, err
+	w.await(t, fmt.Sprintf("a warning %s with %q", reason, text), nil, func(ctx context.Context) error {
+		events := &eventsv1.EventList{}
+		if err := w.List(ctx, events); err != nil {
+			return err
+		}
+		for i := range events.Items {
+			event := &events.Items[i]
+			if event.Type == corev1.EventTypeWarning && event.Reason == reason && strings.Contains(event.Note, text) {
+				return nil
 			}
-			return slices.ContainsFunc(events.Items, func(event eventsv1.Event) bool {
-				return event.Type == corev1.EventTypeWarning && event.Reason == reason && strings.Contains(event.Note, text)
-			}), nil
-		})
-	if err != nil {
-		t.Errorf("there is no warning %s with %q: %v", reason, text, err)
-	}
+		}
+		return fmt.Errorf("it is not among %d events", len(events.Items))
+	})
 }
 
 func agentWith(live *corev1.ConfigMap) agent.Report {

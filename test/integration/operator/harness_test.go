@@ -4,13 +4,13 @@ package operator_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,9 +19,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientrest "k8s.io/client-go/rest"
@@ -45,6 +45,7 @@ import (
 var server *apiserver.Server
 
 func TestMain(m *testing.M) {
+	startLog()
 	os.Exit(apiserver.Run(m, func(started *apiserver.Server) error {
 		server = started
 		return nil
@@ -85,24 +86,34 @@ type world struct {
 	slurmTimeout atomic.Int64
 	// writes counts the manager's write requests to the API server.
 	writes atomic.Int64
+	// operator is the running manager; nil for none.
+	operator *runner
+	// unobserved reads the API server for the harness, flights are the requests of the test, and loops its loops that
+	// react to the manager.
+	unobserved client.Client
+	flights    flights
+	loops      map[*beats]bool
 }
 
 // newWorld creates a namespace and runs a manager for it until the test ends.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	direct, err := client.New(server.Config, client.Options{Scheme: operator.Scheme()})
+	world := &world{
+		slurm: slurmtest.New(t, slurmtest.Release2605), agents: map[string]agent.Report{}, queried: map[string]bool{},
+		mirror: slurm.MirrorOptions{Fast: 50 * time.Millisecond, Slow: 200 * time.Millisecond}, loops: map[*beats]bool{},
+	}
+	direct, err := client.New(world.flights.through(server.Config), client.Options{Scheme: operator.Scheme()})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if world.unobserved, err = client.New(server.Config, client.Options{Scheme: operator.Scheme()}); err != nil {
 		t.Fatal(err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	if err := direct.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	world := &world{
-		Client: client.NewNamespacedClient(direct, namespace.Name), namespace: namespace.Name,
-		slurm: slurmtest.New(t, slurmtest.Release2605), agents: map[string]agent.Report{}, queried: map[string]bool{},
-		mirror: slurm.MirrorOptions{Fast: 50 * time.Millisecond, Slow: 200 * time.Millisecond},
-	}
+	world.Client, world.namespace = client.NewNamespacedClient(direct, namespace.Name), namespace.Name
 	world.slurmrestd = world.slurm.Listen(t, "127.0.0.1:0", world.certificates())
 	world.stopManager = sync.OnceFunc(world.run(t, countWrites(server.Config, &world.writes)))
 	t.Cleanup(world.stopManager)
@@ -135,18 +146,30 @@ func (w *world) run(t *testing.T, config *clientrest.Config) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	w.metrics = prometheus.NewRegistry()
+	running := &runner{
+		cache: observedCache{kinds: map[schema.GroupVersionKind]bool{}}, sessions: map[*session]bool{},
+	}
+	w.mu.Lock()
+	w.operator = running
+	w.mu.Unlock()
 	go func() {
-		ended <- operator.Run(ctx, config, operator.Options{
+		ended <- operator.Run(ctx, running.flights.through(config), operator.Options{
 			Settings:   process.Settings{MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{w.namespace}},
 			Workers:    2,
 			Registerer: w.metrics, LeaderElection: w.elects, LeaderElectionNamespace: w.namespace,
-			Mirror: w.mirror, Dial: w.dial, Agent: w.agent,
+			Mirror: w.mirror, Dial: running.dial(w.dial), Agent: w.agent,
+			NewQueue: running.newQueue, NewCache: running.newCache,
 			Images: naming.Images{
 				Repository: "example.com/slurm", Tag: "26.05", Operator: "example.com/slurm-operator:dev",
 			},
 		})
 	}()
 	return func() {
+		w.mu.Lock()
+		if w.operator == running {
+			w.operator = nil
+		}
+		w.mu.Unlock()
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the manager ended with %v", err)
@@ -241,26 +264,23 @@ func (w *world) get(t *testing.T, name string, object client.Object) {
 	}
 }
 
-// pollTimeout is how long a test waits for a condition. It only has to be longer than a busy computer needs.
-const pollTimeout = 5 * time.Minute
-
 // eventually reads an object until check returns no error.
-func (w *world) eventually(t *testing.T, name string, object client.Object, check func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
-		func(ctx context.Context) (bool, error) {
-			err := w.Get(ctx, client.ObjectKey{Name: name}, object)
-			if err == nil {
-				err = check()
-				last = err
-			}
-			last = cmp.Or(last, err) // the last result of check says more than that the deadline was exceeded
-			return err == nil, nil
-		})
-	if err != nil {
-		t.Fatalf("waiting for %T %s: %v", object, name, last)
-	}
+func (w *world) eventually(tb testing.TB, name string, object client.Object, check func() error) {
+	tb.Helper()
+	w.await(tb, fmt.Sprintf("%T %s", object, name), named(object, name), func(ctx context.Context) error {
+		if err := w.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+			return err
+		}
+		return check()
+	})
+}
+
+// named returns an empty object of the same type with a name.
+func named(object client.Object, name string) client.Object {
+	empty := reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
+	empty.GetObjectKind().SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+	empty.SetName(name)
+	return empty
 }
 
 // condition returns an error unless a condition of the latest generation has this status and reason.
@@ -284,16 +304,15 @@ func (w *world) patch(t *testing.T, object client.Object, format string, argumen
 }
 
 // gone waits until an object does not exist.
-func (w *world) gone(t *testing.T, name string, object client.Object) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
-		func(ctx context.Context) (bool, error) {
-			err := w.Get(ctx, client.ObjectKey{Name: name}, object)
-			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-		})
-	if err != nil {
-		t.Fatalf("waiting for deletion of %T %s: %v", object, name, err)
-	}
+func (w *world) gone(tb testing.TB, name string, object client.Object) {
+	tb.Helper()
+	w.await(tb, fmt.Sprintf("deletion of %T %s", object, name), named(object, name), func(ctx context.Context) error {
+		err := w.Get(ctx, client.ObjectKey{Name: name}, object)
+		if err == nil {
+			return errors.New("it exists")
+		}
+		return client.IgnoreNotFound(err)
+	})
 }
 
 // waitUntilIdle waits until the manager has written nothing for a while. The time is measured in reads of the API
@@ -321,6 +340,6 @@ func (w *world) waitUntilQuiet(t *testing.T, length time.Duration) {
 			return quiet > enough, nil
 		})
 	if err != nil {
-		t.Fatalf("the manager does not become idle: %d writes so far", last)
+		t.Fatalf("the manager does not become idle: %d writes so far\n%s", last, w.describe(t, nil))
 	}
 }

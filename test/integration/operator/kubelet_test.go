@@ -46,8 +46,11 @@ func (w *world) startKubelet(t *testing.T) *kubelet {
 	k := &kubelet{world: w, nodeName: node.Name, running: map[string]string{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
+	loop, end := w.loop()
 	running.Go(func() {
+		defer end()
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			loop.beat()
 			if err := k.sync(ctx); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}

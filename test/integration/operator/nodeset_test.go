@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -134,15 +133,7 @@ func (w *nodeWorld) hasPods(t *testing.T, want ...string) {
 // until waits until a check returns no error.
 func (w *nodeWorld) until(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
-		func(ctx context.Context) (bool, error) {
-			last = check(ctx)
-			return last == nil, nil
-		})
-	if err != nil {
-		t.Fatalf("waiting for %s: %v", what, last)
-	}
+	w.await(t, what, named(w.set, w.set.Name), check)
 }
 
 // node waits until Slurm's record of a node passes a check.

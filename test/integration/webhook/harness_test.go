@@ -5,6 +5,7 @@ package webhook_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -172,13 +173,18 @@ type replica struct {
 	address, health string
 	// kill kills it with SIGKILL; further calls do nothing.
 	kill func()
+	// exited is closed when it has exited.
+	exited chan struct{}
 }
+
+// errExited ends a wait: no webhook runs that could still answer.
+var errExited = errors.New("the webhook has exited")
 
 // start starts a replica without waiting for it.
 func (w *world) start(t *testing.T, flags ...string) *replica {
 	t.Helper()
 	port, healthPort := ports.Free(t), ports.Free(t)
-	replica := &replica{address: "127.0.0.1:" + port, health: "127.0.0.1:" + healthPort}
+	replica := &replica{address: "127.0.0.1:" + port, health: "127.0.0.1:" + healthPort, exited: make(chan struct{})}
 	arguments := append([]string{
 		"webhook", "--port=" + port, "--health-probe-bind-address=" + replica.health, "--metrics-bind-address=0",
 		"--service=" + serviceName, "--certificate-secret=" + secretName, "--configuration=" + w.namespace,
@@ -190,9 +196,13 @@ func (w *world) start(t *testing.T, flags ...string) *replica {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		defer close(replica.exited)
+		_ = command.Wait()
+	}()
 	replica.kill = sync.OnceFunc(func() {
 		_ = command.Process.Kill()
-		_ = command.Wait()
+		<-replica.exited
 	})
 	t.Cleanup(func() {
 		replica.kill()
@@ -217,6 +227,11 @@ func (w *world) serve(t *testing.T, flags ...string) *replica {
 func (r *replica) ready(t *testing.T) {
 	t.Helper()
 	eventually(t, "the webhook is ready", func(ctx context.Context) error {
+		select {
+		case <-r.exited:
+			return errExited
+		default:
+		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/readyz", nil)
 		if err != nil {
 			return err
@@ -280,13 +295,16 @@ func (w *world) create(t *testing.T, objects ...client.Object) {
 // pollTimeout is how long a test waits for a condition. It only has to be longer than a busy computer needs.
 const pollTimeout = 5 * time.Minute
 
-// eventually polls until check returns no error.
+// eventually polls until check returns no error, or errExited.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, pollTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			last = check(ctx)
+			if errors.Is(last, errExited) {
+				return false, last
+			}
 			return last == nil, nil
 		})
 	if err != nil {
