@@ -17,6 +17,7 @@ import (
 
 	ociv1 "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/slurm-operator/slurm-operator/hack/cache"
 	"github.com/slurm-operator/slurm-operator/hack/images"
 	"github.com/slurm-operator/slurm-operator/hack/repo"
 	"github.com/slurm-operator/slurm-operator/test/e2e/kube"
@@ -68,9 +69,14 @@ func (n *nodeSet) drainsNodeOfNewPod(t *testing.T, name string) {
 // another time.Now.
 func offsetClock(t *testing.T, operator kube.Namespace) {
 	t.Helper()
-	const image = "slurm-operator/slurm-operator:clock-offset"
+	binary := buildWithOffset(t, clockOffset)
+	key, err := cache.KeyOfTree(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := "slurm-operator/slurm-operator:" + key // nodes keep the images of earlier runs
 	if err := images.AddScratch(image, images.Scratch{
-		Files:  map[string]string{"/slurm-operator": buildWithOffset(t, clockOffset)},
+		Files:  map[string]string{"/slurm-operator": binary},
 		Config: ociv1.ImageConfig{User: "65532:65532", Entrypoint: []string{"/slurm-operator"}},
 	}); err != nil {
 		t.Fatal(err)
@@ -99,7 +105,11 @@ func buildWithOffset(t *testing.T, offset time.Duration) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := filepath.Join(runtime.GOROOT(), "src", "time", "time.go")
+	goroot, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(strings.TrimSpace(string(goroot)), "src", "time", "time.go")
 	text, err := os.ReadFile(source)
 	if err != nil {
 		t.Fatal(err)
