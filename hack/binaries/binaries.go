@@ -42,8 +42,8 @@ var (
 // program is a main package and the name of its binary.
 type program struct{ name, pkg string }
 
-// The groups, split by use, so that an integration test does not wait for a kubelet to be built. One program that is all
-// of Kubernetes' would save only linking, 22 of 32 seconds of processor time, and would double the time and the
+// The groups, split by use, so that an integration test does not wait for a kubelet to be built. One program that is
+// all of Kubernetes' would save only linking, 22 of 32 seconds of processor time, and would double the time and the
 // memory that each kubectl needs to start.
 var (
 	// ControlPlane has the programs of an API server for tests.

@@ -73,7 +73,8 @@ func TestAllPartsRunAndAreComparedWithTheRecord(t *testing.T) {
 	if !passed {
 		t.Fatal(output)
 	}
-	assertContains(t, output, "=== operator passed after ", "this is build", "=== requirements passed after ", "this is cluster-down",
+	assertContains(t, output, "=== operator passed after ", "this is build", "=== requirements passed after ",
+		"this is cluster-down",
 		"\n=== passed")
 	record := filepath.Join(dir, ".ci", "times", "cold")
 	content, err := os.ReadFile(record)
