@@ -48,8 +48,9 @@ func missingAlarm(s *plan.Snapshot) string {
 // maxAlarms is how many alarms are followed. Some never end, such as those of a schedule.
 const maxAlarms = 30
 
-// alarmChecks is how many plans the models make for each one that is checked for missing alarms.
-const alarmChecks = 32
+// alarmChecks is how many plans the model makes for each one that is checked for missing alarms, elasticAlarmChecks that
+// of elastic NodeSets.
+const alarmChecks, elasticAlarmChecks = 32, 4
 
 // laterBy are the moments at which a plan is made again.
 var laterBy = []time.Duration{

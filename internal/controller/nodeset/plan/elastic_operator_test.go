@@ -73,7 +73,7 @@ func (w *elasticModel) plan(fresh bool) plan.Plan {
 	w.history.Observe(w.mirrored, names)
 	s.DrainedSince = w.history.Since()
 	next := plan.Next(s)
-	if w.plans++; w.plans%alarmChecks == 0 {
+	if w.plans++; w.plans%elasticAlarmChecks == 0 {
 		if missing := missingAlarm(s); missing != "" {
 			w.violate("the plan waits without an alarm: it changes %s", missing)
 		}

@@ -220,7 +220,7 @@ var mutations = map[string]mutation{
 		`Why: "its drain was lifted"}, false`,
 	},
 	"a slurmd under another name counts as absent": {
-		"release.go", "if !pod.Named && !pod.Registered && !pod.Started.IsZero() {", "if false {",
+		"release.go", "if pod.unidentified() {", "if false {",
 	},
 	"a NoSchedule taint causes a scale-in": {"scale.go", "node.Wanted || node.Stays", "node.Wanted"},
 	"a deleted Node object causes a scale-in": {
@@ -240,14 +240,31 @@ var mutations = map[string]mutation{
 	},
 	"reserved records are pruned": {"prune.go", "|| record.Reserved() ||", "||"},
 	"idle pods may be evicted": {
-		"protect.go", "return !record.Drained() && !record.PoweredOff(), true", "return record.Busy(), true",
+		"protect.go", "case !record.Drained() && !record.PoweredOff():", "case record.Busy():",
 	},
 	"suspended jobs may be evicted": {
-		"protect.go", "case s.load(pod).Jobs() > 0:", "case false:",
+		"protect.go", "case p.load(pod).Jobs() > 0:", "case false:",
 	},
-	"pods may be evicted while Slurm does not answer":        {"protect.go", "return true, false", "return false, true"},
-	"pods may be evicted before slurmd ran":                  {"protect.go", " || !pod.EverRan {", " {"},
-	"pods may be evicted because of an earlier pod's record": {"protect.go", " || s.precedes(pod), true", ", true"},
+	"pods may be evicted while Slurm does not answer": {
+		"protect.go", "return UnknownProtection", "return Evictable",
+	},
+	"pods may be evicted before slurmd ran": {
+		"protect.go", "case !pod.EverRan || pod.unidentified():", "case pod.unidentified():",
+	},
+	"pods may be evicted because of an earlier pod's record": {
+		"protect.go", "case !p.Slurm.NodeAsOf(pod.SlurmNode).Before(created):", "case true:",
+	},
+	"pods may be evicted while their drain is lifted": {
+		"protect.go", "case opened[pod.SlurmNode] || pod.Terminating:", "case pod.Terminating:",
+	},
+	"nothing wakes when a pod's second of creation is over": {"protect.go", "p.wakeAt(created)", "_ = created"},
+	"nothing reads a record that may be that of an earlier pod": {
+		"protect.go", "default:\n\t\tp.refresh(pod.SlurmNode)", "default:",
+	},
+	"nothing reads Slurm for a pod that did not register": {"protect.go", "default:\n\t\tp.prove(pod)", "default:"},
+	"an old snapshot alone protects a pod again":          {"protect.go", "case pod.Evictable || ", "case "},
+	"nothing wakes when a slurmd should have registered":  {"plan.go", "p.wakeAt(until)", "_ = until"},
+	"a request for room fails without a wake-up":          {"provision.go", "\tp.wakeAt(end)", "\t_ = end"},
 	"drains are set with an old snapshot": {
 		"drain.go", "if !current { // others", "if false { // others",
 	},
@@ -298,7 +315,8 @@ var mutations = map[string]mutation{
 
 // layers are the tests that could detect a mutation, from the fastest to the slowest.
 var layers = []struct{ name, run string }{
-	{"tables", "^Test(Scale.*|PVC.*|Lost.*|Update|Drain.*|Prune|Plan.*|Requeue.*|Release.*|Protected|Mark.*|Elastic.*|" +
+	{"tables", "^Test(Scale.*|PVC.*|Lost.*|Update|Drain.*|Prune|Plan.*|Requeue.*|Release.*|Protect.*|Evictable.*|" +
+		"Unproven.*|Unregistered.*|Mark.*|Elastic.*|" +
 		"NodeSet.*)$"},
 	{"scenarios", "^TestScenarios$"},
 	{"model", "^TestModel$"},
