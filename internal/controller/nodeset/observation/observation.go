@@ -106,8 +106,6 @@ func Pod(pod *corev1.Pod) plan.Pod {
 		Named:  worker.IsNamed(pod), Request: pod.Annotations[provisioning.AnnotationRequest],
 		Dynamic: pod.Labels[naming.LabelElastic] == "",
 	}
-	_, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]
-	is.Evictable = !protected
 	_, sourced := pod.Annotations[slinkyv1beta1.AnnotationPodCordonSource]
 	is.Cordoned = pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true" && !sourced
 	if cost, err := strconv.ParseInt(pod.Annotations[slinkyv1beta1.AnnotationPodDeletionCost], 10, 32); err == nil {

@@ -138,10 +138,6 @@ func TestPlanPod(t *testing.T) {
 			annotated(slinkyv1beta1.AnnotationPodCordonSource, "scale-in"),
 			func(is *plan.Pod) { is.Unscheduled, is.Mark = true, plan.PartlyMarked },
 		},
-		"is not evictable with the label that protects it": {
-			func(pod *corev1.Pod) { pod.Labels[slinkyv1beta1.LabelPodProtect] = "true" },
-			func(is *plan.Pod) { is.Unscheduled, is.Evictable = true, false },
-		},
 		"has a record if its NodeSet was elastic": {
 			func(pod *corev1.Pod) { pod.Labels[naming.LabelElastic] = "true" },
 			func(is *plan.Pod) { is.Unscheduled, is.Dynamic = true, false },
@@ -160,7 +156,7 @@ func TestPlanPod(t *testing.T) {
 					slinkyv1beta1.LabelPodIndex: "3", slinkyv1beta1.LabelPodHostname: "gpu-3",
 				},
 			}}
-			want := plan.Pod{Name: "gpu-3", UID: "u", Ordinal: 3, SlurmNode: "gpu-3", Dynamic: true, Evictable: true}
+			want := plan.Pod{Name: "gpu-3", UID: "u", Ordinal: 3, SlurmNode: "gpu-3", Dynamic: true}
 			test.edit(pod)
 			test.want(&want)
 			if diff := cmp.Diff(want, Pod(pod)); diff != "" {

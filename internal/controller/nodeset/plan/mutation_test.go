@@ -249,7 +249,7 @@ var mutations = map[string]mutation{
 		"protect.go", "return UnknownProtection", "return Evictable",
 	},
 	"pods may be evicted before slurmd ran": {
-		"protect.go", "case !pod.EverRan || pod.unidentified():", "case pod.unidentified():",
+		"protect.go", "if !pod.EverRan || pod.unidentified() {", "if pod.unidentified() {",
 	},
 	"pods may be evicted because of an earlier pod's record": {
 		"protect.go", "case !p.Slurm.NodeAsOf(pod.SlurmNode).Before(created):", "case true:",
@@ -259,12 +259,13 @@ var mutations = map[string]mutation{
 	},
 	"nothing wakes when a pod's second of creation is over": {"protect.go", "p.wakeAt(created)", "_ = created"},
 	"nothing reads a record that may be that of an earlier pod": {
-		"protect.go", "default:\n\t\tp.refresh(pod.SlurmNode)", "default:",
+		"protect.go", "p.wakeAt(created)\n\tdefault:\n\t\tp.refresh(pod.SlurmNode)", "p.wakeAt(created)\n\tdefault:",
 	},
-	"nothing reads Slurm for a pod that did not register": {"protect.go", "default:\n\t\tp.prove(pod)", "default:"},
-	"an old snapshot alone protects a pod again":          {"protect.go", "case pod.Evictable || ", "case "},
-	"nothing wakes when a slurmd should have registered":  {"plan.go", "p.wakeAt(until)", "_ = until"},
-	"a request for room fails without a wake-up":          {"provision.go", "\tp.wakeAt(end)", "\t_ = end"},
+	"nothing reads Slurm for a pod that did not register": {
+		"protect.go", "maxSnapshotAge))\n\tdefault:\n\t\tp.refresh(pod.SlurmNode)", "maxSnapshotAge))\n\tdefault:",
+	},
+	"nothing wakes when a slurmd should have registered": {"plan.go", "p.wakeAt(until)", "_ = until"},
+	"a request for room fails without a wake-up":         {"provision.go", "\tp.wakeAt(end)", "\t_ = end"},
 	"drains are set with an old snapshot": {
 		"drain.go", "if !current { // others", "if false { // others",
 	},
@@ -315,7 +316,7 @@ var mutations = map[string]mutation{
 
 // layers are the tests that could detect a mutation, from the fastest to the slowest.
 var layers = []struct{ name, run string }{
-	{"tables", "^Test(Scale.*|PVC.*|Lost.*|Update|Drain.*|Prune|Plan.*|Requeue.*|Release.*|Protect.*|Evictable.*|" +
+	{"tables", "^Test(Scale.*|PVC.*|Lost.*|Update|Drain.*|Prune|Plan.*|Requeue.*|Release.*|Protect.*|OldAbsence.*|" +
 		"Unproven.*|Unregistered.*|Mark.*|Elastic.*|" +
 		"NodeSet.*)$"},
 	{"scenarios", "^TestScenarios$"},

@@ -73,33 +73,31 @@ func (p *planner) protection(pod *Pod) Protection {
 	return Protected
 }
 
-// protectionWithoutRecord is that of a pod whose node Slurm does not have: the pod is evictable when its slurmd did not
-// register in time. The clock alone does not protect it again, only a record or a start of slurmctld.
+// protectionWithoutRecord is that of a pod whose node Slurm does not have: the pod is evictable when a read of Slurm,
+// after the time in which its slurmd should have registered, has shown that. A later registration is an event.
 //
 // A pod whose slurmd never ran stays protected: slurmd may start, register and get a job before the pod could be
 // patched. That does not hold up evictions, because Kubernetes evicts pending pods whatever PodDisruptionBudgets say.
 func (p *planner) protectionWithoutRecord(pod *Pod) Protection {
-	until := p.registersUntil(pod)
+	if !pod.EverRan || pod.unidentified() {
+		return Protected
+	}
+	after := p.registersUntil(pod)
+	if p.Now.Before(after) {
+		p.wakeAt(after)
+		return Protected
+	}
+	since, seen := p.DrainedSince[pod.SlurmNode]
+	if since.After(after) {
+		after = since
+	}
 	switch {
-	case !pod.EverRan || pod.unidentified():
-	case p.Now.Before(until):
-		p.wakeAt(until)
-	case pod.Evictable || p.vacancy(pod) == slurm.Absent:
+	case seen && p.Slurm.Vacancy(pod.SlurmNode, after) == slurm.Absent:
 		return Evictable
+	case p.Slurm.Partial && p.Slurm.NodeAsOf(pod.SlurmNode).After(after): // a job may be cleaned up there
+		p.wakeAt(p.Now.Add(maxSnapshotAge))
 	default:
-		p.prove(pod)
+		p.refresh(pod.SlurmNode)
 	}
 	return Protected
-}
-
-// prove asks for a snapshot that proves whether a pod has jobs. With too many jobs to list, such as one that is being
-// cleaned up on an unknown node, none may: then Slurm is not read again at once.
-func (p *planner) prove(pod *Pod) {
-	since, closed := p.DrainedSince[pod.SlurmNode]
-	firstSeen := closed && !p.Slurm.NodeAsOf(pod.SlurmNode).After(since)
-	if p.Slurm.Partial && p.justRead(pod.SlurmNode) && closed && !firstSeen {
-		p.wakeAt(p.Now.Add(maxSnapshotAge))
-		return
-	}
-	p.refresh(pod.SlurmNode)
 }

@@ -32,7 +32,7 @@ func (p *planner) remove() {
 		}
 		p.Waits = append(p.Waits, Wait{Pod: pod, Cause: cause, Hold: hold})
 		if hold.Kind == Unproven {
-			p.prove(pod)
+			p.refresh(pod.SlurmNode)
 		}
 		if hold.Kind != Jobs {
 			p.wakeAt(hold.Until)

@@ -103,8 +103,6 @@ type Pod struct {
 	ReadySince time.Time
 	// Registered reports whether Slurm ever had its node.
 	Registered bool
-	// Evictable says that the pod shows that evictions are allowed.
-	Evictable bool
 	// Named reports whether its slurmd is started with the name of its Slurm node, and cannot register under another
 	// one.
 	Named bool
