@@ -186,8 +186,8 @@ func TestOldAbsenceAllowsEviction(t *testing.T) {
 	}
 }
 
-// TestUnprovenAbsenceIsNotReadAgainAtOnce has a pod of which no read can prove anything: one of too many jobs to list is
-// being cleaned up on an unknown Slurm node.
+// TestUnprovenAbsenceIsNotReadAgainAtOnce has a pod of which no read can prove anything: one of too many jobs to list
+// is being cleaned up on an unknown Slurm node.
 func TestUnprovenAbsenceIsNotReadAgainAtOnce(t *testing.T) {
 	for _, justRead := range []bool{true, false} {
 		s := scene(1, withoutRecord(0), unready(0), func(s *plan.Snapshot) {
