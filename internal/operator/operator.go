@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -74,14 +75,14 @@ type Options struct {
 	LeaderElectionNamespace string
 }
 
-// Scheme returns a scheme with every type that the operator reads or writes.
-func Scheme() *runtime.Scheme {
+// Scheme returns the scheme with every type that the operator reads or writes. Do not change it.
+var Scheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(slinkyv1beta1.AddToScheme(scheme))
 	utilruntime.Must(provisioning.AddToScheme(scheme))
 	return scheme
-}
+})
 
 // Run runs the manager until the context is cancelled.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
