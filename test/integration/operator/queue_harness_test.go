@@ -42,11 +42,12 @@ type schedule struct {
 	taken time.Time // for the last reconcile
 }
 
-// A timer may be void: if the object was reconciled before it was due, the queue has dropped it or not. It counts in
-// any case.
+// A timer that was not asked for by a reconcile of its object may be void: if the object was reconciled before it was
+// due, the queue has dropped it or not. It counts in any case.
 type timer struct {
-	due  time.Time
-	poll bool
+	due   time.Time
+	asked bool // the queue drops it when it hands out its object
+	poll  bool
 }
 
 func newObservedQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) *observedQueue {
@@ -91,7 +92,7 @@ func (q *observedQueue) AddWithOpts(options priorityqueue.AddOpts, items ...reco
 			q.stirred++
 		}
 		if after > 0 {
-			known.timers = append(known.timers, timer{time.Now().Add(after), known.polls})
+			known.timers = append(known.timers, timer{time.Now().Add(after), q.active[item], known.polls})
 		}
 		q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: options.Priority}, item)
 	}
@@ -137,17 +138,17 @@ func (q *observedQueue) GetWithPriority() (reconcile.Request, int, bool) {
 		q.stirred++
 	}
 	known.taken, known.ends = time.Now(), false
-	known.timers = slices.DeleteFunc(known.timers, func(is timer) bool { return is.due.Before(known.taken) })
+	known.timers = slices.DeleteFunc(known.timers, func(is timer) bool { return is.asked || is.due.Before(known.taken) })
 	return item, priority, shutdown
 }
 
 // Done ends the reconcile of an object.
 func (q *observedQueue) Done(item reconcile.Request) {
-	q.PriorityQueue.Done(item)
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.active, item)
+	delete(q.active, item) // first, because the queue can hand it out again as soon as it is done
 	q.items[item].ends = false
+	q.mu.Unlock()
+	q.PriorityQueue.Done(item)
 }
 
 const (
