@@ -161,7 +161,7 @@ test-race: ## Run the unit tests, or those of the packages RACE, with the race d
 	$(patsubst --,--raw-command -- env CGO_ENABLED=1 go test -json,$(TEST)) -race $(RACE)
 
 test-integration: ## Run the tests that need an API server
-	$(TEST) -tags integration -count=1 ./test/integration/...
+	$(TEST) -tags integration -count=1 -parallel 10 ./test/integration/...
 
 test-charts: ## Test the Helm charts, without a cluster
 	$(HELMTOOL) helm-unittest --strict charts/slurm-operator charts/slurm

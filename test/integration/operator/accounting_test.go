@@ -30,6 +30,7 @@ import (
 const canary = "canary-in-the-mine"
 
 func TestAccountingBecomesReadyWithItsDatabase(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	accounting := newAccounting()
 	world.create(t, accounting)
@@ -125,6 +126,7 @@ func TestAccountingBecomesReadyWithItsDatabase(t *testing.T) {
 }
 
 func TestAccountingChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	accounting := newAccounting()
 	world.create(t, accounting, &corev1.Secret{

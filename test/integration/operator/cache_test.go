@@ -26,6 +26,7 @@ var foreign = flag.Int("foreign", 50,
 
 // Foreign objects cost the operator almost no memory, however many there are.
 func TestForeignObjectsAreNotCached(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	world.readyController(t)
 	world.stopManager() // the same process would cache the same objects

@@ -64,6 +64,7 @@ func (w *world) waitUntilLeftOut(t *testing.T, texts ...string) {
 
 // I21: a NodeSet with an invalid partition blocks nothing but itself.
 func TestInvalidPartitionBlocksOnlyItsNodeSet(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	world.readyController(t)
 	stop := world.acceptEverything(t)
@@ -100,6 +101,7 @@ func TestInvalidPartitionBlocksOnlyItsNodeSet(t *testing.T) {
 
 // The same for a partition that only slurmctld refuses.
 func TestRefusedPartitionBlocksOnlyItsNodeSet(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	world.create(t, withPartition("gpu", "MaxTime=60"))

@@ -22,6 +22,7 @@ func (w *world) hasSlurmName(t *testing.T, set *slinkyv1beta1.NodeSet, want stri
 
 // A NodeSet is named in Slurm after the prefix of its host names, and keeps a name that is in force.
 func TestNodeSetsAreNamedAfterTheirHostNames(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	world.readyController(t)
 	stop := world.acceptEverything(t)

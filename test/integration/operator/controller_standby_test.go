@@ -14,6 +14,7 @@ import (
 // A standby that cannot start, such as one with an image that does not exist, never answers. It must not block the
 // rollout of a corrected template, and the active slurmctld is replaced only when the standby is up.
 func TestStandbyThatCannotStartIsReplaced(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	stop := world.acceptEverything(t)

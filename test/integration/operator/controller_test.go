@@ -31,6 +31,7 @@ import (
 const hashAnnotation = "controller.slinky.slurm.net/config-hash"
 
 func TestControllerBecomesReady(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	for _, kind := range []string{slinkyv1beta1.ConditionSlurmReachable, slinkyv1beta1.ConditionConfigurationApplied} {
@@ -53,6 +54,7 @@ func TestControllerBecomesReady(t *testing.T) {
 }
 
 func TestControllerCreatesItsChildren(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	var documents []string
@@ -78,6 +80,7 @@ func TestControllerCreatesItsChildren(t *testing.T) {
 }
 
 func TestControllerRepairsItsChildrenAndKeepsForeignFields(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	world.readyController(t)
 	set := &appsv1.StatefulSet{}
@@ -100,6 +103,7 @@ func TestControllerRepairsItsChildrenAndKeepsForeignFields(t *testing.T) {
 // Slurm's commands retry for minutes if a configured name does not resolve. So a slurmctld gets its Service before the
 // configuration names it, and keeps it until slurmctld runs with a configuration that does not.
 func TestEveryConfiguredSlurmctldHasAService(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	names := func(count int) func() error {
@@ -134,6 +138,7 @@ func TestEveryConfiguredSlurmctldHasAService(t *testing.T) {
 
 // I14: a configuration that slurmctld refuses never replaces a working one.
 func TestRefusedConfigurationIsNotRolledOut(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	good := &corev1.ConfigMap{}
@@ -181,6 +186,7 @@ func TestRefusedConfigurationIsNotRolledOut(t *testing.T) {
 
 // I13: slurmctld never restarts because of a new NodeSet or a new partition.
 func TestNodeSetsChangeConfigurationWithoutRestart(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	started := &appsv1.StatefulSet{}
@@ -215,6 +221,7 @@ func TestNodeSetsChangeConfigurationWithoutRestart(t *testing.T) {
 
 // I6: edits to referenced ConfigMaps are applied.
 func TestEditedConfigFilesAreApplied(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	files := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "files"}, Data: map[string]string{"gres.conf": "AutoDetect=off\n"},
@@ -240,6 +247,7 @@ func TestEditedConfigFilesAreApplied(t *testing.T) {
 }
 
 func TestControllerNamesMissingReferences(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"},
 		Spec: slinkyv1beta1.ControllerSpec{
@@ -421,6 +429,7 @@ func hasFile(live *corev1.ConfigMap, name, content string) error {
 
 // Daemons with different keys refuse each other: a deleted key is reported, and not generated again.
 func TestLostKeyIsNotRegenerated(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	key := &corev1.Secret{}
@@ -442,6 +451,7 @@ func TestLostKeyIsNotRegenerated(t *testing.T) {
 // A slurmctld that starts without its saved state kills every running job. So a deleted PVC is reported and not
 // re-created, and as long as slurmctld's pod keeps the PVC from being removed, the pod is not replaced.
 func TestLostStateClaimIsNotRecreated(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	conditionIs := func(kind string, is metav1.ConditionStatus, reason string) {
@@ -486,6 +496,7 @@ func TestLostStateClaimIsNotRecreated(t *testing.T) {
 
 // The connection to Slurm survives deletion of the Accounting: slurmctld keeps running with its keys.
 func TestSessionSurvivesAccountingDeletion(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	books := newAccounting()
 	books.Name = "books"
@@ -512,6 +523,7 @@ func TestSessionSurvivesAccountingDeletion(t *testing.T) {
 // I4: no reconcile waits for Slurm, whatever slurmrestd does. Requests to Slurm never time out here: a reconcile that
 // waited for one would be canceled each time, and the test would time out.
 func TestHangingSlurmDoesNotBlockReconciles(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	world.slurmTimeout.Store(int64(24 * time.Hour))
 	controller := world.readyController(t)

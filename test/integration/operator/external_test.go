@@ -25,6 +25,7 @@ import (
 )
 
 func TestExternalControllerHasNoWorkload(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	key := make([]byte, 32)
 	world.slurm.SetKey(key)

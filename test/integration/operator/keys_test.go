@@ -18,6 +18,7 @@ import (
 // R37: a key under a documented name is used, by the daemons, by the operator's session and by Tokens that refer to
 // another documented name.
 func TestExistingJWTKeysAreUsed(t *testing.T) {
+	t.Parallel()
 	for key, secret := range map[string]string{"jwt_hs256.key": "slurm-auth-jwt", "jwt.key": "slurm-auth-jwt"} {
 		t.Run(secret+" "+key, func(t *testing.T) {
 			world := newWorld(t)

@@ -54,7 +54,7 @@ func (w *world) startKubelet(t *testing.T) *kubelet {
 			if err := k.sync(ctx); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
-		}, 20*time.Millisecond)
+		}, 100*time.Millisecond)
 	})
 	t.Cleanup(func() {
 		cancel()

@@ -43,6 +43,7 @@ func loginChildren() []*unstructured.Unstructured {
 }
 
 func TestLoginSetReportsEveryStage(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	set := newLoginSet()
 	set.Spec.SSSDConfRef = &slinkyv1beta1.SecretKeyReference{Name: "sssd", Key: "sssd.conf"}
@@ -91,6 +92,7 @@ func TestLoginSetReportsEveryStage(t *testing.T) {
 }
 
 func TestLoginSetCreatesItsChildren(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)
@@ -114,6 +116,7 @@ func TestLoginSetCreatesItsChildren(t *testing.T) {
 }
 
 func TestLoginSetRepairsItsChildrenAndKeepsForeignFields(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	world.create(t, loginController(), loginKeys(), newLoginSet())
 	deployment, configuration := &appsv1.Deployment{}, &corev1.ConfigMap{}
@@ -136,6 +139,7 @@ func TestLoginSetRepairsItsChildrenAndKeepsForeignFields(t *testing.T) {
 }
 
 func TestLoginSetReplacesPodsOnlyForStartupConfig(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)
@@ -177,6 +181,7 @@ func TestLoginSetReplacesPodsOnlyForStartupConfig(t *testing.T) {
 
 // A kubelet updates a changed ConfigMap in a pod within a minute and a half, and immediately when the pod changes.
 func TestLoginSetAnnotatesPodsWhenAuthorizedKeysChange(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	set, deployment := newLoginSet(), &appsv1.Deployment{}
 	world.create(t, loginController(), loginKeys(), set)
@@ -203,6 +208,7 @@ func TestLoginSetAnnotatesPodsWhenAuthorizedKeysChange(t *testing.T) {
 }
 
 func TestLoginSetChangesItsStrategy(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)
@@ -221,6 +227,7 @@ func TestLoginSetChangesItsStrategy(t *testing.T) {
 }
 
 func TestLoginSetHasBudgetOnlyWithSeveralReplicas(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)
@@ -230,6 +237,7 @@ func TestLoginSetHasBudgetOnlyWithSeveralReplicas(t *testing.T) {
 }
 
 func TestLoginSetReportsRefusedPodTemplate(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	set := newLoginSet()
 	set.Spec.Login.Raw = []byte(`{"volumeMounts":[{"name":"none","mountPath":"/home"}]}`)
@@ -243,6 +251,7 @@ func TestLoginSetReportsRefusedPodTemplate(t *testing.T) {
 // Users' known_hosts files must stay valid when a LoginSet is re-created, so its host keys survive deletion; nothing
 // else does.
 func TestHostKeysSurviveLoginSetDeletion(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)
@@ -274,6 +283,7 @@ func TestHostKeysSurviveLoginSetDeletion(t *testing.T) {
 // I8: an idle LoginSet causes no writes. A reconciler that has just started applies each child once, which changes
 // nothing.
 func TestIdleLoginSetWritesNothing(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	set := newLoginSet()
 	world.create(t, loginController(), loginKeys(), set)

@@ -17,6 +17,7 @@ import (
 // R43: the labels and annotations of a template are also on the workload made from it, until they are removed from the
 // template, and without writes in between.
 func TestWorkloadsInheritPodMetadata(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	template := slinkyv1beta1.PodTemplate{Metadata: slinkyv1beta1.Metadata{
 		Labels:      map[string]slinkyv1beta1.LabelValue{"team": "hpc"},

@@ -118,6 +118,7 @@ func withFaults(config *clientrest.Config, fault apiFault, active *atomic.Bool, 
 // Whatever faults the API server has, no pod with a job is deleted, and changes made meanwhile are completed
 // afterwards.
 func TestAPIServerFaultsLoseNoJobs(t *testing.T) {
+	t.Parallel()
 	for name, fault := range apiFaults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -86,6 +86,7 @@ func (w *nodeWorld) jobIs(t *testing.T, id int64, state string) {
 }
 
 func TestElasticNodeSetFollowsJobs(t *testing.T) {
+	t.Parallel()
 	w := newElasticWorld(t, 4)
 	w.waitUntilIdle(t)
 	w.hasPods(t)
@@ -101,6 +102,7 @@ func TestElasticNodeSetFollowsJobs(t *testing.T) {
 
 // A schedule keeps idle nodes up while it is its time, and the status says why nodes are up.
 func TestElasticNodeSetSaysWhyNodesAreUp(t *testing.T) {
+	t.Parallel()
 	w := newElasticWorld(t, 4)
 	shows := func(want slinkyv1beta1.NodeSetElasticStatus) {
 		t.Helper()
@@ -133,6 +135,7 @@ func TestElasticNodeSetSaysWhyNodesAreUp(t *testing.T) {
 
 // A Kubernetes node that is about to be reclaimed drains its Slurm node.
 func TestElasticNodeSetDrainsReclaimedNode(t *testing.T) {
+	t.Parallel()
 	w := newElasticWorld(t, 2)
 	job := w.submit(t, 1, "sleep 5")
 	w.jobIs(t, job, "RUNNING")
@@ -149,6 +152,7 @@ func TestElasticNodeSetDrainsReclaimedNode(t *testing.T) {
 
 // kubectl scale sets spec.replicas, which an elastic NodeSet does not have.
 func TestElasticNodeSetRefusesScale(t *testing.T) {
+	t.Parallel()
 	w := newElasticWorld(t, 2)
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
 	err := w.SubResource("scale").Update(t.Context(), w.set, client.WithSubResourceBody(scale))
@@ -159,6 +163,7 @@ func TestElasticNodeSetRefusesScale(t *testing.T) {
 
 // A job for more nodes than Kubernetes can place leaves no pod behind, and a smaller one behind it runs.
 func TestElasticNodeSetGivesUpWhatCannotBePlaced(t *testing.T) {
+	t.Parallel()
 	w := newElasticWorld(t, 4)
 	w.kubelet.limit(3)
 	large := w.submit(t, 4, "sleep 1")
@@ -173,6 +178,7 @@ func TestElasticNodeSetGivesUpWhatCannotBePlaced(t *testing.T) {
 
 // A drain of an administrator is neither lifted by a power-down nor by the idle timeout.
 func TestElasticNodeSetKeepsDrainOfAdministrator(t *testing.T) {
+	t.Parallel()
 	w := newElasticWorld(t, 2)
 	job := w.submit(t, 1, "sleep 3")
 	w.jobIs(t, job, "RUNNING")
@@ -191,6 +197,7 @@ func TestElasticNodeSetKeepsDrainOfAdministrator(t *testing.T) {
 
 // Records are closed before they leave slurm.conf, and a deleted NodeSet waits for that.
 func TestElasticNodeSetClosesItsRecordsBeforeItIsDeleted(t *testing.T) {
+	t.Parallel()
 	w := newElasticWorld(t, 2)
 	if err := w.Delete(t.Context(), w.set); err != nil {
 		t.Fatal(err)

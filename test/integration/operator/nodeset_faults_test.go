@@ -25,6 +25,7 @@ import (
 
 // No unexpected response of slurmrestd may be taken for a drained node.
 func TestUnexpectedResponsesDeleteNoPods(t *testing.T) {
+	t.Parallel()
 	tests := map[string]slurmtest.Responder{
 		"errors with status 200": slurmtest.Answer(http.StatusOK,
 			`{"nodes":[],"jobs":[],"last_update":{"set":true,"number":1},"errors":[{"error":"Unable to contact slurm controller"}]}`),
@@ -86,6 +87,7 @@ func killAt(config *clientrest.Config, write int64) (*clientrest.Config, <-chan 
 
 // An operator that is killed after any of its writes loses no job, and its successor completes the change.
 func TestOperatorRecoversWhenKilledAtAnyWrite(t *testing.T) {
+	t.Parallel()
 	changes := map[string]struct {
 		nodes  int32
 		change func(*nodeWorld) string
@@ -167,6 +169,7 @@ var scratch = []slinkyv1beta1.VolumeClaimTemplate{{
 }}
 
 func TestPVCsFollowRetentionPolicy(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(3)
 	set.Spec.VolumeClaimTemplates = scratch
 	set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = slinkyv1beta1.DeletePVC
@@ -212,6 +215,7 @@ func TestPVCsFollowRetentionPolicy(t *testing.T) {
 // Kubernetes keeps a deleted PVC while a scheduled pod uses it, but not for an unscheduled pod, which would then stay
 // pending forever.
 func TestDeletedPVCOfPendingPodIsRecreated(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(0)
 	set.Spec.VolumeClaimTemplates = scratch
 	set.Spec.Template.Spec.Raw = []byte(`{"schedulingGates":[{"name":"example.com/wait"}]}`)
@@ -244,6 +248,7 @@ func TestDeletedPVCOfPendingPodIsRecreated(t *testing.T) {
 }
 
 func TestDaemonSetModeFollowsKubernetesNodes(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(7) // is ignored
 	set.Spec.ScalingMode = slinkyv1beta1.ScalingModeDaemonSet
 	w := &nodeWorld{world: newWorld(t), set: set}

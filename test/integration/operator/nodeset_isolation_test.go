@@ -39,6 +39,7 @@ func (w *nodeWorld) readyMessageContains(t *testing.T, set *slinkyv1beta1.NodeSe
 
 // With two slurmds under one name, Slurm would take the second for a restart of the first, and kill its jobs.
 func TestSlurmNodeHasAtMostOnePod(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(2))
 	job := w.runJob(t, "gpu-1", time.Hour)
 	other := newNodeSet(4)
@@ -58,6 +59,7 @@ func TestSlurmNodeHasAtMostOnePod(t *testing.T) {
 
 // A bad ordinal blocks nothing but itself, and is named.
 func TestBadOrdinalDoesNotBlockOthers(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(0)
 	set.Spec.VolumeClaimTemplates = []slinkyv1beta1.VolumeClaimTemplate{{
 		Metadata: slinkyv1beta1.VolumeClaimMetadata{Name: "scratch"},
@@ -96,6 +98,7 @@ func TestBadOrdinalDoesNotBlockOthers(t *testing.T) {
 
 // While Slurm rejects a request about one node, the jobs on other nodes are still protected.
 func TestJobsAreProtectedWhileSlurmRejectsRequests(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(3))
 	w.runJob(t, "gpu-1", time.Hour)
 	w.slurm.Inject(slurmtest.Fault{Path: "node/gpu-2", Respond: slurmtest.Answer(http.StatusInternalServerError,
@@ -117,6 +120,7 @@ func TestJobsAreProtectedWhileSlurmRejectsRequests(t *testing.T) {
 
 // slurmd does not register again when slurmctld has lost its record. Its pod is replaced, unless it has a job.
 func TestLostSlurmNodeRecordIsRestored(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(2)
 	set.Spec.RegistrationTimeout = metav1.Duration{Duration: 10 * time.Second}
 	w := newNodeWorld(t, set)
@@ -151,6 +155,7 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, is corev1.Condi
 
 // Node states that a person or Slurm itself has set stay, whatever the operator does meanwhile.
 func TestForeignNodeStatesAreKept(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(2))
 	if err := w.admin.UpdateNodes(t.Context(), []string{"gpu-1"},
 		slurm.NodeUpdate{State: slurm.Fail, Reason: "XID 79"}); err != nil {
@@ -172,6 +177,7 @@ func TestForeignNodeStatesAreKept(t *testing.T) {
 
 // A reservation is deleted when its update strategy is removed from the spec.
 func TestReservationIsDeletedWithItsStrategy(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(2)
 	start := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
 	set.Spec.UpdateStrategy = slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate,
@@ -199,6 +205,7 @@ func TestReservationIsDeletedWithItsStrategy(t *testing.T) {
 
 // An external slurmctld and its jobs survive deletion of the Controller.
 func TestDeletionWaitsForAnExternalSlurmctld(t *testing.T) {
+	t.Parallel()
 	w := &nodeWorld{world: newWorld(t), set: newNodeSet(2)}
 	key := make([]byte, 32)
 	w.slurm.SetKey(key)
@@ -240,6 +247,7 @@ func TestDeletionWaitsForAnExternalSlurmctld(t *testing.T) {
 
 // A NoSchedule taint, and a Node object that is deleted and registers again, cost no pod, no PVC and no job.
 func TestDaemonSetModeKeepsPodsLikeADaemonSet(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(0)
 	set.Spec.ScalingMode = slinkyv1beta1.ScalingModeDaemonSet
 	set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = slinkyv1beta1.DeletePVC

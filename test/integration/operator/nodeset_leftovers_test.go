@@ -10,6 +10,7 @@ import (
 
 // Another operator that ran the cluster before left its finalizer, which no controller would remove.
 func TestFinalizerOfAnotherOperatorDoesNotBlockDeletion(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(1))
 	w.get(t, w.set.Name, w.set)
 	w.patch(t, w.set, `{"metadata":{"finalizers":[%q,%q]}}`, slinkyv1beta1.FinalizerDrain,

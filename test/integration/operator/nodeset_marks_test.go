@@ -29,6 +29,7 @@ func (w *nodeWorld) hasCordon(t *testing.T, name, cordon, source string) {
 }
 
 func TestScaleInMarksPodsAndKeepsCordonsOfUsers(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(3))
 	for _, node := range []string{"gpu-0", "gpu-1", "gpu-2"} {
 		w.runJob(t, node, time.Hour)

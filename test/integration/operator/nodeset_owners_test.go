@@ -78,6 +78,7 @@ func (w *nodeWorld) owned(t *testing.T) []client.Object {
 }
 
 func TestOrphansAreAdopted(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(3)
 	set.Spec.PinToNode = true
 	w := newNodeWorld(t, set)
@@ -105,6 +106,7 @@ func TestOrphansAreAdopted(t *testing.T) {
 }
 
 func TestForeignPodsAreNotAdopted(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(1))
 	template := &corev1.Pod{}
 	w.get(t, "gpu-0", template)
@@ -127,6 +129,7 @@ func TestForeignPodsAreNotAdopted(t *testing.T) {
 }
 
 func TestPodWithoutItsLabelsIsReleased(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(2))
 	w.runJob(t, "gpu-1", time.Hour)
 	pod := &corev1.Pod{}
@@ -151,6 +154,7 @@ func TestPodWithoutItsLabelsIsReleased(t *testing.T) {
 
 // A foreign object has the name of the next revision.
 func TestRevisionHashCollision(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(1))
 	first := w.set.Status.NodeSetHash
 	w.patch(t, w.set, `{"spec":{"extraConf":"Weight=7"}}`)

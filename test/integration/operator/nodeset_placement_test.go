@@ -22,6 +22,7 @@ func at(place string) func(*slurm.Node) bool {
 }
 
 func TestTopologyFollowsKubernetesNode(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(2)
 	set.Spec.NodeLabels = &slinkyv1beta1.NodeLabelRules{
 		Topology: []slinkyv1beta1.TopologyRule{{Name: "topo-switch", Labels: []string{"switch"}}},
@@ -52,6 +53,7 @@ func TestTopologyFollowsKubernetesNode(t *testing.T) {
 
 // An ordinal returns to the Kubernetes node that it first ran on, until an administrator removes the pin.
 func TestPinnedPodReturnsToItsKubernetesNode(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(2)
 	set.Spec.PinToNode = true
 	w := newNodeWorld(t, set)

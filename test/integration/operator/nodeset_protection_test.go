@@ -21,6 +21,7 @@ import (
 
 // Nothing happens any more when these pods are drained and empty: no event ends their protection.
 func TestProtectionEndsWithoutEvents(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		ahead  time.Duration // of the operator's clock, the API server's
 		silent bool

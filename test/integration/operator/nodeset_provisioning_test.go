@@ -34,19 +34,13 @@ func newProvisioningWorld(t *testing.T, maxReplicas int32) *nodeWorld {
 	return w
 }
 
-// installProvisioningRequests installs the CRD of ProvisioningRequests until the test ends.
+// installProvisioningRequests installs the CRD of ProvisioningRequests.
 func installProvisioningRequests(t *testing.T) {
 	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: []string{"testdata/provisioningrequests.yaml"}, ErrorIfPathMissing: true}
-	installed, err := envtest.InstallCRDs(server.Config, options)
-	if err != nil {
+	if _, err := envtest.InstallCRDs(server.Config, options); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := envtest.UninstallCRDs(server.Config, envtest.CRDInstallOptions{CRDs: installed}); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // request waits until there is a single ProvisioningRequest, and returns it.
@@ -86,8 +80,8 @@ func (w *nodeWorld) requestIsGone(t *testing.T) {
 	})
 }
 
-// Without the CRD, pods are created as if nothing was asked for, and the status says so. It comes first because the
-// tests share an API server, and the next one installs the CRD.
+// Without the CRD, pods are created as if nothing was asked for, and the status says so. It is not
+// parallel because another test, which is, installs the CRD in the API server that they share.
 func TestElasticNodeSetWorksWithoutProvisioningRequests(t *testing.T) {
 	w := newProvisioningWorld(t, 2)
 	w.is(t, slinkyv1beta1.ConditionDegraded, metav1.ConditionTrue, slinkyv1beta1.ReasonInvalidSpec)
@@ -99,6 +93,7 @@ func TestElasticNodeSetWorksWithoutProvisioningRequests(t *testing.T) {
 }
 
 func TestElasticNodeSetRequestsCapacity(t *testing.T) {
+	t.Parallel()
 	installProvisioningRequests(t)
 	w := newProvisioningWorld(t, 4)
 	w.ready(t)

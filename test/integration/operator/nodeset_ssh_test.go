@@ -14,6 +14,7 @@ import (
 
 // Nodes keep their host keys, and slurm.conf has PrologFlags=Contain, which puts ssh sessions into the job's container.
 func TestSSHToNodes(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(1)
 	set.Spec.SSH.Enabled = true
 	w := newNodeWorld(t, set)

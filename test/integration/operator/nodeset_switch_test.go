@@ -12,6 +12,7 @@ import (
 // A NodeSet that is no longer elastic gets its pods when its records have left slurm.conf and slurmctld. When it is
 // elastic again, its pods are replaced by records one after the other.
 func TestElasticNodeSetBecomesFixed(t *testing.T) {
+	t.Parallel()
 	w := newElasticWorld(t, 2)
 	w.patch(t, w.set, `{"spec":{"elastic":null,"replicas":2}}`)
 	for _, name := range []string{"gpu-0", "gpu-1"} {

@@ -171,6 +171,7 @@ func (w *nodeWorld) cancelJob(t *testing.T, job int64) {
 // slurmctld kills all jobs of a partition that is removed, so a partition that the spec no longer has stays until its
 // last job has ended.
 func TestPartitionIsRemovedAfterItsLastJob(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(1))
 	stop := w.acceptEverything(t)
 	defer stop()
@@ -209,6 +210,7 @@ func TestPartitionIsRemovedAfterItsLastJob(t *testing.T) {
 
 // A node that registers before slurmctld knows its GRES never gets it, so its pod is created only when slurmctld does.
 func TestPodsWaitUntilSlurmctldKnowsTheirGres(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(0))
 	w.patch(t, w.set, `{"spec":{"replicas":1,"slurmd":{"resources":{"limits":{"nvidia.com/gpu":"2"}}}}}`)
 	w.is(t, slinkyv1beta1.ConditionReady, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
@@ -221,6 +223,7 @@ func TestPodsWaitUntilSlurmctldKnowsTheirGres(t *testing.T) {
 }
 
 func TestNodeSetBecomesReady(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(3))
 	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2")
 	is := w.set.Status
@@ -237,6 +240,7 @@ func TestNodeSetBecomesReady(t *testing.T) {
 
 // An idle mirror polls rarely, but a newly registered node is seen immediately.
 func TestNewNodesAreSeenImmediately(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(1))
 	w.stopManager()
 	w.mirror.Fast, w.mirror.Slow = time.Hour, time.Hour
@@ -250,6 +254,7 @@ func TestNewNodesAreSeenImmediately(t *testing.T) {
 }
 
 func TestScaleInWaitsForJobs(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(4))
 	short, middle := w.runJob(t, "gpu-1", time.Hour), w.runJob(t, "gpu-3", 2*time.Hour)
 	w.runJob(t, "gpu-2", 3*time.Hour)
@@ -273,6 +278,7 @@ func TestScaleInWaitsForJobs(t *testing.T) {
 }
 
 func TestScaleInIsReversed(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(3))
 	for _, node := range []string{"gpu-0", "gpu-1", "gpu-2"} {
 		w.runJob(t, node, time.Hour)
@@ -289,6 +295,7 @@ func TestScaleInIsReversed(t *testing.T) {
 }
 
 func TestUpdateDrainsNodesFirst(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(4)
 	set.Spec.UpdateStrategy.RollingUpdate = &slinkyv1beta1.NodeSetRollingUpdate{
 		MaxUnavailable: new(intstr.FromInt32(1)),
@@ -319,6 +326,7 @@ func TestUpdateDrainsNodesFirst(t *testing.T) {
 }
 
 func TestBrokenRevisionStopsRollout(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(4)
 	set.Spec.RegistrationTimeout = metav1.Duration{Duration: 10 * time.Second}
 	w := newNodeWorld(t, set)
@@ -342,6 +350,7 @@ func TestBrokenRevisionStopsRollout(t *testing.T) {
 }
 
 func TestForeignDrainsAreKept(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(2)
 	set.Spec.UpdateStrategy.RollingUpdate = &slinkyv1beta1.NodeSetRollingUpdate{
 		MaxUnavailable: new(intstr.FromInt32(2)),
@@ -359,6 +368,7 @@ func TestForeignDrainsAreKept(t *testing.T) {
 }
 
 func TestCordonDrainsSlurmNode(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(2))
 	pod := &corev1.Pod{}
 	w.get(t, "gpu-0", pod)
@@ -382,6 +392,7 @@ func TestCordonDrainsSlurmNode(t *testing.T) {
 }
 
 func TestNoPodIsDeletedWhileSlurmIsUnreachable(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(2))
 	w.slurm.StopController()
 	w.is(t, slinkyv1beta1.ConditionSlurmReachable, metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady)
@@ -395,6 +406,7 @@ func TestNoPodIsDeletedWhileSlurmIsUnreachable(t *testing.T) {
 }
 
 func TestDeletionDrainsFirst(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(2))
 	job := w.runJob(t, "gpu-1", time.Hour)
 	if err := w.Delete(t.Context(), w.set); err != nil {
@@ -408,6 +420,7 @@ func TestDeletionDrainsFirst(t *testing.T) {
 }
 
 func TestDeletionWithoutDrain(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(2))
 	w.runJob(t, "gpu-1", time.Hour)
 	if err := w.Delete(t.Context(), w.set); err != nil {
@@ -420,6 +433,7 @@ func TestDeletionWithoutDrain(t *testing.T) {
 }
 
 func TestDeletionWithoutACluster(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(2))
 	w.runJob(t, "gpu-1", time.Hour)
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
@@ -443,6 +457,7 @@ func TestDeletionWithoutACluster(t *testing.T) {
 
 // A pod is protected from its creation until Slurm shows its node drained and without jobs.
 func TestBusyPodsAreProtected(t *testing.T) {
+	t.Parallel()
 	w := newNodeWorld(t, newNodeSet(2))
 	pod := &corev1.Pod{}
 	protected := func(want bool) error {
@@ -492,6 +507,7 @@ func TestBusyPodsAreProtected(t *testing.T) {
 // slurmctld has been running without its node: slurmd may start and get a job at any time. Kubernetes evicts it all the
 // same.
 func TestPodsAreProtectedBeforeTheyStart(t *testing.T) {
+	t.Parallel()
 	w := &nodeWorld{world: newWorld(t), set: newNodeSet(1)}
 	w.slurm.SetUptime(time.Hour)
 	w.start(t)
@@ -548,6 +564,7 @@ func hasStates(pod *corev1.Pod, states ...string) error {
 
 // A scheduled update reserves the nodes, waits for the window, replaces the pods in it, and deletes the reservation.
 func TestScheduledUpdateReservesItsNodes(t *testing.T) {
+	t.Parallel()
 	set := newNodeSet(2)
 	start := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
 	set.Spec.UpdateStrategy = slinkyv1beta1.NodeSetUpdateStrategy{Type: slinkyv1beta1.ScheduledUpdate,
@@ -589,6 +606,7 @@ func TestScheduledUpdateReservesItsNodes(t *testing.T) {
 // The cluster's key comes from its Accounting. While the Accounting is missing, no pod is created with another key, and
 // none is replaced.
 func TestNodeSetKeepsPodsWhileAccountingIsMissing(t *testing.T) {
+	t.Parallel()
 	w := &nodeWorld{world: newWorld(t), set: newNodeSet(1)}
 	books := func() *slinkyv1beta1.Accounting {
 		made := newAccounting()

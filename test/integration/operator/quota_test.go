@@ -49,6 +49,7 @@ func (w *world) setLimit(t *testing.T, quota *corev1.ResourceQuota, hard corev1.
 // A quota for CPU and memory refuses pods with a container without requests and limits. The user sets those of the
 // daemons; all other containers, and the validation run, have their own.
 func TestClusterFitsIntoQuota(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	world.limit(t, "compute", "20", "20Gi")
 	sized := slinkyv1beta1.ContainerFragment{}
@@ -91,6 +92,7 @@ func TestClusterFitsIntoQuota(t *testing.T) {
 
 // slurmctld has no resources, so the quota refuses its pod. The StatefulSet does not report that; the Controller does.
 func TestQuotaThatRefusesSlurmctldIsNamed(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	world.limit(t, "compute", "20", "20Gi")
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
@@ -126,6 +128,7 @@ func unsized(spec corev1.PodSpec) error {
 
 // When a quota refuses a pod, the condition names the quota and what to do.
 func TestQuotaThatRefusesAPodIsNamed(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	quota := world.limit(t, "tight", "10m", "10Mi")
 	controller := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}

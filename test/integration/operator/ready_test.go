@@ -26,6 +26,7 @@ import (
 
 // R9, R35: kubectl and the status show whether the operator's connection to Slurm is up, as seen on the connection.
 func TestKubectlShowsConnectionStatus(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	shows := func(want string) {
@@ -58,6 +59,7 @@ func TestKubectlShowsConnectionStatus(t *testing.T) {
 
 // I7: no secret bytes in objects that non-administrators may read, nor in the operator's metrics.
 func TestNoSecretInObjectsOrMetrics(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	world.readyController(t)
 	secrets := map[string][]byte{}

@@ -17,6 +17,7 @@ import (
 // When the operator is uninstalled, no finalizer may be left that only the operator could remove, and no job may be
 // killed.
 func TestRelease(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		deleted, withController bool
 		wantGone                bool // once it is deleted

@@ -21,6 +21,7 @@ import (
 const slurmConf = "ClusterName=slurm\nSlurmctldHost=slurm-controller-0\nAuthType=auth/slurm\n"
 
 func TestRestApiBecomesReadyWithItsController(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	restAPI := newRestAPI()
 	world.create(t, restAPI)
@@ -90,6 +91,7 @@ func TestRestApiBecomesReadyWithItsController(t *testing.T) {
 }
 
 func TestRestApiChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	restAPI, controller := newRestAPI(), &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
 	restAPI.Spec.Replicas = new(int32(2))
@@ -121,6 +123,7 @@ func TestRestApiChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
 }
 
 func TestRestApiReportsRefusedPodTemplate(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	restAPI, controller := newRestAPI(), &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Name: "slurm"}}
 	restAPI.Spec.Slurmrestd.Raw = []byte(`{"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}`)

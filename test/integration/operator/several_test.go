@@ -11,6 +11,7 @@ import (
 // Operators with a namespace each, as docs/scale.md describes them, lead at the same time, and none does the work of
 // another one.
 func TestSeveralOperatorsShareAKubernetesCluster(t *testing.T) {
+	t.Parallel()
 	one, other := newNodeWorld(t, newNodeSet(1)), newNodeWorld(t, newNodeSet(1))
 	for _, w := range []*nodeWorld{one, other} {
 		w.stopManager()

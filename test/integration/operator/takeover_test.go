@@ -66,6 +66,7 @@ func (w *world) foreignCluster(t *testing.T) *slinkyv1beta1.Controller {
 
 // A cluster of another operator is taken over when the user asks for it, step by step.
 func TestClusterOfAnotherOperatorIsTakenOver(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.foreignCluster(t)
 	world.eventually(t, "slurm", controller, func() error {

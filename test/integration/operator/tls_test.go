@@ -16,6 +16,7 @@ import (
 
 // The operator generates a certificate, publishes what clients trust, and uses a new certificate without a restart.
 func TestOperatorFollowsTheCertificateOfSlurmrestd(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	restAPI, secret, trust := newRestAPI(), &corev1.Secret{}, &corev1.ConfigMap{}
@@ -85,6 +86,7 @@ func TestOperatorFollowsTheCertificateOfSlurmrestd(t *testing.T) {
 
 // I23: a server at the cluster IP of slurmrestd that has another certificate, even for the same name, gets no request.
 func TestTokensAreSentOnlyToTheCertificateOfTheRestApi(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	requests := func() int { return len(world.slurm.Requests()) }

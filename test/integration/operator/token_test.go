@@ -18,6 +18,7 @@ import (
 )
 
 func TestTokenIsSignedAndFollowsItsKey(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	token := newToken("alice")
 	world.create(t, token)
@@ -51,6 +52,7 @@ func TestTokenIsSignedAndFollowsItsKey(t *testing.T) {
 }
 
 func TestTokenSecretIsRepairedAndKeepsForeignFields(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
 	world.create(t,
@@ -72,6 +74,7 @@ func TestTokenSecretIsRepairedAndKeepsForeignFields(t *testing.T) {
 
 // A Secret that the spec no longer names would keep a token that is not renewed.
 func TestTokenDeletesRenamedSecret(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
 	token := newToken("dora")
@@ -88,6 +91,7 @@ func TestTokenDeletesRenamedSecret(t *testing.T) {
 }
 
 func TestTokenDoesNotOverwriteForeignSecret(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	token := newToken("carol")
 	world.create(t,
@@ -112,6 +116,7 @@ func TestTokenDoesNotOverwriteForeignSecret(t *testing.T) {
 }
 
 func TestTokenWithoutRefreshIsImmutable(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
 	token := newToken("dave")
@@ -140,6 +145,7 @@ func TestTokenWithoutRefreshIsImmutable(t *testing.T) {
 
 // To enable renewal is what kubectl slurm doctor advises for a token that has expired.
 func TestTokenIsRenewedAfterRefreshWasEnabled(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
 	token := newToken("erin")
@@ -165,6 +171,7 @@ func TestTokenIsRenewedAfterRefreshWasEnabled(t *testing.T) {
 // A policy is enforced by the operator, because the webhook may be off: the Token of a user that it forbids has no
 // Secret, whatever the Token calls the user and the key.
 func TestTokenForRootIsRefusedByPolicy(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
 	keySecret := func(name string) *corev1.Secret {
@@ -193,6 +200,7 @@ func TestTokenForRootIsRefusedByPolicy(t *testing.T) {
 
 // A stricter policy removes the Secrets that it forbids, and a looser one restores them.
 func TestTokensFollowTheirPolicy(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	key := bytes.Repeat([]byte{1}, 32)
 	controller := controllerWithKey()

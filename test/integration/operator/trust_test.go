@@ -25,6 +25,7 @@ import (
 // I23: the operator connects only to the Service that the RestApi controls, by its cluster IP. A Service of that name
 // that another user made gets no token, not even if it replaces the operator's own.
 func TestTokensAreSentOnlyToTheServiceOfTheRestApi(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	stranger := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "slurm-restapi"},
@@ -71,6 +72,7 @@ func TestTokensAreSentOnlyToTheServiceOfTheRestApi(t *testing.T) {
 
 // A RestApi that is created later does not become the operator's, unless the Controller names it.
 func TestOperatorKeepsItsRestApi(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	first, another := newRestAPI(), newRestAPI()
@@ -112,6 +114,7 @@ func (w *world) dials() []rest.Options {
 // A server at the address of slurmctld's pod that does not have the cluster's key cannot make a configuration count as
 // applied. An agent that does not have a new key yet is such a server too.
 func TestReportsOfStrangersAreNotTrusted(t *testing.T) {
+	t.Parallel()
 	world := newWorld(t)
 	controller := world.readyController(t)
 	world.setAgentKey([]byte("the key of another cluster"))
@@ -147,6 +150,7 @@ func TestReportsOfStrangersAreNotTrusted(t *testing.T) {
 // Any user who may create pods can give them the labels of slurmctld or of a validation run. Such pods neither answer
 // for slurmctld, nor accept a configuration, nor delay the replacement of slurmctld's pod.
 func TestPodsWithForgedLabelsAreIgnored(t *testing.T) {
+	t.Parallel()
 	const forgedAddress = "10.0.0.66"
 	world := newWorld(t)
 	controller := world.readyController(t)
