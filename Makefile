@@ -170,9 +170,9 @@ test-charts: ## Test the Helm charts, without a cluster
 test-release: images ## Build a release, publish it to a registry of the test, verify its signatures, and pull it from there (root)
 	$(TEST) -tags release -count=1 ./test/release
 
-# One package at a time: the kernel reuses the number of a deleted namespace for the next one, in any process.
+# These tests mostly wait for daemons. The package that takes longest comes first.
 test-slurm: ## Run the tests that need a real Slurm or Prometheus, without Kubernetes (root)
-	$(TEST) -tags slurm -count=1 -p 1 ./hack/images ./test/prometheus ./test/slurmnet ./internal/slurm/contract ./internal/slurmconf ./internal/inpod/... ./internal/controller/nodeset/worker ./internal/plugin/slurmcli
+	$(TEST) -tags slurm -count=1 -p 4 -parallel 6 ./internal/slurm/contract ./internal/slurmconf ./test/slurmnet ./internal/inpod/... ./hack/images ./test/prometheus ./internal/controller/nodeset/worker ./internal/plugin/slurmcli
 	go -C hack/monitoring test -vet=off -tags slurm -count=1 ./rules
 
 test-confinement: ## Run the tests of confinement, in a virtual machine with cgroup v2 (root)
