@@ -14,14 +14,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
-// remove deletes pods. Pods that are stale in the cache wait for their event: the API server would refuse.
+// remove deletes pods, unless they are stale in the cache: the API server would refuse.
 func (r *Reconciler) remove(ctx context.Context, scope *scope, next *plan.Plan, result *outcome) error {
-	var removals []plan.Action
-	for _, action := range next.Of(plan.Delete) {
-		if !r.expectations.stale(scope.set.UID, scope.byName[action.Pod.Name]) {
-			removals = append(removals, action)
-		}
-	}
+	removals := r.onCurrent(scope, next.Of(plan.Delete))
 	err := inParallel(ctx, len(removals), parallelPods, func(index int) error {
 		// The deletion rule is evaluated when the request may be sent, and not before it waits for that.
 		return r.Window.Do(ctx, func() error { return r.delete(ctx, scope, removals[index]) })

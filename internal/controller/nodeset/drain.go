@@ -12,33 +12,33 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
-// undrain lifts the operator's own drains.
+// undrain lifts the operator's own drains, unless a pod is stale in the cache: it was not protected then.
 func (r *Reconciler) undrain(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
-	return r.updateNodes(ctx, scope, next, plan.Undrain, func(string) slurm.NodeUpdate {
+	return r.updateNodes(ctx, scope, plan.Undrain, r.onCurrent(scope, next.Of(plan.Undrain)), func(string) slurm.NodeUpdate {
 		return slurm.NodeUpdate{State: slurm.Undrain, Reason: slurm.NoReason}
 	})
 }
 
 // clearReasons replaces the operator's reasons that outlived their drains.
 func (r *Reconciler) clearReasons(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
-	return r.updateNodes(ctx, scope, next, plan.ClearReason, func(string) slurm.NodeUpdate {
+	return r.updateNodes(ctx, scope, plan.ClearReason, next.Of(plan.ClearReason), func(string) slurm.NodeUpdate {
 		return slurm.NodeUpdate{Reason: slurm.NoReason}
 	})
 }
 
 // drain makes Slurm schedule no more jobs on Slurm nodes.
 func (r *Reconciler) drain(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
-	return r.updateNodes(ctx, scope, next, plan.Drain, func(why string) slurm.NodeUpdate {
+	return r.updateNodes(ctx, scope, plan.Drain, next.Of(plan.Drain), func(why string) slurm.NodeUpdate {
 		return slurm.NodeUpdate{State: slurm.Drain, Reason: why}
 	})
 }
 
-// updateNodes carries out all actions of a kind, with one request for each reason. Snapshots from before a request
-// prove nothing any more if it succeeded, or if it may have lifted drains.
-func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, next *plan.Plan, kind plan.Kind,
+// updateNodes carries out actions of a kind, with one request for each reason. Snapshots from before a request prove
+// nothing any more if it succeeded, or if it may have lifted drains.
+func (r *Reconciler) updateNodes(ctx context.Context, scope *scope, kind plan.Kind, actions []plan.Action,
 	update func(why string) slurm.NodeUpdate) error {
 	byReason := map[string][]plan.Action{}
-	for _, action := range next.Of(kind) {
+	for _, action := range actions {
 		byReason[action.Why] = append(byReason[action.Why], action)
 	}
 	var failures []error

@@ -59,7 +59,7 @@ func (r *Reconciler) powerNodes(ctx context.Context, scope *scope, next *plan.Pl
 		{plan.ForcePowerDown, slurm.ForcePowerDown}, {plan.PowerDown, slurm.PowerDown},
 		{plan.Resume, slurm.Resume}, {plan.PowerUp, slurm.PowerUp},
 	} {
-		failures = append(failures, r.updateNodes(ctx, scope, next, request.kind, func(string) slurm.NodeUpdate {
+		failures = append(failures, r.updateNodes(ctx, scope, request.kind, next.Of(request.kind), func(string) slurm.NodeUpdate {
 			return slurm.NodeUpdate{State: request.state}
 		}))
 	}

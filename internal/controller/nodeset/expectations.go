@@ -1,12 +1,15 @@
 package nodeset
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 )
 
 // expectations remember writes that the cache of pods or the mirror of Slurm does not show yet. A decision that is
@@ -64,6 +67,15 @@ func (e *expectations) stale(set types.UID, pod *corev1.Pod) bool {
 	defer e.mu.Unlock()
 	expected, ok := e.sets[set]
 	return ok && older(pod.ResourceVersion, expected.written[pod.UID])
+}
+
+// onCurrent returns the actions on pods that are not stale in the cache. The event of the others will follow, and with it
+// another plan.
+func (r *Reconciler) onCurrent(scope *scope, actions []plan.Action) []plan.Action {
+	return slices.DeleteFunc(actions, func(action plan.Action) bool {
+		pod := scope.byName[action.Pod.Name] // nil for a node without a pod
+		return pod != nil && r.expectations.stale(scope.set.UID, pod)
+	})
 }
 
 // expectDescribed expects the mirror to show what was acknowledged.

@@ -1,12 +1,16 @@
 package nodeset
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -89,6 +93,31 @@ func TestPodIsStaleUntilCacheCatchesUp(t *testing.T) {
 	expectations.open("set", nil, now)
 	if len(expectations.sets) > 0 {
 		t.Error("a write to a removed pod is kept")
+	}
+}
+
+// A pod that is stale may have lost its protection with the last write, and cannot be protected before its event.
+func TestActionsOnStalePodsWait(t *testing.T) {
+	stale := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "gpu-0", UID: "a", ResourceVersion: "10"}}
+	current := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "gpu-1", UID: "b", ResourceVersion: "10"}}
+	scope := &scope{
+		set:    &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{UID: "set"}},
+		byName: map[string]*corev1.Pod{stale.Name: stale, current.Name: current},
+	}
+	r := &Reconciler{}
+	written := stale.DeepCopy()
+	written.ResourceVersion = "11"
+	r.expectations.expectWritten("set", written)
+	next := plan.Plan{}
+	for _, name := range []string{"gpu-0", "gpu-1", "gpu-2"} { // the last has no pod
+		next.Actions = append(next.Actions, plan.Action{Kind: plan.Undrain, Pod: &plan.Pod{Name: name}, SlurmNode: name})
+	}
+	if nodes := nodesOf(r.onCurrent(scope, next.Of(plan.Undrain))); !slices.Equal(nodes, []string{"gpu-1", "gpu-2"}) {
+		t.Errorf("the drains of %v are lifted", nodes)
+	}
+	next.Actions = next.Actions[:1]
+	if err := r.undrain(t.Context(), scope, &next, &outcome{}); err != nil { // there is no session to ask
+		t.Error(err)
 	}
 }
 

@@ -13,13 +13,9 @@ import (
 )
 
 // mark sets the operator's cordon mark on pods, and removes it. The API server refuses a patch if the pod has changed
-// since it was read: a user may have cordoned it meanwhile, and that cordon must stay. Pods that are stale in the cache
-// wait for their event.
+// since it was read: a user may have cordoned it meanwhile, and that cordon must stay.
 func (r *Reconciler) mark(ctx context.Context, scope *scope, next *plan.Plan, result *outcome) error {
-	actions := slices.DeleteFunc(slices.Concat(next.Of(plan.UnmarkPod), next.Of(plan.MarkPod)),
-		func(action plan.Action) bool {
-			return r.expectations.stale(scope.set.UID, scope.byName[action.Pod.Name])
-		})
+	actions := r.onCurrent(scope, slices.Concat(next.Of(plan.UnmarkPod), next.Of(plan.MarkPod)))
 	var conflict atomic.Bool
 	err := inParallel(ctx, len(actions), parallelUpdates, func(index int) error {
 		action := actions[index]

@@ -75,6 +75,9 @@ func (r *Reconciler) observeOrphans(ctx context.Context, scope *scope) error {
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
 			object, ok := item.(client.Object)
+			if _, revision := item.(*appsv1.ControllerRevision); revision {
+				ok = namedLikeRevision(scope.set, object)
+			}
 			if ok && metav1.GetControllerOfNoCopy(object) == nil && object.GetDeletionTimestamp() == nil {
 				scope.orphans = append(scope.orphans, object)
 			}

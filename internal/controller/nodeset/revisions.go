@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,7 +60,7 @@ func (r *Reconciler) observeRevision(ctx context.Context, scope *scope) error {
 		return err
 	}
 	scope.revision.history = slices.DeleteFunc(list.Items, func(stored appsv1.ControllerRevision) bool {
-		return !metav1.IsControlledBy(&stored, set)
+		return !metav1.IsControlledBy(&stored, set) || !namedLikeRevision(set, &stored)
 	})
 	slices.SortFunc(scope.revision.history,
 		func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
@@ -162,6 +163,12 @@ func hash(data []byte, collisions *int32) string {
 
 func revisionName(set *slinkyv1beta1.NodeSet, hash string) string { return set.Name + "-" + hash }
 
+// namedLikeRevision reports whether an object can be a revision that was stored for a NodeSet. A ControllerRevision of
+// somebody else may have the labels too.
+func namedLikeRevision(set *slinkyv1beta1.NodeSet, object client.Object) bool {
+	return strings.HasPrefix(object.GetName(), revisionName(set, ""))
+}
+
 // storeRevision stores the current revision as the newest, and deletes old ones beyond the limit that no pod uses.
 func (r *Reconciler) storeRevision(ctx context.Context, scope *scope, result *outcome) error {
 	current := &scope.revision
@@ -225,7 +232,7 @@ func (r *Reconciler) deleteOldRevisions(ctx context.Context, scope *scope) error
 	var unused []*appsv1.ControllerRevision
 	for i := range scope.revision.history {
 		stored := &scope.revision.history[i]
-		if !used[stored.Name[len(scope.set.Name)+1:]] && stored.DeletionTimestamp == nil {
+		if !used[strings.TrimPrefix(stored.Name, revisionName(scope.set, ""))] && stored.DeletionTimestamp == nil {
 			unused = append(unused, stored)
 		}
 	}

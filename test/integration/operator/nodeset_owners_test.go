@@ -122,6 +122,13 @@ func TestForeignPodsAreNotAdopted(t *testing.T) {
 		edit(pod)
 		w.create(t, pod)
 	}
+	w.create(t, &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "old", Labels: naming.Labels(naming.Slurmd, w.set.Name)}, Revision: 1,
+	})
+	w.patch(t, w.set, `{"spec":{"replicas":2}}`)
+	w.hasPods(t, "gpu-0", "gpu-1")
+	w.patch(t, w.set, `{"spec":{"replicas":1}}`)
+	w.hasPods(t, "gpu-0")
 	w.waitUntilIdle(t)
 	if owned := w.owned(t); len(owned) != 3 { // a pod, its revision and the budget
 		t.Errorf("the set owns %d objects", len(owned))
