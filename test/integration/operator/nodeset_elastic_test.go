@@ -61,6 +61,9 @@ func newElasticWorld(t *testing.T, maxReplicas int32) *nodeWorld {
 	return w
 }
 
+// forever is the script of a job that runs until it is cancelled, however slow the computer is.
+const forever = "sleep 100000"
+
 // submit submits a job for some nodes.
 func (w *nodeWorld) submit(t *testing.T, nodes int, script string) int64 {
 	t.Helper()
@@ -90,9 +93,10 @@ func TestElasticNodeSetFollowsJobs(t *testing.T) {
 	w := newElasticWorld(t, 4)
 	w.waitUntilIdle(t)
 	w.hasPods(t)
-	job := w.submit(t, 3, "sleep 1")
+	job := w.submit(t, 3, forever)
 	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2")
-	w.jobIs(t, job, "COMPLETED")
+	w.jobIs(t, job, "RUNNING")
+	w.cancelJob(t, job)
 	w.hasPods(t)
 	for ordinal := range 3 {
 		w.node(t, naming.WorkerHost(w.set, ordinal), "powered down", (*slurm.Node).PoweredOff)
@@ -123,9 +127,9 @@ func TestElasticNodeSetSaysWhyNodesAreUp(t *testing.T) {
 		now.Add(-time.Hour).Format("15:04"), now.Add(2*time.Hour).Format("15:04"))
 	w.hasPods(t, "gpu-0")
 	shows(slinkyv1beta1.NodeSetElasticStatus{Scheduled: 1})
-	job := w.submit(t, 1, "sleep 15")
+	job := w.submit(t, 1, forever)
 	shows(slinkyv1beta1.NodeSetElasticStatus{Busy: 1, Scheduled: 1, Jobs: []int64{job}})
-	w.jobIs(t, job, "COMPLETED")
+	w.cancelJob(t, job)
 	shows(slinkyv1beta1.NodeSetElasticStatus{Scheduled: 1})
 	w.patch(t, w.set, `{"spec":{"elastic":{"schedules":null}}}`)
 	w.hasPods(t)
@@ -137,14 +141,14 @@ func TestElasticNodeSetSaysWhyNodesAreUp(t *testing.T) {
 func TestElasticNodeSetDrainsReclaimedNode(t *testing.T) {
 	t.Parallel()
 	w := newElasticWorld(t, 2)
-	job := w.submit(t, 1, "sleep 5")
+	job := w.submit(t, 1, forever)
 	w.jobIs(t, job, "RUNNING")
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.kubelet.nodeName}}
 	w.patch(t, node, `{"spec":{"taints":[{"key":"karpenter.sh/disrupted","effect":"NoSchedule"}]}}`)
 	w.node(t, "gpu-0", "drained", func(is *slurm.Node) bool {
 		return is.DrainedByUs() && strings.HasSuffix(is.Reason, "has taint karpenter.sh/disrupted")
 	})
-	w.jobIs(t, job, "COMPLETED")
+	w.cancelJob(t, job)
 	w.hasPods(t, "gpu-0")
 	w.patch(t, node, `{"spec":{"taints":null}}`)
 	w.hasPods(t) // it is open, and idle
@@ -167,7 +171,6 @@ func TestElasticNodeSetGivesUpWhatCannotBePlaced(t *testing.T) {
 	w := newElasticWorld(t, 4)
 	w.kubelet.limit(3)
 	large := w.submit(t, 4, "sleep 1")
-	w.hasPods(t, "gpu-0", "gpu-1", "gpu-2", "gpu-3")
 	small := w.submit(t, 3, "sleep 1")
 	w.is(t, slinkyv1beta1.ConditionCapacityUnavailable, metav1.ConditionTrue, slinkyv1beta1.ReasonUnschedulable)
 	w.jobIs(t, large, "PENDING")
@@ -180,13 +183,13 @@ func TestElasticNodeSetGivesUpWhatCannotBePlaced(t *testing.T) {
 func TestElasticNodeSetKeepsDrainOfAdministrator(t *testing.T) {
 	t.Parallel()
 	w := newElasticWorld(t, 2)
-	job := w.submit(t, 1, "sleep 3")
+	job := w.submit(t, 1, forever)
 	w.jobIs(t, job, "RUNNING")
 	err := w.admin.UpdateNodes(t.Context(), []string{"gpu-0"}, slurm.NodeUpdate{State: slurm.Drain, Reason: "broken fan"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.jobIs(t, job, "COMPLETED")
+	w.cancelJob(t, job)
 	other := w.submit(t, 1, "sleep 1")
 	w.jobIs(t, other, "COMPLETED")
 	w.hasPods(t, "gpu-0")
@@ -221,20 +224,23 @@ func TestElasticNodeSetRecoversWhenOperatorIsKilledAtAnyWrite(t *testing.T) {
 		job := w.submit(t, 2, "sleep 1")
 		failing, killed := killAt(server.Config, write)
 		stop := w.run(t, failing)
-		died, pods := false, false // killed, and whether there were pods before
-		w.until(t, "the power-down", func(ctx context.Context) error {
+		died := false
+		w.until(t, "the end of the job and the power-down", func(ctx context.Context) error {
 			select {
 			case <-killed:
 				died = true
 				return nil
 			default:
 			}
-			names, err := w.pods(ctx)
-			pods = pods || len(names) > 0
-			if err == nil && (!pods || len(names) > 0) {
-				err = fmt.Errorf("there are %v", names)
+			is, err := w.admin.Job(ctx, job)
+			if err == nil && !slices.Contains(is.States, "COMPLETED") {
+				err = fmt.Errorf("job %d is %v", job, is.States)
 			}
-			return err
+			names, podsErr := w.pods(ctx)
+			if podsErr == nil && len(names) > 0 {
+				podsErr = fmt.Errorf("there are %v", names)
+			}
+			return errors.Join(err, podsErr)
 		})
 		stop()
 		stop = w.run(t, server.Config)

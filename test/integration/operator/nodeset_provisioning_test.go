@@ -97,7 +97,7 @@ func TestElasticNodeSetRequestsCapacity(t *testing.T) {
 	installProvisioningRequests(t)
 	w := newProvisioningWorld(t, 4)
 	w.ready(t)
-	first := w.submit(t, 2, "sleep 1")
+	first := w.submit(t, 2, forever)
 	request := w.request(t)
 	wanted := provisioning.Spec{
 		ClassName: provisioningClass, Parameters: map[string]string{"ValidUntilSeconds": "600"},
@@ -126,7 +126,8 @@ func TestElasticNodeSetRequestsCapacity(t *testing.T) {
 		t.Errorf("the annotations of the pod are %v", pod.Annotations)
 	}
 	w.requestIsGone(t)
-	w.jobIs(t, first, "COMPLETED")
+	w.jobIs(t, first, "RUNNING")
+	w.cancelJob(t, first)
 
 	second := w.submit(t, 4, "sleep 1")
 	w.answer(t, w.request(t), provisioning.ConditionFailed, "not enough machines")
