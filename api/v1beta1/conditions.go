@@ -127,6 +127,9 @@ const (
 	// ReasonStateBeingDeleted means that the PVC with slurmctld's saved state will be removed when slurmctld's pod
 	// terminates.
 	ReasonStateBeingDeleted = "StateBeingDeleted"
+	// ReasonIncompatibleRelease means that slurmctld is not replaced by that of another release, which could not read its
+	// saved state or would not talk to the nodes.
+	ReasonIncompatibleRelease = "IncompatibleRelease"
 	// ReasonNotTakenOver means that another operator made the cluster, and that nothing is changed until the user asks
 	// for it; the message says how.
 	ReasonNotTakenOver = "NotTakenOver"

@@ -12,45 +12,7 @@
 // node with a suspended job can look drained (see Snapshot.Vacancy).
 package slurm
 
-import (
-	"cmp"
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
-)
-
-// A Version is a Slurm release, such as 26.05.5. Versions are compared with Compare.
-type Version struct {
-	Major, Minor, Micro int
-}
-
-// ParseVersion parses a release as Slurm prints it. Anything after the third number, such as -rc1, is ignored.
-func ParseVersion(release string) (Version, error) {
-	var numbers [3]int
-	fields := strings.SplitN(release, ".", 3)
-	if len(fields) < 2 {
-		return Version{}, fmt.Errorf("%q is not a Slurm release", release)
-	}
-	for i, field := range fields {
-		digits := field[:len(field)-len(strings.TrimLeft(field, "0123456789"))]
-		number, err := strconv.Atoi(digits)
-		if err != nil || (i < 2 && digits != field) {
-			return Version{}, fmt.Errorf("%q is not a Slurm release", release)
-		}
-		numbers[i] = number
-	}
-	return Version{numbers[0], numbers[1], numbers[2]}, nil
-}
-
-// String returns the release as Slurm prints it.
-func (v Version) String() string { return fmt.Sprintf("%d.%02d.%d", v.Major, v.Minor, v.Micro) }
-
-// Compare orders versions, older ones first.
-func (v Version) Compare(other Version) int {
-	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor),
-		cmp.Compare(v.Micro, other.Micro))
-}
+import "time"
 
 // A Reservation reserves Slurm nodes for users or for maintenance.
 type Reservation struct {

@@ -38,7 +38,7 @@ func (c Case) with(series, values string) Case {
 // Reasons that have their own alerts.
 const (
 	stateReasons  = "StateLost|StateInUse|StateBeingDeleted"
-	configReasons = "Refused|TrialFailed|NodeSetLeftOut|ClusterNameTooLong|KeyMismatch"
+	configReasons = "Refused|TrialFailed|NodeSetLeftOut|ClusterNameTooLong|KeyMismatch|IncompatibleRelease"
 	ownAlerts     = stateReasons + "|" + configReasons + "|NoRestApi|EndpointNotVerified|DatabaseUnreachable|" +
 		"DatabaseAccessDenied|UpdateStopped|NodesDown"
 )

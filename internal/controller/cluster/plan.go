@@ -74,12 +74,17 @@ func decide(scope *scope) plan {
 	if problem := foreignConflict(scope, candidate.document); problem != nil {
 		return keep(scope, plan{problem: problem})
 	}
-	plan := progress(scope, candidate)
-	if plan.stage == promote || plan.stage == settled {
-		plan.image = scope.image
-		return plan
+	next := progress(scope, candidate)
+	if next.stage == promote && !scope.controller.Spec.External {
+		if problem := releaseProblem(scope); problem != nil {
+			return keep(scope, plan{problem: problem})
+		}
 	}
-	return keep(scope, plan)
+	if next.stage == promote || next.stage == settled {
+		next.image = scope.image
+		return next
+	}
+	return keep(scope, next)
 }
 
 // keep makes slurmctld keep the image with which its configuration was accepted.

@@ -8,6 +8,7 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
 // slurmctld sends its configuration to all slurmds. An older slurmd that does not know a key exits, and all its jobs
@@ -60,6 +61,56 @@ func compare(release, other string) (age int, known bool) {
 	}
 	second, err := slurm.ParseVersion(other)
 	return first.Compare(second), err == nil
+}
+
+// releaseProblem returns why slurmctld must not be replaced by that of the wanted image, if so. The throwaway slurmctld
+// of a validation run has no saved state, so it does not notice. Without validation runs, the release of an image is not
+// known, and slurmctld itself refuses to start.
+func releaseProblem(scope *scope) *status.Verdict {
+	wanted, err := slurm.ParseVersion(scope.slurmVersion)
+	if err != nil {
+		return nil
+	}
+	if state, known := scope.stateRelease(); known && !wanted.Understands(state) {
+		remedy := "upgrade to " + state.LastToUnderstand() + " first"
+		if state.IsLater(wanted) {
+			remedy = "set the image back, or see docs/backup.md for how to restore a backup from before the upgrade"
+		}
+		return status.Problem(slinkyv1beta1.ReasonIncompatibleRelease, "slurmctld %s of image %s cannot read the saved "+
+			"state, which is of release %s: it would not start; %s", wanted, scope.image, state, remedy)
+	}
+	if scope.nodes == nil {
+		return nil
+	}
+	for _, node := range scope.nodes.Nodes {
+		if is, err := slurm.ParseVersion(node.Version); err == nil && !isAbsent(node) && wanted.IsLater(is) &&
+			!wanted.Understands(is) {
+			return status.Problem(slinkyv1beta1.ReasonIncompatibleRelease, "slurmctld %s of image %s does not talk to the "+
+				"slurmd %s of node %s, whose jobs would be lost; upgrade its NodeSet first, at most to the release of "+
+				"slurmctld (sinfo --format='%%n %%v' shows the releases)", wanted, scope.image, is, node.Name)
+		}
+	}
+	return nil
+}
+
+// stateRelease returns the latest release that has written slurmctld's saved state, as far as it is known.
+func (s *scope) stateRelease() (latest slurm.Version, known bool) {
+	var releases []string
+	if s.promoted != nil {
+		releases = append(releases, s.promoted.slurmVersion)
+	}
+	for _, report := range s.agents {
+		releases = append(releases, report.SlurmVersion)
+	}
+	if s.isForeign() {
+		releases = append(releases, s.foreignReleases()...)
+	}
+	for _, release := range releases {
+		if version, err := slurm.ParseVersion(release); err == nil && (!known || version.Compare(latest) > 0) {
+			latest, known = version, true
+		}
+	}
+	return latest, known
 }
 
 // heldMessage describes the keys that are held back.

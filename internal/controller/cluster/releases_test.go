@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/rest"
 	"github.com/slurm-operator/slurm-operator/internal/slurm/slurmtest"
@@ -205,5 +207,71 @@ func TestNodesAreUnknownWhileSlurmIsUnreachable(t *testing.T) {
 	becomes(true)
 	if !known() {
 		t.Error("the nodes are unknown although Slurm answers again")
+	}
+}
+
+// A slurmctld that could not read the saved state, or not talk to the nodes, does not replace the running one.
+func TestIncompatibleReleasesAreNotPromoted(t *testing.T) {
+	running := func(release string) func(*scope) {
+		return func(s *scope) { s.promoted.slurmVersion = release }
+	}
+	slurmd := func(node slurm.Node) func(*scope) {
+		return func(s *scope) { s.nodes = &slurm.Snapshot{Nodes: []*slurm.Node{&node}} }
+	}
+	for name, test := range map[string]struct {
+		release string // in the new image
+		changes []func(*scope)
+		want    string // in the message
+	}{
+		"a newer series":   {"26.05.1", []func(*scope){running("25.11.3")}, ""},
+		"three series on":  {"26.05.1", []func(*scope){running("24.11.3")}, ""},
+		"an older patch":   {"26.05.1", []func(*scope){running("26.05.3")}, ""},
+		"an older series":  {"25.05.3", []func(*scope){running("26.05.1")}, "set the image back"},
+		"four series on":   {"26.05.1", []func(*scope){running("24.05.3")}, "upgrade to 25.11 first"},
+		"an unknown state": {"26.05.1", []func(*scope){running("")}, ""},
+		"a slurmctld that reports a later release than was validated": {"25.05.3", []func(*scope){running(""),
+			func(s *scope) { s.agents["slurm-controller-0"] = agent.Report{SlurmVersion: "26.05.1"} }}, "set the image back"},
+		"a slurmd that it talks to": {"26.05.1", []func(*scope){running("25.11.3"),
+			slurmd(slurm.Node{Name: "gpu-0", Version: "24.11.5", State: slurm.StateIdle})}, ""},
+		"a slurmd that it does not talk to": {"26.05.1", []func(*scope){running("25.11.3"),
+			slurmd(slurm.Node{Name: "gpu-0", Version: "24.05.5", State: slurm.StateIdle})}, "of node gpu-0"},
+		"a node that was never there": {"26.05.1", []func(*scope){running("25.11.3"),
+			slurmd(slurm.Node{Name: "gpu-0", State: slurm.StateFuture})}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changes := append([]func(*scope){promoteWith("", "old")}, test.changes...)
+			hash := hashOf(t, newScope(changes...))
+			scope := newScope(append(changes, validateWith(hash, &validation.Report{
+				Outcome: validation.Accepted, SlurmVersion: test.release,
+			}))...)
+			scope.slurmVersion = releaseOf(scope)
+			switch plan := decide(scope); {
+			case test.want == "" && (plan.problem != nil || plan.stage != promote || plan.image != "new"):
+				t.Errorf("not promoted: %+v", plan.problem)
+			case test.want != "" && (plan.problem == nil || plan.image == "new" ||
+				plan.problem.Reason != slinkyv1beta1.ReasonIncompatibleRelease ||
+				!strings.Contains(plan.problem.Message, test.want)):
+				t.Errorf("stage %d, image %s: %+v", plan.stage, plan.image, plan.problem)
+			}
+		})
+	}
+}
+
+// The release of another operator's slurmctld is that of its image.
+func TestTakeOverKeepsTheSeriesOrUpgrades(t *testing.T) {
+	for image, want := range map[string]string{
+		"example.com/slurmctld:25.11-ubuntu24.04":      "of release 25.11.0",
+		"example.com/slurmctld:25.11.2@sha256:abcd":    "of release 25.11.2",
+		"example.com:5000/slurmctld:25.05-rockylinux9": "",
+		"example.com:5000/slurmctld:2.1":               "",
+		"example.com:5000/slurmctld":                   "",
+	} {
+		scope := newScope(madeByOther, askForTakeOver)
+		scope.statefulSet.Spec.Template.Spec.Containers[0].Image = image
+		scope.slurmVersion = "25.05.3"
+		if problem := releaseProblem(scope); want == "" && problem != nil ||
+			want != "" && (problem == nil || !strings.Contains(problem.Message, want)) {
+			t.Errorf("%s: %+v, want %q", image, problem, want)
+		}
 	}
 }

@@ -204,6 +204,12 @@ var remedies = map[string]remedy{
 		advice:   "back up the state now, while slurmctld runs",
 		fix:      "kubectl --namespace {namespace} get persistentvolumeclaims",
 	},
+	slinkyv1beta1.ReasonIncompatibleRelease: {
+		severity: Error,
+		effect:   "slurmctld runs as before; no change of the spec takes effect",
+		advice:   "change the image as the message says",
+		fix:      edit,
+	},
 	slinkyv1beta1.ReasonNotTakenOver: {
 		severity: Warning,
 		effect:   "the cluster runs as the other operator left it",

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,12 +54,6 @@ type Step struct {
 	Wait     string `json:"wait,omitempty"`
 }
 
-// releases are the major releases of Slurm, in their order.
-var releases = []string{"23.11", "24.05", "24.11", "25.05", "25.11", "26.05"}
-
-// supported is how many releases back daemons of a release understand others.
-const supported = 3
-
 // Of makes a plan.
 func Of(in *Input) (Plan, error) {
 	from := in.Controller.Status.SlurmVersion
@@ -79,32 +74,22 @@ func Of(in *Input) (Plan, error) {
 // check returns why an upgrade is not possible.
 func check(from, to string) error {
 	target, err := slurm.ParseVersion(to)
-	if err != nil || !slices.Contains(releases, major(to)) {
-		return fmt.Errorf("the release %q is not known; use one of %s", to, strings.Join(releases, ", "))
+	if err != nil || target.Minor != 5 && target.Minor != 11 {
+		return fmt.Errorf("%q is no release of Slurm, which are named like 25.11 and 26.05.5", to)
 	}
 	current, err := slurm.ParseVersion(from)
 	if err != nil {
 		return errors.New("the cluster's release is not known, because Slurm does not answer; see kubectl slurm doctor")
 	}
-	distance := slices.Index(releases, major(to)) - slices.Index(releases, major(from))
 	switch {
-	case current.Compare(target) > 0 && major(from) != major(to):
+	case current.IsLater(target):
 		return fmt.Errorf("the cluster runs %s, and Slurm does not read the state of a newer release: to return to %s, "+
 			"restore a backup from before the upgrade", from, to)
-	case distance > supported:
+	case !target.Understands(current):
 		return fmt.Errorf("release %s of Slurm does not talk to daemons of %s; upgrade to %s first", to, from,
-			releases[slices.Index(releases, major(from))+supported])
+			current.LastToUnderstand())
 	}
 	return nil
-}
-
-// major returns the major release of a version, such as 26.05 of 26.05.5.
-func major(version string) string {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return version
-	}
-	return parts[0] + "." + parts[1]
 }
 
 // addControl adds the steps for slurmdbd, slurmctld and slurmrestd.
@@ -205,18 +190,16 @@ func (in *Input) addNotes(plan *Plan) {
 		plan.Notes = append(plan.Notes, "held back until the last older slurmd is gone, which would exit because of them, "+
 			"with its jobs: "+strings.Join(held, ", "))
 	}
-	older := map[string]int{}
+	target, _ := slurm.ParseVersion(plan.To) // it was checked
+	mute := map[string]int{}
 	for i := range in.SlurmNodes {
-		if version := in.SlurmNodes[i].Version; version != "" && major(version) != major(plan.To) {
-			older[major(version)]++
+		if version, err := slurm.ParseVersion(in.SlurmNodes[i].Version); err == nil && !target.Understands(version) {
+			mute[version.Series()]++
 		}
 	}
-	for _, release := range releases {
-		distance := slices.Index(releases, major(plan.To)) - slices.Index(releases, release)
-		if older[release] > 0 && distance > supported {
-			plan.Notes = append(plan.Notes, fmt.Sprintf("slurmctld %s does not talk to the slurmd %s of %s: upgrade it first",
-				plan.To, release, output.Plural(older[release], "node")))
-		}
+	for _, series := range slices.Sorted(maps.Keys(mute)) {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("slurmctld %s does not talk to the slurmd %s of %s: upgrade it first",
+			plan.To, series, output.Plural(mute[series], "node")))
 	}
 	plan.Notes = append(plan.Notes,
 		"with the chart slurm, set the images in its values instead, one daemon after the other, or image.tag for all: a patched "+

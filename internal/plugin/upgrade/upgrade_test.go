@@ -53,11 +53,12 @@ func TestPlan(t *testing.T) {
 
 func TestImpossibleUpgrades(t *testing.T) {
 	for name, test := range map[string]struct{ from, to, want string }{
-		"an unknown release":      {"24.11.5", "27.99", "is not known; use one of"},
+		"an unknown release":      {"24.11.5", "27.99", "is no release of Slurm"},
 		"a downgrade":             {"26.05.5", "24.11", "restore a backup"},
 		"more than three back":    {"23.11.1", "26.05", "upgrade to 25.05 first"},
+		"an old release":          {"22.05.7", "24.11", "upgrade to 23.11 first"},
 		"an unreachable cluster":  {"", "26.05", "Slurm does not answer"},
-		"something else entirely": {"24.11.5", "latest", "is not known"},
+		"something else entirely": {"24.11.5", "latest", "is no release"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := upgrade.Of(input(test.from, test.to)); err == nil || !strings.Contains(err.Error(), test.want) {
