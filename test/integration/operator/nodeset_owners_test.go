@@ -124,13 +124,17 @@ func TestForeignPodsAreNotAdopted(t *testing.T) {
 	}
 	w.create(t, &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: "old", Labels: naming.Labels(naming.Slurmd, w.set.Name)}, Revision: 1,
+		Data: runtime.RawExtension{Raw: []byte("{}")},
 	})
 	w.patch(t, w.set, `{"spec":{"replicas":2}}`)
-	w.hasPods(t, "gpu-0", "gpu-1")
-	w.patch(t, w.set, `{"spec":{"replicas":1}}`)
-	w.hasPods(t, "gpu-0")
+	w.eventually(t, w.set.Name, w.set, func() error {
+		if w.set.Status.ReadyReplicas != 2 {
+			return fmt.Errorf("%d pods are ready", w.set.Status.ReadyReplicas)
+		}
+		return nil
+	})
 	w.waitUntilIdle(t)
-	if owned := w.owned(t); len(owned) != 3 { // a pod, its revision and the budget
+	if owned := w.owned(t); len(owned) != 4 { // two pods, their revision and the budget
 		t.Errorf("the set owns %d objects", len(owned))
 	}
 }
