@@ -64,8 +64,8 @@ func compare(release, other string) (age int, known bool) {
 }
 
 // releaseProblem returns why slurmctld must not be replaced by that of the wanted image, if so. The throwaway slurmctld
-// of a validation run has no saved state, so it does not notice. Without validation runs, the release of an image is not
-// known, and slurmctld itself refuses to start.
+// of a validation run has no saved state, so it does not notice. Without validation runs, the release of an image is
+// not known, and slurmctld itself refuses to start.
 func releaseProblem(scope *scope) *status.Verdict {
 	wanted, err := slurm.ParseVersion(scope.slurmVersion)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 
 // undrain lifts the operator's own drains, unless a pod is stale in the cache: it was not protected then.
 func (r *Reconciler) undrain(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
-	return r.updateNodes(ctx, scope, plan.Undrain, r.onCurrent(scope, next.Of(plan.Undrain)), func(string) slurm.NodeUpdate {
+	actions := r.onCurrent(scope, next.Of(plan.Undrain))
+	return r.updateNodes(ctx, scope, plan.Undrain, actions, func(string) slurm.NodeUpdate {
 		return slurm.NodeUpdate{State: slurm.Undrain, Reason: slurm.NoReason}
 	})
 }

@@ -59,9 +59,8 @@ func (r *Reconciler) powerNodes(ctx context.Context, scope *scope, next *plan.Pl
 		{plan.ForcePowerDown, slurm.ForcePowerDown}, {plan.PowerDown, slurm.PowerDown},
 		{plan.Resume, slurm.Resume}, {plan.PowerUp, slurm.PowerUp},
 	} {
-		failures = append(failures, r.updateNodes(ctx, scope, request.kind, next.Of(request.kind), func(string) slurm.NodeUpdate {
-			return slurm.NodeUpdate{State: request.state}
-		}))
+		update := func(string) slurm.NodeUpdate { return slurm.NodeUpdate{State: request.state} }
+		failures = append(failures, r.updateNodes(ctx, scope, request.kind, next.Of(request.kind), update))
 	}
 	return errors.Join(failures...)
 }

@@ -69,8 +69,8 @@ func (e *expectations) stale(set types.UID, pod *corev1.Pod) bool {
 	return ok && older(pod.ResourceVersion, expected.written[pod.UID])
 }
 
-// onCurrent returns the actions on pods that are not stale in the cache. The event of the others will follow, and with it
-// another plan.
+// onCurrent returns the actions on pods that are not stale in the cache. The event of the others will follow, and with
+// it another plan.
 func (r *Reconciler) onCurrent(scope *scope, actions []plan.Action) []plan.Action {
 	return slices.DeleteFunc(actions, func(action plan.Action) bool {
 		pod := scope.byName[action.Pod.Name] // nil for a node without a pod
