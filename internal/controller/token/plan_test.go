@@ -133,3 +133,17 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// Twice a lifetime of more than 146 years is more than a duration can be.
+func TestLongLifetimeIsNotRenewedAtOnce(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	token := &slinkyv1beta1.Token{}
+	token.Spec.Username, token.Spec.Lifetime = "alice", metav1.Duration{Duration: 1_300_000 * time.Hour}
+	key := bytes.Repeat([]byte{1}, 32)
+	first := decide(&scope{token: token, key: key, now: now})
+	second := decide(&scope{token: token, key: key, kept: first.token.Text, now: now.Add(time.Second)})
+	if first.token.Text != second.token.Text || second.requeueAfter < 800_000*time.Hour {
+		t.Errorf("renewed after %s, and signed again after a second: %t", second.requeueAfter,
+			first.token.Text != second.token.Text)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -191,20 +190,28 @@ func unready(pods []corev1.Pod) []*corev1.Pod {
 	var found []*corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
-		daemon := slices.ContainsFunc([]naming.Daemon{naming.Slurmd, naming.Slurmctld, naming.Login, naming.Slurmdbd},
-			func(daemon naming.Daemon) bool { _, is := naming.Instance(daemon, pod.Labels); return is })
-		if daemon && pod.Status.Phase == corev1.PodRunning && !kube.IsReady(pod) && len(pod.Spec.Containers) > 0 &&
-			len(found) < maxLogs {
+		if pod.Status.Phase == corev1.PodRunning && !kube.IsReady(pod) && daemonOf(pod) != "" && len(found) < maxLogs {
 			found = append(found, pod)
 		}
 	}
 	return found
 }
 
-// tail returns the last lines of a pod's first container, which is the daemon.
+// daemonOf returns which daemon runs in a pod, and in its container of that name; empty for others than those whose
+// logs say something.
+func daemonOf(pod *corev1.Pod) naming.Daemon {
+	for _, daemon := range []naming.Daemon{naming.Slurmd, naming.Slurmctld, naming.Login, naming.Slurmdbd} {
+		if _, is := naming.Instance(daemon, pod.Labels); is {
+			return daemon
+		}
+	}
+	return ""
+}
+
+// tail returns the last lines of the log of a pod's daemon.
 func tail(ctx context.Context, client *kube.Client, pod *corev1.Pod) (string, error) {
 	log, err := client.Logs(ctx, pod.Namespace, pod.Name, &corev1.PodLogOptions{
-		Container: pod.Spec.Containers[0].Name, TailLines: new(int64(logLines)),
+		Container: string(daemonOf(pod)), TailLines: new(int64(logLines)),
 	})
 	if err != nil {
 		return "", err

@@ -107,8 +107,11 @@ func (s *session) upgradePlan(command *cobra.Command, to string) (*upgrade.Plan,
 func addImages(images map[string]string, pods []corev1.Pod) {
 	for i := range pods {
 		for _, daemon := range logged {
-			if instance, is := naming.Instance(daemon, pods[i].Labels); is && len(pods[i].Spec.Containers) > 0 {
-				images[string(daemon)+"/"+instance] = pods[i].Spec.Containers[0].Image
+			instance, is := naming.Instance(daemon, pods[i].Labels)
+			for _, container := range pods[i].Spec.Containers {
+				if is && container.Name == string(daemon) {
+					images[string(daemon)+"/"+instance] = container.Image
+				}
 			}
 		}
 	}

@@ -524,6 +524,46 @@ func TestRefusedLineIsRemovedByTheFix(t *testing.T) {
 	}
 }
 
+// The proposed image is one that runs: the operator's own could be of another release of Slurm, and slurmctld does not
+// return from a later one.
+func TestImageFixReturnsToTheImageThatRuns(t *testing.T) {
+	pod := func(name string, daemon naming.Daemon, image string, state corev1.ContainerState) corev1.Pod {
+		return corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: name, Labels: naming.Labels(daemon, "slurm")},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Name: "exporter", Image: "exporter:1.9"}, {Name: string(daemon), Image: image},
+			}},
+			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "exporter", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+				{Name: string(daemon), Image: image, State: state},
+			}},
+		}
+	}
+	const wrong = "example.com/slurmctld:25.05.33"
+	controller := slinkyv1beta1.Controller{ObjectMeta: object("slurm", "slurm")}
+	controller.Spec.Slurmctld.Raw = []byte(`{"image":"` + wrong + `"}`)
+	snapshot := &Snapshot{Now: now}
+	snapshot.Objects.Controllers = []slinkyv1beta1.Controller{controller}
+	snapshot.Pods.Items = []corev1.Pod{pod("slurm-trial-1", naming.Validation, wrong,
+		corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}})}
+	fix := func() string {
+		findings := pods(snapshot)
+		if len(findings) != 1 {
+			t.Fatalf("%+v", findings)
+		}
+		return findings[0].Fix
+	}
+	if got := fix(); got != "kubectl --namespace slurm edit controller slurm" {
+		t.Errorf("while no slurmctld runs: %s", got)
+	}
+	snapshot.Pods.Items = append(snapshot.Pods.Items, pod("slurm-controller-0", naming.Slurmctld,
+		"example.com/slurmctld:25.05.3", corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}))
+	if got := fix(); got != `kubectl --namespace slurm patch controller slurm --type=merge `+
+		`--patch='{"spec":{"slurmctld":{"image":"example.com/slurmctld:25.05.3"}}}'` {
+		t.Errorf("while slurmctld runs: %s", got)
+	}
+}
+
 // All findings as users see them.
 func TestOutput(t *testing.T) {
 	snapshot := healthy(t)

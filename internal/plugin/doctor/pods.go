@@ -139,18 +139,41 @@ var fragments = map[string]string{
 	"Controller": "slurmctld", "NodeSet": "slurmd", "Accounting": "slurmdbd", "RestApi": "slurmrestd", "LoginSet": "login",
 }
 
-// imageFix returns how to repair an image: without the one in the spec, if it is that one, the operator uses its own.
+// imageFix returns how to repair an image. If it is that of the spec, and daemons of the object run with another one,
+// that one is proposed: the operator's own, which an empty field stands for, may be of another release of Slurm.
 func (s *Snapshot) imageFix(
 	pod *corev1.Pod, container *corev1.ContainerStatus, kind, name string,
 ) (advice, fix string) {
-	field := fragments[kind]
-	if s.imageOf(kind, pod.Namespace, name) == container.Image {
-		return "correct the image in spec." + field + ".image, or use the operator's own", kubectl(pod.Namespace, "patch",
-			strings.ToLower(kind), name, "--type=json",
-			fmt.Sprintf(`--patch='[{"op":"remove","path":"/spec/%s/image"}]'`, field))
+	field, edit := fragments[kind], kubectl(pod.Namespace, "edit", strings.ToLower(kind), name)
+	if s.imageOf(kind, pod.Namespace, name) != container.Image {
+		return "push the image, give the pods access to its registry, or set another one", edit
 	}
-	return "push the image, give the pods access to its registry, or set another one", kubectl(pod.Namespace, "edit",
-		strings.ToLower(kind), name)
+	advice = "correct the image in spec." + field + ".image"
+	running := s.runningImage(pod.Namespace, kind, name)
+	if running == "" || running == container.Image {
+		return advice, edit
+	}
+	return advice + ", or return to the one that runs", kubectl(pod.Namespace, "patch", strings.ToLower(kind), name,
+		"--type=merge", fmt.Sprintf(`--patch='{"spec":{"%s":{"image":"%s"}}}'`, field, running))
+}
+
+// runningImage returns the image with which daemons of an object run; empty if there is none.
+func (s *Snapshot) runningImage(namespace, kind, name string) string {
+	for i := range s.Pods.Items {
+		pod := &s.Pods.Items[i]
+		if _, itsKind, itsName, _ := ownerOf(pod); pod.Namespace != namespace || itsKind != kind || itsName != name {
+			continue
+		}
+		running := slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+			return status.Name == fragments[kind] && status.State.Running != nil
+		})
+		for _, container := range pod.Spec.Containers {
+			if running && container.Name == fragments[kind] {
+				return container.Image
+			}
+		}
+	}
+	return ""
 }
 
 // imageOf returns the image in a spec; empty if there is none.
