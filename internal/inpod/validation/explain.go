@@ -28,7 +28,7 @@ var noise = []string{
 	"state file", // a new slurmctld has no state
 	"Trying backup state save file",
 	"High latency for",
-	"(fd:", // about a connection: our own queries, if slurmctld exits before it has answered
+	"(fd:", "Unable to set keep", // about a connection: our own queries, if slurmctld exits before it has answered
 	"Unable to process configuration file",
 }
 

@@ -69,6 +69,7 @@ func TestExplainTruncatesLongOutput(t *testing.T) {
 // Observed on a slow host: slurmctld exited while the validation run queried it.
 func TestExplainIgnoresErrorsCausedByPolling(t *testing.T) {
 	log := "[2026-11-15T05:36:00.000] error: [unix:/run/slurmctld/sack.socket(fd:11)] writev(11) failed: Broken pipe\n" +
+		"[2026-11-15T05:36:00.000] error: Unable to set keepalive interval: Operation not supported\n" +
 		"[2026-11-15T05:36:00.000] fatal: failed to initialize priority plugin\n"
 	if got, want := explain(log, "/trial/etc", nil), "failed to initialize priority plugin"; got != want {
 		t.Errorf("explain = %q, want %q", got, want)
