@@ -67,7 +67,7 @@ func decide(scope *scope) plan {
 // renewal returns when a token is renewed: after two thirds of its lifetime, so that a client that read it just before
 // still has a third.
 func renewal(token jwt.Token) time.Time {
-	return token.Issued.Add(token.Expires.Sub(token.Issued) / 3 * 2) // a lifetime can be so long that twice as much is none
+	return token.Issued.Add(token.Expires.Sub(token.Issued) / 3 * 2) // in this order, a long lifetime does not overflow
 }
 
 // untilDue returns the time until the renewal or the expiry of a token.
