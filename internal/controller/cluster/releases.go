@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
@@ -111,6 +114,29 @@ func (s *scope) stateRelease() (latest slurm.Version, known bool) {
 		}
 	}
 	return latest, known
+}
+
+// releaseTag matches the tag of an image that begins with a release of Slurm, such as 25.11-ubuntu24.04.
+var releaseTag = regexp.MustCompile(`:(\d\d\.(?:02|05|08|11)(?:\.\d+)?)(?:-[^:/@]*)?(?:@|$)`)
+
+// foreignReleases returns the releases of another operator's slurmctlds, as far as the tags of their images show them.
+func (s *scope) foreignReleases() []string {
+	var specs []*corev1.PodSpec
+	if s.statefulSet != nil {
+		specs = append(specs, &s.statefulSet.Spec.Template.Spec)
+	}
+	for _, pod := range s.foreignPods() {
+		specs = append(specs, &pod.Spec)
+	}
+	var releases []string
+	for _, spec := range specs {
+		for _, container := range spec.Containers {
+			if tag := releaseTag.FindStringSubmatch(container.Image); container.Name == containerSlurmctld && tag != nil {
+				releases = append(releases, tag[1])
+			}
+		}
+	}
+	return releases
 }
 
 // heldMessage describes the keys that are held back.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -92,29 +91,6 @@ func (s *scope) foreignUser() *slinkyv1beta1.SlurmUser {
 		return userOf(&pod.Spec)
 	}
 	return nil
-}
-
-// releaseTag matches the tag of an image that begins with a release of Slurm, such as 25.11-ubuntu24.04.
-var releaseTag = regexp.MustCompile(`:(\d\d\.(?:02|05|08|11)(?:\.\d+)?)(?:-[^:/@]*)?(?:@|$)`)
-
-// foreignReleases returns the releases of another operator's slurmctlds, as far as the tags of their images show them.
-func (s *scope) foreignReleases() []string {
-	var specs []*corev1.PodSpec
-	if s.statefulSet != nil {
-		specs = append(specs, &s.statefulSet.Spec.Template.Spec)
-	}
-	for _, pod := range s.foreignPods() {
-		specs = append(specs, &pod.Spec)
-	}
-	var releases []string
-	for _, spec := range specs {
-		for _, container := range spec.Containers {
-			if tag := releaseTag.FindStringSubmatch(container.Image); container.Name == containerSlurmctld && tag != nil {
-				releases = append(releases, tag[1])
-			}
-		}
-	}
-	return releases
 }
 
 // userOf returns the user of slurmctld's container; nil if the image decides.

@@ -243,7 +243,7 @@ func tokenChanges(before, after *slinkyv1beta1.Token, _ Found) []Finding {
 		difference{"spec.secretRef", before.Spec.SecretRef, after.Spec.SecretRef},
 	)
 	return []Finding{find(fields, "",
-		"the token moves to Secret %s, and Secret %s is deleted: let its users read the new one first; the token of %s "+
+		"the token moves to Secret %s, and Secret %s is deleted: change what reads it; the token of %s "+
 			"in it is good until %s",
 		is.Name, was.Name, before.Spec.Username, before.Status.ExpiresAt.UTC().Format(time.RFC3339))}
 }
