@@ -193,7 +193,7 @@ func (r *Reconciler) applyWorkload(ctx context.Context, scope *scope, plan *plan
 			return err
 		}
 	}
-	statefulSet, err := statefulSet(scope, plan.image)
+	statefulSet, err := statefulSet(scope, plan)
 	if err != nil {
 		return err
 	}

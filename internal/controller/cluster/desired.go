@@ -20,8 +20,9 @@ import (
 
 // Annotations on configurations and on pods that use them.
 const (
-	annotationHash    = "controller." + slinkyv1beta1.GroupName + "/config-hash"
-	annotationImage   = "controller." + slinkyv1beta1.GroupName + "/slurmctld-image"
+	annotationHash  = "controller." + slinkyv1beta1.GroupName + "/config-hash"
+	annotationImage = "controller." + slinkyv1beta1.GroupName + "/slurmctld-image"
+	// annotationVersion is the release of Slurm in the image; also on slurmctld's pods.
 	annotationVersion = "controller." + slinkyv1beta1.GroupName + "/slurm-version"
 	// annotationSlurmKey is the digest of the auth/slurm key that all daemons share.
 	annotationSlurmKey = "controller." + slinkyv1beta1.GroupName + "/slurm-key-digest"
@@ -40,6 +41,8 @@ const (
 	annotationInForce = "controller." + slinkyv1beta1.GroupName + "/config-hash-in-force"
 	// annotationKeepsState on the StatefulSet records whether a slurmctld has run with its state on a PVC.
 	annotationKeepsState = "controller." + slinkyv1beta1.GroupName + "/keeps-state"
+	// annotationStateRelease on the StatefulSet is the release of Slurm that wrote the saved state; empty if none has.
+	annotationStateRelease = "controller." + slinkyv1beta1.GroupName + "/state-release"
 )
 
 // portName is the name of slurmctld's port.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,11 +10,12 @@ import (
 )
 
 func TestStatefulSetInheritsPodMetadata(t *testing.T) {
-	set, err := statefulSet(newScope(promoteWith("good", "new")), "new")
+	set, err := statefulSet(newScope(promoteWith("good", "new")), &plan{image: "new"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeps := set.Annotations[annotationKeepsState]
+	want := maps.Clone(set.Annotations)
+	want["example.com/a"] = "b"
 	inherit(set, slinkyv1beta1.Metadata{
 		Labels: map[string]slinkyv1beta1.LabelValue{"team": "hpc", "app.kubernetes.io/name": "mine"},
 		Annotations: map[string]string{
@@ -23,7 +25,6 @@ func TestStatefulSetInheritsPodMetadata(t *testing.T) {
 	if set.Labels["team"] != "hpc" || set.Labels["app.kubernetes.io/name"] != "slurmctld" {
 		t.Errorf("its labels are %v", set.Labels)
 	}
-	want := map[string]string{"example.com/a": "b", annotationKeepsState: keeps}
 	if diff := cmp.Diff(want, set.Annotations); diff != "" {
 		t.Errorf("its annotations differ (-want +got):\n%s", diff)
 	}

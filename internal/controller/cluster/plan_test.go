@@ -233,7 +233,7 @@ func TestInvalidSpecLeavesRunningClusterUnchanged(t *testing.T) {
 // I13: slurmctld's pod does not depend on the configuration, on nodes or on partitions.
 func TestPodTemplateIsIndependentOfConfiguration(t *testing.T) {
 	render := func(scope *scope) string {
-		set, err := statefulSet(scope, "new")
+		set, err := statefulSet(scope, &plan{image: "new"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +308,7 @@ func FuzzPodTemplate(f *testing.F) {
 		if _, err := clientService(scope.controller); err != nil {
 			return
 		}
-		template, err := podTemplate(scope, "new")
+		template, err := podTemplate(scope, "new", "")
 		if err != nil {
 			return
 		}

@@ -46,10 +46,10 @@ const (
 // most recent jobs are lost.
 const terminationGraceSeconds = 120
 
-// statefulSet returns the StatefulSet that runs slurmctld with an image.
-func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfiguration, error) {
+// statefulSet returns the StatefulSet that runs slurmctld as planned.
+func statefulSet(scope *scope, plan *plan) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	controller := scope.controller
-	template, err := podTemplate(scope, image)
+	template, err := podTemplate(scope, plan.image, plan.logFile(scope))
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +57,7 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 		return nil, err
 	}
 	podtemplate.AuthenticateReports(&template)
+	template.Annotations[annotationVersion] = scope.releaseIn(plan.image) // after the stamp: no reason to replace a pod
 	keeps := keepsState(scope)
 	if keeps {
 		expectState(&template)
@@ -67,7 +68,9 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 	}
 	return applyappsv1.StatefulSet(naming.Controller(controller.Name), controller.Namespace).
 		WithLabels(labels(controller)).
-		WithAnnotations(map[string]string{annotationKeepsState: strconv.FormatBool(keeps)}).
+		WithAnnotations(map[string]string{
+			annotationKeepsState: strconv.FormatBool(keeps), annotationStateRelease: scope.releaseToRecord(),
+		}).
 		WithSpec(applyappsv1.StatefulSetSpec().
 			WithReplicas(int32(len(naming.ControllerPods(controller)))). //nolint:gosec // at most ten
 
@@ -83,16 +86,10 @@ func statefulSet(scope *scope, image string) (*applyappsv1.StatefulSetApplyConfi
 			WithTemplate(configuration)), nil
 }
 
-// podTemplate returns the template of slurmctld's pods. It does not depend on the configuration, on nodes or on
-// partitions.
-func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
+// podTemplate returns the template of slurmctld's pods. It depends on nothing in the configuration but the file that
+// slurmctld logs to, if any.
+func podTemplate(scope *scope, image, logFile string) (corev1.PodTemplateSpec, error) {
 	controller := scope.controller
-	release := ""
-	if scope.promoted != nil && scope.promoted.image == image {
-		release = scope.promoted.slurmVersion
-	} else if image == scope.image {
-		release = scope.slurmVersion
-	}
 	own := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      labels(controller),
@@ -108,7 +105,7 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 				podtemplate.HelperContainer(containerInstall, scope.images.Operator),
 			},
 			Containers: []corev1.Container{
-				slurmctldContainer(scope, image, release), reconfigureContainer(image),
+				slurmctldContainer(scope, image), reconfigureContainer(image),
 			},
 			Volumes: volumes(scope),
 		},
@@ -126,8 +123,8 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 			}},
 		}}
 	}
-	if file := logFile(scope); file != "" {
-		own.Spec.Containers = append(own.Spec.Containers, logfileContainer(image, file))
+	if logFile != "" {
+		own.Spec.Containers = append(own.Spec.Containers, logfileContainer(image, logFile))
 	}
 	slurmctld := controller.Spec.Slurmctld
 	merged, err := podtemplate.Merge(own, controller.Spec.Template,
@@ -146,7 +143,7 @@ func podTemplate(scope *scope, image string) (corev1.PodTemplateSpec, error) {
 	return merged, nil
 }
 
-func slurmctldContainer(scope *scope, image, release string) corev1.Container {
+func slurmctldContainer(scope *scope, image string) corev1.Container {
 	container := corev1.Container{
 		Name: containerSlurmctld, Image: image, Command: podtemplate.Start(scope.slurmUser().UID),
 		Args: []string{naming.HelperPath, helperRun, "slurmctld", "-D"},
@@ -161,7 +158,7 @@ func slurmctldContainer(scope *scope, image, release string) corev1.Container {
 			podtemplate.HelperMount(),
 		),
 	}
-	if hasHTTP(release) {
+	if hasHTTP(scope.releaseIn(image)) {
 		container.LivenessProbe = &corev1.Probe{
 			ProbeHandler:        httpGet("/livez", intstr.FromString(portName)),
 			InitialDelaySeconds: 30, PeriodSeconds: 30, TimeoutSeconds: 10, FailureThreshold: 10,
@@ -265,7 +262,7 @@ func validationName(scope *scope, candidate candidate) string {
 // with it.
 func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfiguration, error) {
 	controller := scope.controller
-	template, err := podTemplate(scope, scope.image)
+	template, err := podTemplate(scope, scope.image, "")
 	if err != nil {
 		return nil, err
 	}
@@ -340,14 +337,11 @@ func sizeValidation(spec, slurmctld *corev1.PodSpec) {
 	podtemplate.Size(spec, containerInstall) // the user may have removed it from slurmctld's pod
 }
 
-// logFile returns the file that the configuration writes slurmctld's log to, if any.
-func logFile(scope *scope) string {
-	if scope.promoted == nil {
-		return ""
-	}
-	document, err := slurmconf.Parse(scope.promoted.files[slurmconf.FileName])
-	if err != nil {
-		return ""
+// logFile returns the file that slurmctld's log is written to; empty if there is none.
+func (p *plan) logFile(scope *scope) string {
+	document := scope.inForce()
+	if p.stage == promote {
+		document = p.candidate.document
 	}
 	file, _ := document.Get("SlurmctldLogFile")
 	return file

@@ -96,18 +96,70 @@ func releaseProblem(scope *scope) *status.Verdict {
 	return nil
 }
 
-// stateRelease returns the latest release that has written slurmctld's saved state, as far as it is known.
-func (s *scope) stateRelease() (latest slurm.Version, known bool) {
-	var releases []string
-	if s.promoted != nil {
-		releases = append(releases, s.promoted.slurmVersion)
-	}
-	for _, report := range s.agents {
-		releases = append(releases, report.SlurmVersion)
-	}
+// stateRelease returns the release of the slurmctld that last wrote the saved state, as far as it is known. A slurmctld
+// that answers has read that state and writes it. One that has started may have written it; one that was promoted and
+// has never started has not.
+func (s *scope) stateRelease() (slurm.Version, bool) {
 	if s.isForeign() {
-		releases = append(releases, s.foreignReleases()...)
+		return latest(s.foreignReleases())
 	}
+	var answering, started []string
+	for i := range s.pods {
+		pod := &s.pods[i]
+		answering = append(answering, s.agents[pod.Name].SlurmVersion)
+		if hasRun(pod) {
+			started = append(started, pod.Annotations[annotationVersion])
+		}
+	}
+	if _, answers := latest(answering); answers {
+		return latest(append(answering, started...))
+	}
+	return latest(append(started, s.recordedRelease()))
+}
+
+// hasRun reports whether slurmctld has ever run in a pod.
+func hasRun(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(container corev1.ContainerStatus) bool {
+		return container.Name == containerSlurmctld &&
+			(container.State.Waiting == nil || container.LastTerminationState.Terminated != nil)
+	})
+}
+
+// recordedRelease returns the release of the saved state when the StatefulSet was last applied. Where nobody recorded
+// one, the promoted slurmctld counts as started.
+func (s *scope) recordedRelease() string {
+	if s.statefulSet != nil {
+		if release, recorded := s.statefulSet.Annotations[annotationStateRelease]; recorded {
+			return release
+		}
+	}
+	if s.promoted == nil {
+		return ""
+	}
+	return s.promoted.slurmVersion
+}
+
+// releaseToRecord returns the release of the saved state; empty if it is not known.
+func (s *scope) releaseToRecord() string {
+	if release, known := s.stateRelease(); known {
+		return release.String()
+	}
+	return ""
+}
+
+// releaseIn returns the release of Slurm in an image; empty if it is not known.
+func (s *scope) releaseIn(image string) string {
+	switch {
+	case s.promoted != nil && s.promoted.image == image:
+		return s.promoted.slurmVersion
+	case image == s.image:
+		return s.slurmVersion
+	}
+	return ""
+}
+
+// latest returns the latest of those releases that are known.
+func latest(releases []string) (latest slurm.Version, known bool) {
 	for _, release := range releases {
 		if version, err := slurm.ParseVersion(release); err == nil && (!known || version.Compare(latest) > 0) {
 			latest, known = version, true

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -215,6 +216,26 @@ func TestIncompatibleReleasesAreNotPromoted(t *testing.T) {
 	running := func(release string) func(*scope) {
 		return func(s *scope) { s.promoted.slurmVersion = release }
 	}
+	recorded := func(release string) func(*scope) {
+		return func(s *scope) {
+			s.statefulSet, s.state = ranWith("slurm-controller-state"), &corev1.PersistentVolumeClaim{}
+			s.statefulSet.Annotations[annotationStateRelease] = release
+		}
+	}
+	createPod := func(release string, slurmctld corev1.ContainerState) func(*scope) {
+		return func(s *scope) {
+			pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}
+			pod.Annotations = map[string]string{annotationVersion: release}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerSlurmctld, State: slurmctld}}
+			s.pods = []corev1.Pod{pod}
+		}
+	}
+	answers := func(release string) func(*scope) {
+		return func(s *scope) {
+			s.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}}
+			s.agents["slurm-controller-0"] = agent.Report{SlurmVersion: release}
+		}
+	}
 	slurmd := func(node slurm.Node) func(*scope) {
 		return func(s *scope) { s.nodes = &slurm.Snapshot{Nodes: []*slurm.Node{&node}} }
 	}
@@ -230,7 +251,18 @@ func TestIncompatibleReleasesAreNotPromoted(t *testing.T) {
 		"four series on":   {"26.05.1", []func(*scope){running("24.05.3")}, "upgrade to 25.11 first"},
 		"an unknown state": {"26.05.1", []func(*scope){running("")}, ""},
 		"a slurmctld that reports a later release than was validated": {"25.05.3", []func(*scope){running(""),
-			func(s *scope) { s.agents["slurm-controller-0"] = agent.Report{SlurmVersion: "26.05.1"} }}, "set the image back"},
+			answers("26.05.1")}, "set the image back"},
+		"an older series, after the newer one never started": {"25.05.3", []func(*scope){running("26.05.1"),
+			recorded("25.05.3"), createPod("26.05.1", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}})}, ""},
+		"an older series, before any slurmctld has started": {"25.05.3", []func(*scope){running("26.05.1"),
+			recorded("")}, ""},
+		"an older series, after the newer one has started": {"25.05.3", []func(*scope){running("26.05.1"),
+			recorded("25.05.3"), createPod("26.05.1", corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})},
+			"set the image back"},
+		"an older series, after the pod of the newer one is gone": {"25.05.3", []func(*scope){running("25.05.1"),
+			recorded("26.05.1")}, "set the image back"},
+		"the series of a backup that was restored": {"25.05.3", []func(*scope){running("25.05.1"),
+			recorded("26.05.1"), createPod("25.05.1", corev1.ContainerState{}), answers("25.05.1")}, ""},
 		"a slurmd that it talks to": {"26.05.1", []func(*scope){running("25.11.3"),
 			slurmd(slurm.Node{Name: "gpu-0", Version: "24.11.5", State: slurm.StateIdle})}, ""},
 		"a slurmd that it does not talk to": {"26.05.1", []func(*scope){running("25.11.3"),

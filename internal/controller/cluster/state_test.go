@@ -110,7 +110,7 @@ func TestStateIsRequiredAfterFirstStart(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			set := newScope(promoteWith("good", "new"), test.change)
-			got, err := statefulSet(set, "new")
+			got, err := statefulSet(set, &plan{image: "new"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestStateIsRequiredAfterFirstStart(t *testing.T) {
 		})
 	}
 	stamp := func(changes ...func(*scope)) string {
-		set, err := statefulSet(newScope(append(changes, promoteWith("good", "new"))...), "new")
+		set, err := statefulSet(newScope(append(changes, promoteWith("good", "new"))...), &plan{image: "new"})
 		if err != nil {
 			t.Fatal(err)
 		}

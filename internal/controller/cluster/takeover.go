@@ -314,7 +314,7 @@ func (r *Reconciler) releasePods(ctx context.Context, scope *scope, plan *plan) 
 	if scope.now.Sub(old.CreationTimestamp.Time) < foreignSetAge {
 		return nil
 	}
-	desired, err := statefulSet(scope, plan.image)
+	desired, err := statefulSet(scope, plan)
 	if err != nil {
 		return err
 	}
