@@ -18,6 +18,8 @@ type candidate struct {
 	files    map[string]string // in addition to slurm.conf
 	// accepted are the versions that accept it.
 	accepted []string
+	// slurmd is true if slurmctld accepts it, and slurmd would not.
+	slurmd bool
 }
 
 var candidates = map[string]candidate{
@@ -28,6 +30,10 @@ var candidates = map[string]candidate{
 	"typo-in-key":             {old: "PartitionName=blue", new: "PartionName=blue"},
 	"typo-in-case":            {old: "MaxNodeCount", new: "maxnodecnt"},
 	"no-such-plugin":          {new: "PriorityType=priority/nope"},
+	"no-such-task-plugin":     {new: "TaskPlugin=affinity,task/nope", slurmd: true},
+	"no-such-proctrack":       {new: "ProctrackType=proctrack/nope", slurmd: true},
+	"slurmd-user":             {new: "SlurmdUser=slurm", slurmd: true},
+	"task-plugin-none":        {new: "TaskPlugin=task/none\nSlurmdUser=root", accepted: versions},
 	"select-without-trees":    {old: "select/cons_tres", new: "select/nope"},
 	"partition-bad-option":    {old: "Nodes=blue", new: "Nodes=blue MaxTimes=5"},
 	"partition-bad-value":     {old: "Nodes=blue", new: "Nodes=blue MaxTime=soon"},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,9 +27,9 @@ const (
 // errRefused means that slurmctld does not run with the configuration.
 var errRefused = errors.New("slurmctld refused the configuration")
 
-// runSlurmctld runs slurmctld until it answers, and returns its output. The error is errRefused if it exits or will
-// never answer.
-func runSlurmctld(ctx context.Context, conf string, copyTo io.Writer) (string, error) {
+// runSlurmctld runs slurmctld until it answers, and returns its output and its configuration as `scontrol show config`
+// prints it. The error is errRefused if slurmctld exits or will never answer.
+func runSlurmctld(ctx context.Context, conf string, copyTo io.Writer) (output, config string, err error) {
 	var log logBuffer
 	// Not ctx: when that is done, slurmctld is first asked to terminate.
 	command := exec.CommandContext(context.WithoutCancel(ctx), "slurmctld", "-D", "-f", conf)
@@ -36,7 +37,7 @@ func runSlurmctld(ctx context.Context, conf string, copyTo io.Writer) (string, e
 	command.Stderr = command.Stdout
 	command.WaitDelay = stopTimeout
 	if err := command.Start(); err != nil {
-		return "", fmt.Errorf("starting slurmctld: %w", err)
+		return "", "", fmt.Errorf("starting slurmctld: %w", err)
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- command.Wait() }()
@@ -46,31 +47,32 @@ func runSlurmctld(ctx context.Context, conf string, copyTo io.Writer) (string, e
 	for {
 		select {
 		case err := <-exited:
-			return log.String(), fmt.Errorf("%w: %w", errRefused, exitReason(err))
+			return log.String(), "", fmt.Errorf("%w: %w", errRefused, exitReason(err))
 		case <-ctx.Done():
 			stop(command.Process, exited)
-			return log.String(), errors.New("slurmctld neither answered nor exited in time")
+			return log.String(), "", errors.New("slurmctld neither answered nor exited in time")
 		case <-ticker.C:
 		}
 		if waitsForFile(log.String()) {
 			stop(command.Process, exited)
-			return log.String(), errRefused
+			return log.String(), "", errRefused
 		}
-		if !answers(ctx, conf) {
+		config, up := answers(ctx, conf)
+		if !up {
 			continue
 		}
 		select {
 		case err := <-exited:
-			return log.String(), fmt.Errorf("%w after it had answered: %w", errRefused, exitReason(err))
+			return log.String(), "", fmt.Errorf("%w after it had answered: %w", errRefused, exitReason(err))
 		default:
 			stop(command.Process, exited)
-			return log.String(), nil
+			return log.String(), config, nil
 		}
 	}
 }
 
-// answers reports whether slurmctld is up and has its partitions.
-func answers(ctx context.Context, conf string) bool {
+// answers returns slurmctld's configuration, and whether slurmctld is up and has its partitions.
+func answers(ctx context.Context, conf string) (config string, up bool) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	for _, query := range [][]string{{"ping"}, {"show", "config"}, {"show", "partition"}} {
@@ -78,10 +80,13 @@ func answers(ctx context.Context, conf string) bool {
 		command.Env = append(os.Environ(), "SLURM_CONF="+conf)
 		output, err := command.Output()
 		if err != nil || query[0] == "ping" && !strings.Contains(string(output), " is UP") {
-			return false
+			return "", false
+		}
+		if slices.Equal(query, []string{"show", "config"}) {
+			config = string(output)
 		}
 	}
-	return true
+	return config, true
 }
 
 // stop terminates slurmctld.

@@ -105,8 +105,10 @@ func validateVariant(ctx context.Context, opts Options, variant func(conf string
 	if complaint := checkCgroup(files["cgroup.conf"]); complaint != "" {
 		return Report{Outcome: Refused, Detail: complaint}
 	}
-	log, err := runSlurmctld(ctx, filepath.Join(etc, "slurm.conf"), opts.Log)
+	log, config, err := runSlurmctld(ctx, filepath.Join(etc, "slurm.conf"), opts.Log)
 	switch {
+	case err == nil && checkSlurmd(config, files) != "":
+		return Report{Outcome: Refused, Detail: checkSlurmd(config, files)}
 	case err == nil:
 		return Report{Outcome: Accepted}
 	case errors.Is(err, errRefused) && !isEnvironmentFailure(log):
