@@ -10,6 +10,9 @@ const (
 	// AnnotationRestAPI on a Controller is the name of the RestApi through which the operator uses Slurm; without it,
 	// that is the oldest one that refers to the Controller. Addition.
 	AnnotationRestAPI = "controller." + GroupName + "/rest-api"
+	// AnnotationChangeDespiteJobs on a Controller lists keys of slurm.conf, separated by commas, whose change does not
+	// wait until no job runs, although it costs running jobs. Addition.
+	AnnotationChangeDespiteJobs = "controller." + GroupName + "/change-despite-jobs"
 )
 
 // TakeOverConfined is the value of AnnotationTakeOver that also says that the slurmds of the other operator, which

@@ -68,6 +68,12 @@ func Outdated(pod *corev1.Pod, set *appsv1.StatefulSet) bool {
 		pod.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision {
 		return false
 	}
+	return Differs(pod, set)
+}
+
+// Differs reports whether a pod was created from another stamped template than its StatefulSet has now, or before a
+// user requested a restart. Such a pod is replaced as soon as it is certain that it is not a new one (Outdated).
+func Differs(pod *corev1.Pod, set *appsv1.StatefulSet) bool {
 	return slices.ContainsFunc([]string{annotationTemplate, annotationRestarted}, func(key string) bool {
 		return pod.Annotations[key] != set.Spec.Template.Annotations[key]
 	})

@@ -154,6 +154,18 @@ func findNode(nodes []*Node, name string) (int, bool) {
 		func(node *Node, name string) int { return strings.Compare(node.Name, name) })
 }
 
+// HasGRES reports whether a Slurm node has generic resources of a type, such as gpu.
+func (s *Snapshot) HasGRES(gres string) bool {
+	return slices.ContainsFunc(s.Nodes, func(node *Node) bool {
+		for each := range strings.SplitSeq(node.GRES, ",") {
+			if name, _, _ := strings.Cut(each, ":"); name == gres {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // TakenAfter reports whether the whole snapshot was read after a moment, such as the acknowledgement of a drain. It is
 // false for a nil snapshot.
 func (s *Snapshot) TakenAfter(moment time.Time) bool {

@@ -67,15 +67,6 @@ func TestRealPartitionRemovalKeepsJobs(t *testing.T) {
 	}
 }
 
-func parse(t *testing.T, text string) slurmconf.Document {
-	t.Helper()
-	document, err := slurmconf.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return document
-}
-
 // submit submits a long job and returns its number.
 func submit(t *testing.T, slurm *slurmnet.Cluster, options ...string) string {
 	t.Helper()

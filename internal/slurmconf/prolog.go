@@ -9,7 +9,9 @@ const prologFlags, contain = "PrologFlags", "Contain"
 var prologAtAllocation = []string{"Alloc", contain, "DeferBatch", "ForceRequeueOnFail", "NoHold", "RunInJob", "X11"}
 
 // HasPrologAtAllocation reports whether slurmctld starts the prolog of a job on all its nodes when it allocates them.
-// slurmd then waits for that before it starts the job.
+// slurmd then waits for that before it starts the job: if the job was allocated without a prolog, slurmd gives up after
+// some seconds, and Slurm requeues and holds the job, even if its other nodes have worked for days, and drains the
+// node.
 func HasPrologAtAllocation(document Document) bool {
 	return hasPrologFlag(document, prologAtAllocation)
 }
@@ -25,21 +27,4 @@ func hasPrologFlag(document Document, flags []string) bool {
 		}
 	}
 	return false
-}
-
-// KeepPrologFlags returns a document with the flags of an earlier one if only one of them has the prolog at allocation,
-// and reports whether it is so.
-//
-// A slurmd that waits for the prolog of a job that was allocated without one gives up after some seconds: Slurm
-// requeues and holds the job, even if its other nodes have worked for days, and drains the node.
-func KeepPrologFlags(document, earlier Document) (kept Document, differs bool) {
-	if HasPrologAtAllocation(document) == HasPrologAtAllocation(earlier) {
-		return document, false
-	}
-	value, found := earlier.Get(prologFlags)
-	if found {
-		document.Set(prologFlags, value)
-		return document, true
-	}
-	return document.filter(func(entry Entry) bool { return !entry.Is(prologFlags) }), true
 }

@@ -33,6 +33,8 @@ func TestSlurmUpgrade(t *testing.T) {
 	set.waitForNewRelease(t, "controller.slinky.slurm.net/slurm", set.slurmctldRelease)
 	set.configurationIs(t, "True|Applied")
 	set.keepsJobs(t, running, waiting)
+	set.refusesToReturn(t)
+	set.keepsJobs(t, running, waiting)
 
 	set.upgrade(t, "nodeset/gpu", "slurmd")
 	set.namespace.Eventually(t, 3*time.Minute, "the new release on all nodes except the one with the job",
@@ -101,6 +103,20 @@ func TestSlurmUpgradeInOneStep(t *testing.T) {
 	t.Run("a job runs on all nodes", set.runsOnAllNodes)
 	set.hasMetrics(t)
 	set.isConfigured(t, "PrologTimeout", "77")
+}
+
+// refusesToReturn gives slurmctld the image of the old release again, which cannot read the state of the new one:
+// slurmctld keeps running.
+func (n *nodeSet) refusesToReturn(t *testing.T) {
+	t.Helper()
+	const controller = "controller.slinky.slurm.net/slurm"
+	image := smokeSettings{}.Image("slurmctld", oldRelease)
+	n.patch(t, controller, map[string]any{"slurmctld": map[string]any{"image": image}})
+	n.configurationIs(t, "False|IncompatibleRelease")
+	n.waitUntilLeftOut(t, "cannot read the saved state, which is of release "+newRelease)
+	n.upgrade(t, controller, "slurmctld")
+	n.configurationIs(t, "True|Applied")
+	n.waitForNewRelease(t, controller, n.slurmctldRelease)
 }
 
 // startUpgrade starts a cluster of the old release with metrics enabled, which only the new release supports: old

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -23,8 +24,14 @@ type candidate struct {
 	leaving []string
 	// held are keys of the spec that are held back because a slurmd may not know them.
 	held []string
-	// keepsProlog is true if PrologFlags is kept as it is in force, because of running jobs.
-	keepsProlog bool
+	// waiting are keys that are kept as they are in force until no job runs.
+	waiting []string
+	// keepsJobCount is true if MaxJobCount is kept as it is in force because of the number of jobs.
+	keepsJobCount bool
+	// closedBefore are the hashes of the configurations one of which follows this one, with which no job starts. change
+	// is the one to validate in place of it.
+	closedBefore []string
+	change       *candidate
 	// changes are the changes by NodeSets that are not in force yet, any of which slurmctld may refuse.
 	changes slurmconf.Changes
 	// awaitsRecords is true if records of elastic nodes cannot be as wanted before nodes are drained.
@@ -37,6 +44,12 @@ type candidate struct {
 	// without their changes. Empty if nothing was refused.
 	refusedHash string
 	refused     []leftOut
+}
+
+// isProvisional reports whether another configuration follows once something has ended that causes no event.
+func (c candidate) isProvisional() bool {
+	return len(c.held) > 0 || len(c.leaving) > 0 || len(c.waiting) > 0 || len(c.closedBefore) > 0 ||
+		c.keepsJobCount || c.awaitsRecords
 }
 
 // build builds the configuration that the spec describes.
@@ -76,14 +89,31 @@ func build(scope *scope) (candidate, *status.Verdict) {
 		document = keepForeignCgroups(scope.promoted, document, files)
 	}
 	document, held := holdBack(scope, document)
-	document, keepsProlog := keepPrologFlags(scope, document)
+	document, keepsJobCount := keepMaxJobCount(scope, document)
+	wanted, problem := complete(scope, document, files)
+	if problem != nil {
+		return candidate{}, problem
+	}
+	kept, waiting, problem := keepForJobs(scope, wanted, document, files)
+	if problem != nil {
+		return candidate{}, problem
+	}
+	next, problem := nextStep(scope, wanted, kept, waiting)
+	next.keepsJobCount = keepsJobCount
+	next.held, next.leftOut, next.names, next.awaitsRecords = held, contributed.leftOut, contributed.names, awaitsRecords
+	if len(next.closedBefore) == 0 {
+		next.changes = slurmconf.ChangesOf(next.document, scope.inForce(), contributed.sets, cluster.Records)
+	}
+	return next, problem
+}
+
+// complete adds to a document what depends on the rest of it, and seals it.
+func complete(scope *scope, document slurmconf.Document, files clusterconf.Files) (candidate, *status.Verdict) {
+	files = maps.Clone(files)
 	document = clusterconf.AddClean(document, files)
 	document, leaving := keepPartitions(scope, document)
 	sealed, problem := seal(document, files)
-	sealed.leaving, sealed.held, sealed.leftOut = leaving, held, contributed.leftOut
-	sealed.keepsProlog, sealed.names = keepsProlog, contributed.names
-	sealed.awaitsRecords = awaitsRecords
-	sealed.changes = slurmconf.ChangesOf(sealed.document, scope.inForce(), contributed.sets, cluster.Records)
+	sealed.leaving = leaving
 	return sealed, problem
 }
 

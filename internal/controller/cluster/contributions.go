@@ -23,7 +23,8 @@ type leftOut = validation.LeftOut
 // contributed is what the NodeSets add to the configuration.
 type contributed struct {
 	sets []slurmconf.NodeSet
-	// gresTypes are GRES types in force that are kept although no NodeSet asks for them.
+	// gresTypes are GRES types in force that are kept even if no NodeSet asks for them any more: slurmctld forgets what a
+	// running job has of a type that it does not know, and gives that to other jobs.
 	gresTypes []string
 	// devices is true if pods have devices for GRES, sshd if users can log in to them.
 	devices, sshd bool
@@ -38,6 +39,7 @@ func contributions(scope *scope) contributed {
 	written, _ := slurmconf.Parse(scope.controller.Spec.ExtraConf) // errors are reported when it is merged
 	names := clusterconf.SlurmNames(scope.nodeSets, inForce, written)
 	all := contributed{names: map[string]string{}}
+	keepsAll := scope.nodes == nil
 	for i := range scope.nodeSets {
 		set := &scope.nodeSets[i]
 		all.sshd = all.sshd || set.Spec.SSH.Enabled
@@ -49,16 +51,19 @@ func contributions(scope *scope) contributed {
 			all.leftOut = append(all.leftOut, leftOut{NodeSet: set.Name, Detail: err.Error()})
 			contribution = inForceOf(contribution, written, inForce)
 		}
-		if err != nil || unreadable != nil { // unreadable is reported in the NodeSet's own status
-			all.gresTypes = slurmconf.GresTypesOf(inForce)
-			all.devices = all.devices || scope.promoted != nil &&
-				scope.promoted.files[slurmconf.GresFile] == slurmconf.IncludePodGres
-		}
+		keepsAll = keepsAll || err != nil || unreadable != nil // unreadable is reported in the NodeSet's own status
 		if contribution.Name != "" {
 			all.sets = append(all.sets, contribution)
 			all.names[contribution.Name] = contribution.SlurmName
 		}
 	}
+	for _, gres := range slurmconf.GresTypesOf(inForce) {
+		if keepsAll || scope.nodes.HasGRES(gres) {
+			all.gresTypes = append(all.gresTypes, gres)
+		}
+	}
+	all.devices = all.devices || len(all.gresTypes) > 0 &&
+		scope.promoted.files[slurmconf.GresFile] == slurmconf.IncludePodGres
 	return all
 }
 
@@ -95,10 +100,13 @@ func inForceOf(set slurmconf.NodeSet, written, inForce slurmconf.Document) slurm
 	return kept
 }
 
-// inForce returns the slurm.conf in force; empty if there is none yet.
+// inForce returns the slurm.conf in force, with open partitions; empty if there is none yet.
 func (s *scope) inForce() slurmconf.Document {
 	if s.promoted == nil {
 		return slurmconf.Document{}
+	}
+	if s.promoted.isClosed() {
+		return slurmconf.Reopen(s.promoted.document())
 	}
 	return s.promoted.document()
 }
@@ -122,8 +130,8 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 		names = c.changes.Names()
 	}
 	reduced, problem := seal(c.changes.LeaveOut(c.document, names), maps.Clone(c.files))
-	reduced.leaving, reduced.held, reduced.keepsProlog, reduced.names = c.leaving, c.held, c.keepsProlog, c.names
-	reduced.awaitsRecords = c.awaitsRecords
+	reduced.leaving, reduced.held, reduced.waiting, reduced.names = c.leaving, c.held, c.waiting, c.names
+	reduced.awaitsRecords, reduced.keepsJobCount = c.awaitsRecords, c.keepsJobCount
 	reduced.refusedHash, reduced.refused, reduced.leftOut = c.hash, refused, slices.Concat(c.leftOut, refused)
 	return reduced, problem
 }
@@ -132,7 +140,8 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 func (p *promoted) candidate(wanted candidate) candidate {
 	return candidate{
 		document: p.document(), files: p.files, hash: p.hash, leaving: p.leaving, held: wanted.held,
-		keepsProlog: wanted.keepsProlog, awaitsRecords: wanted.awaitsRecords, names: wanted.names,
+		waiting: wanted.waiting, keepsJobCount: wanted.keepsJobCount, closedBefore: p.closedBefore,
+		awaitsRecords: wanted.awaitsRecords, names: wanted.names,
 		refusedHash: p.refusedHash, refused: p.refused, leftOut: slices.Concat(wanted.leftOut, p.refused),
 	}
 }

@@ -32,6 +32,9 @@ const (
 	annotationTouched = "controller." + slinkyv1beta1.GroupName + "/touched"
 	// annotationLeaving lists the partitions that accept no new jobs and are removed once they have none.
 	annotationLeaving = "controller." + slinkyv1beta1.GroupName + "/leaving-partitions"
+	// annotationClosedBefore lists the hashes of the validated configurations one of which follows this one, with which no
+	// job starts.
+	annotationClosedBefore = "controller." + slinkyv1beta1.GroupName + "/closed-before"
 	// annotationRefusedHash is the hash of the candidate that slurmctld refused in part, and annotationRefused the
 	// NodeSets whose changes it refused.
 	annotationRefusedHash = "controller." + slinkyv1beta1.GroupName + "/refused-config-hash"
@@ -100,6 +103,9 @@ func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMa
 	if len(candidate.leaving) > 0 {
 		live.WithAnnotations(map[string]string{annotationLeaving: strings.Join(candidate.leaving, ",")})
 	}
+	if len(candidate.closedBefore) > 0 {
+		live.WithAnnotations(map[string]string{annotationClosedBefore: strings.Join(candidate.closedBefore, ",")})
+	}
 	if candidate.refusedHash != "" {
 		refused, err := json.Marshal(candidate.refused)
 		if err != nil {
@@ -114,11 +120,15 @@ func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMa
 
 // candidateConfigMap returns the ConfigMap for a validation run, which must not affect the real cluster.
 func candidateConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
-	document := slurmconf.ForValidation(candidate.document, slurmconf.ValidationOptions{
+	content := candidate
+	if candidate.change != nil {
+		content = *candidate.change
+	}
+	document := slurmconf.ForValidation(content.document, slurmconf.ValidationOptions{
 		Host: validationName(scope, candidate), Directory: validationScratch + "/etc", State: validationScratch +
 			"/state", PidFile: validationScratch + "/slurmctld.pid",
 	})
-	files := maps.Clone(candidate.files)
+	files := maps.Clone(content.files)
 	files[slurmconf.FileName] = document.Render()
 	if len(candidate.changes.NodeSets) > 0 {
 		changes, err := json.Marshal(candidate.changes.ForValidation(candidate.document))

@@ -89,12 +89,23 @@ type promoted struct {
 	slurmKey string
 	// user is the user that slurmctld runs as; nil in a configuration from before it was recorded.
 	user *slinkyv1beta1.SlurmUser
+	// closedBefore are the hashes of the validated configurations one of which follows this one, if no job starts with
+	// it.
+	closedBefore []string
 	// leaving are partitions in it that accept no new jobs and are removed once they have none.
 	leaving []string
 	// refusedHash is the hash of the candidate that slurmctld refused because of the NodeSets in refused; empty if
 	// nothing is left out.
 	refusedHash string
 	refused     []leftOut
+}
+
+// isClosed reports whether no job starts with it, because a costly change is about to be made.
+func (p *promoted) isClosed() bool { return len(p.closedBefore) > 0 }
+
+// splitList returns the elements of an annotation.
+func splitList(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // document returns its slurm.conf. Lines that cannot be parsed, because the ConfigMap was edited, count as not in
@@ -239,10 +250,11 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 		scope.promoted = &promoted{
 			files: live.Data, hash: live.Annotations[annotationHash],
 			image: live.Annotations[annotationImage], slurmVersion: live.Annotations[annotationVersion],
-			slurmKey:    live.Annotations[annotationSlurmKey],
-			leaving:     strings.FieldsFunc(live.Annotations[annotationLeaving], func(r rune) bool { return r == ',' }),
-			refusedHash: live.Annotations[annotationRefusedHash],
-			user:        clusterconf.ParseUser(live.Annotations[annotationUser]),
+			slurmKey:     live.Annotations[annotationSlurmKey],
+			leaving:      splitList(live.Annotations[annotationLeaving]),
+			refusedHash:  live.Annotations[annotationRefusedHash],
+			closedBefore: splitList(live.Annotations[annotationClosedBefore]),
+			user:         clusterconf.ParseUser(live.Annotations[annotationUser]),
 		}
 		// An invalid annotation only makes the message less precise.
 		_ = json.Unmarshal([]byte(live.Annotations[annotationRefused]), &scope.promoted.refused)

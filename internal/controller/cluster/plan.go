@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,8 +138,7 @@ func progress(scope *scope, wanted candidate) plan {
 			return plan{candidate: live.candidate(wanted), stage: settled, endValidation: scope.validation != nil}
 		}
 	}
-	if enabled := scope.controller.Spec.ConfigurationTrial.Enabled; scope.controller.Spec.External ||
-		(enabled != nil && !*enabled && !scope.isForeign()) {
+	if !scope.validates() || live.hasValidated(wanted, scope) {
 		return plan{candidate: wanted, stage: promote, endValidation: scope.validation != nil}
 	}
 	run := scope.validation
@@ -151,6 +151,19 @@ func progress(scope *scope, wanted candidate) plan {
 		return plan{candidate: wanted, stage: validating, detail: podfailure.Describe([]corev1.Pod{*run})}
 	}
 	return conclude(scope, wanted, report)
+}
+
+// validates reports whether configurations are validated.
+func (s *scope) validates() bool {
+	enabled := s.controller.Spec.ConfigurationTrial.Enabled
+	return !s.controller.Spec.External && (enabled == nil || *enabled || s.isForeign())
+}
+
+// hasValidated reports whether the configuration in force is one that comes before a candidate, which was validated
+// together with it.
+func (p *promoted) hasValidated(candidate candidate, scope *scope) bool {
+	return p != nil && p.image == scope.image && slices.Contains(p.closedBefore, candidate.hash) &&
+		p.user != nil && *p.user == scope.slurmUser()
 }
 
 // conclude makes a plan from the report of a finished validation run.
@@ -265,9 +278,7 @@ func (p plan) requeueAfter(scope *scope) time.Duration {
 		if done, _ := applied(scope, p.candidate.hash); !done {
 			return applyInterval
 		}
-		if len(p.candidate.held) > 0 || len(p.candidate.leaving) > 0 || p.candidate.keepsProlog ||
-			p.candidate.awaitsRecords || scope.isSwitching() ||
-			scope.keepsForeignCgroups() {
+		if p.candidate.isProvisional() || scope.costlyPod() != "" || scope.isSwitching() || scope.keepsForeignCgroups() {
 			return waitInterval
 		}
 	case notBuilt, begin, validating, refused:

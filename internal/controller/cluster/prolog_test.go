@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"strings"
+	"slices"
 	"testing"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -9,7 +9,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-func TestPrologFlagsChangeWhenNoJobRuns(t *testing.T) {
+func TestPrologFlagsWaitForJobs(t *testing.T) {
 	inForce := func(lines string) func(*scope) {
 		return func(s *scope) {
 			s.promoted = &promoted{hash: "live", files: map[string]string{slurmconf.FileName: lines}}
@@ -26,7 +26,7 @@ func TestPrologFlagsChangeWhenNoJobRuns(t *testing.T) {
 		return func(s *scope) { s.nodes = &slurm.Snapshot{Queue: queue} }
 	}
 	busy := queue(slurm.Queue{Loads: map[string]slurm.Load{"node-0": {Running: 1}}, Running: 1})
-	unplaced, idle := queue(slurm.Queue{Unplaced: 1}), queue(slurm.Queue{Pending: 1})
+	unplaced := queue(slurm.Queue{Unplaced: 1})
 	for name, test := range map[string]struct {
 		changes []func(*scope)
 		flags   string
@@ -39,7 +39,6 @@ func TestPrologFlagsChangeWhenNoJobRuns(t *testing.T) {
 		"ssh waits for running jobs":  {changes: []func(*scope){older, withSSH, busy}, keeps: true},
 		"ssh waits for unplaced jobs": {changes: []func(*scope){older, withSSH, unplaced}, keeps: true},
 		"ssh waits for Slurm":         {changes: []func(*scope){older, withSSH}, keeps: true},
-		"ssh is enabled without jobs": {changes: []func(*scope){older, withSSH, idle}, flags: "Contain"},
 		"other flags change with jobs": {
 			changes: []func(*scope){inForce("PrologFlags=Alloc\n"), withSSH, busy}, flags: "Contain",
 		},
@@ -51,11 +50,8 @@ func TestPrologFlagsChangeWhenNoJobRuns(t *testing.T) {
 				t.Fatal(problem.Message)
 			}
 			flags, _ := candidate.document.Get("PrologFlags")
-			if flags != test.flags || candidate.keepsProlog != test.keeps {
-				t.Errorf("PrologFlags=%s, kept: %t", flags, candidate.keepsProlog)
-			}
-			if said := strings.Contains(prologMessage(candidate.keepsProlog), "PrologFlags"); said != test.keeps {
-				t.Errorf("the message says that the flags are kept: %t", said)
+			if flags != test.flags || slices.Contains(candidate.waiting, "PrologFlags") != test.keeps {
+				t.Errorf("PrologFlags=%s, waiting: %s", flags, candidate.waiting)
 			}
 		})
 	}

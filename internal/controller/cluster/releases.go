@@ -117,6 +117,9 @@ func (s *scope) stateRelease() (slurm.Version, bool) {
 	return latest(append(started, s.recordedRelease()))
 }
 
+// mayHaveRun reports whether slurmctld may have run in a pod.
+func mayHaveRun(pod *corev1.Pod) bool { return pod.Status.Phase != corev1.PodPending || hasRun(pod) }
+
 // hasRun reports whether slurmctld has ever run in a pod.
 func hasRun(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(container corev1.ContainerStatus) bool {

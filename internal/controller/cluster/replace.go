@@ -14,7 +14,7 @@ import (
 // while a pod is missing, being deleted, or of the current template and not up, no other is replaced. Standbys and the
 // active one are replaced only while all others are up.
 func replaceable(scope *scope) *corev1.Pod {
-	if len(scope.pods) != len(naming.ControllerPods(scope.controller)) || slices.ContainsFunc(scope.pods, isDeleted) {
+	if !scope.mayReplacePods() {
 		return nil
 	}
 	if pod := &scope.pods[0]; !scope.controller.Spec.HA.Enabled {
@@ -45,6 +45,13 @@ func replaceable(scope *scope) *corev1.Pod {
 		return standby
 	}
 	return active
+}
+
+// mayReplacePods reports whether all pods exist, and none of them has a state that jobs depend on and that would be
+// lost.
+func (s *scope) mayReplacePods() bool {
+	return len(s.pods) == len(naming.ControllerPods(s.controller)) && !slices.ContainsFunc(s.pods, isDeleted) &&
+		(s.costlyPod() == "" || s.isQuiescent())
 }
 
 // others reports whether all other slurmctlds are up, and whether all others of the current template are.

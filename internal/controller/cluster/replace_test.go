@@ -18,6 +18,7 @@ func TestReplaceable(t *testing.T) {
 			Name: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision},
 			Annotations: map[string]string{stamp: revision},
 		}}
+		pod.Spec.Volumes = []corev1.Volume{onClaim("slurm-controller-state")}
 		pod.Status.Phase = corev1.PodRunning
 		if ready {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}

@@ -101,7 +101,7 @@ func configurationCondition(scope *scope, plan plan) status.State {
 		return no(slinkyv1beta1.ReasonApplying, "configuration %s is being applied to slurmctld: %s", hash, why)
 	}
 	message := "slurmctld runs with configuration " + hash + leavingMessage(plan.candidate.leaving) +
-		heldMessage(plan.candidate.held) + prologMessage(plan.candidate.keepsProlog) +
+		heldMessage(plan.candidate.held) + waitingMessage(scope, plan.candidate) +
 		scope.confinementMessage()
 	if len(plan.candidate.leftOut) > 0 {
 		return no(slinkyv1beta1.ReasonNodeSetLeftOut, "slurmctld runs with configuration %s %s", hash,
@@ -135,7 +135,7 @@ func verdict(scope *scope, plan plan, configuration status.State, failure error)
 		configuration.Reason == slinkyv1beta1.ReasonRefused, configuration.Reason == slinkyv1beta1.ReasonTrialFailed:
 		return status.Degraded(configuration.Reason, "%s", configuration.Message)
 	case trouble != "":
-		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble)
+		return status.Degraded(slinkyv1beta1.ReasonPodsFailing, "%s", trouble+costlyReplacement(scope))
 	case plan.stage == begin || plan.stage == validating:
 		return status.Progressing(configuration.Reason, "%s", configuration.Message)
 	case !scope.controller.Spec.External && readyPods(scope) == 0:
@@ -153,9 +153,20 @@ func verdict(scope *scope, plan plan, configuration status.State, failure error)
 		return status.Progressing(reachable.Reason, "%s", reachable.Message)
 	case configuration.Reason == slinkyv1beta1.ReasonNodeSetLeftOut:
 		return status.Degraded(configuration.Reason, "%s", configuration.Message)
-	case missingPods(scope) > 0:
+	}
+	return judgePods(scope)
+}
+
+// judgePods is about pods of a slurmctld that is ready.
+func judgePods(scope *scope) status.Verdict {
+	switch missing := missingPods(scope); {
+	case scope.controller.Spec.External:
+	case slices.ContainsFunc(scope.pods, scope.isReplaced):
+		return status.Progressing(slinkyv1beta1.ReasonUpdating, "%s",
+			"the pods of slurmctld are being replaced"+costlyReplacement(scope))
+	case missing > 0:
 		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady,
-			"slurmctld is ready, and %d of its backups do not run yet", missingPods(scope))
+			"slurmctld is ready, and %d of its backups do not run yet", missing)
 	}
 	return status.Ready("slurmctld is ready")
 }
@@ -189,6 +200,16 @@ func isReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
 	})
+}
+
+// costlyReplacement describes what the replacement of a pod waits for.
+func costlyReplacement(scope *scope) string {
+	pod := scope.costlyPod()
+	if pod == "" {
+		return ""
+	}
+	return fmt.Sprintf("; pod %s is replaced when no job runs, because no PVC keeps its state (spec.persistence), and jobs "+
+		"end with that: %s; to replace the pod now, and lose jobs, delete it", pod, scope.describeJobs())
 }
 
 // missingPods counts the slurmctlds that should run but do not.

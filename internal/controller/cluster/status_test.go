@@ -1,6 +1,17 @@
 package cluster
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/status"
+)
 
 func TestRefusedLinesAreMappedToExtraConf(t *testing.T) {
 	const extraConf = "SlurmdTimeout=30\nSchedulerTpye=sched/backfill\n"
@@ -13,5 +24,45 @@ func TestRefusedLinesAreMappedToExtraConf(t *testing.T) {
 		if got := inExtraConf(detail, extraConf); got != want {
 			t.Errorf("inExtraConf(%q) = %q, want %q", detail, got, want)
 		}
+	}
+}
+
+// kubectl wait --for=condition=Ready must not return before the last pod is of the present template.
+func TestControllerIsNotReadyWhileAPodIsReplaced(t *testing.T) {
+	const stamp = slinkyv1beta1.GroupName + "/template-hash"
+	for name, test := range map[string]struct {
+		template string // the stamp of the present template; that of the pod is a
+		deleted  bool
+		want     status.Verdict
+	}{
+		"the pod is of the present template": {"a", false, status.Ready("slurmctld is ready")},
+		"the template has changed": {"b", false, status.Progressing(slinkyv1beta1.ReasonUpdating,
+			"the pods of slurmctld are being replaced")},
+		"the pod is being deleted": {"a", true, status.Progressing(slinkyv1beta1.ReasonUpdating,
+			"the pods of slurmctld are being replaced")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(promoteWith(hashOf(t, newScope()), "new"))
+			scope.statefulSet = &appsv1.StatefulSet{}
+			scope.statefulSet.Spec.Template.Annotations = map[string]string{stamp: test.template}
+			pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Name: "slurm-controller-0", Annotations: map[string]string{stamp: "a"},
+			}}
+			pod.Spec.Volumes = []corev1.Volume{onClaim("slurm-controller-state")}
+			if test.deleted {
+				pod.DeletionTimestamp = new(metav1.NewTime(start.Add(-time.Second)))
+			}
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			scope.pods = []corev1.Pod{pod}
+			scope.controller.Status.Conditions = []metav1.Condition{{
+				Type: slinkyv1beta1.ConditionSlurmReachable, Status: metav1.ConditionTrue,
+			}}
+			plan := progress(scope, candidate{hash: scope.promoted.hash})
+			scope.agents[pod.Name] = agent.Report{FilesHash: plan.candidate.hash, RunningHash: plan.candidate.hash}
+			if got := verdict(scope, plan, configurationCondition(scope, plan), nil); got != test.want {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		})
 	}
 }

@@ -14,8 +14,8 @@ var otherPlugins = []struct{ key, prefix string }{
 	{"ProctrackType", "proctrack_"}, {"TaskPlugin", "task_"}, {"CertgenType", "certgen_"},
 }
 
-// checkSlurmd returns what is wrong with a slurm.conf that slurmctld accepts, but with which every slurmd exits, and all
-// jobs with it. The configuration is as slurmctld understands it.
+// checkSlurmd returns what is wrong with a slurm.conf that slurmctld accepts, but with which every slurmd exits, and
+// all jobs with it. The configuration is as slurmctld understands it.
 func checkSlurmd(config string, files map[string]string) string {
 	values := running(config)
 	if user := values["SlurmdUser"]; user != "" && user != "root(0)" {

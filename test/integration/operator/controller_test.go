@@ -305,8 +305,9 @@ func (w *world) readyControllerWith(t *testing.T, spec slinkyv1beta1.ControllerS
 	return controller
 }
 
-// acceptEverything simulates validation runs that accept and an agent that applies, until it is stopped.
-func (w *world) acceptEverything(t *testing.T) (stop func()) {
+// acceptEverything simulates validation runs that accept and an agent that applies, until it is stopped. It passes each
+// configuration on before the agent applies it.
+func (w *world) acceptEverything(t *testing.T, seen ...func(live *corev1.ConfigMap)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -321,6 +322,9 @@ func (w *world) acceptEverything(t *testing.T) (stop func()) {
 			}
 			live := &corev1.ConfigMap{}
 			if err := w.Get(ctx, client.ObjectKey{Name: "slurm-config"}, live); err == nil {
+				for _, each := range seen {
+					each(live)
+				}
 				w.setAgent(agentWith(live))
 			}
 			select {

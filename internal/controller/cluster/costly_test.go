@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
+	"github.com/slurm-operator/slurm-operator/internal/slurm"
+	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+)
+
+// A cluster is a scope that goes through reconciles, in which everything that is started succeeds.
+type cluster struct{ *scope }
+
+// newCluster returns a cluster with a configuration in force and no job.
+func newCluster(t *testing.T) cluster {
+	t.Helper()
+	c := cluster{newScope(func(s *scope) {
+		s.controller.Spec.ExtraConf = "PartitionName=all Nodes=ALL\n"
+		s.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}}
+		s.pods[0].Spec.Volumes = []corev1.Volume{onClaim("slurm-controller-state")}
+		s.pods[0].Status.Phase = corev1.PodRunning
+		s.nodes = &slurm.Snapshot{}
+	})}
+	for range 2 { // begin, promote
+		c.reconcile(t)
+	}
+	return c
+}
+
+// reconcile makes a plan and carries it out. Slurm is queried as in observeJobs.
+func (c cluster) reconcile(t *testing.T) plan {
+	t.Helper()
+	c.queue = nil
+	if awaitsJobs(c.scope) {
+		c.queue = &c.nodes.Queue
+	}
+	next := decide(c.scope)
+	switch next.stage {
+	case begin:
+		validateWith(next.candidate.hash, &validation.Report{Outcome: validation.Accepted})(c.scope)
+	case promote:
+		live, err := promotedConfigMap(c.scope, next.candidate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		user := c.slurmUser()
+		c.promoted = &promoted{
+			files: live.Data, hash: next.candidate.hash, image: "new", user: &user,
+			closedBefore: splitList(live.Annotations[annotationClosedBefore]),
+		}
+		c.validation = nil
+	case notBuilt, validating, refused, validationFailed, settled:
+	}
+	return next
+}
+
+// apply makes slurmctld run with the promoted configuration.
+func (c cluster) apply() {
+	c.agents["slurm-controller-0"] = agent.Report{FilesHash: c.promoted.hash, RunningHash: c.promoted.hash}
+}
+
+// runs sets the jobs.
+func (c cluster) runs(jobs int) {
+	c.nodes = &slurm.Snapshot{}
+	if jobs > 0 {
+		c.nodes.Queue = slurm.Queue{Running: jobs, Loads: map[string]slurm.Load{
+			"gpu-0": {Running: jobs, Job: 7, Until: start.Add(time.Hour)},
+		}}
+	}
+}
+
+// inForce returns the value of a key, and whether the partitions are closed.
+func (c cluster) running(key string) (value string, closed bool) {
+	document := c.promoted.document()
+	value, _ = document.Get(key)
+	return value, strings.Contains(document.Render(), "State=DOWN")
+}
+
+func (c cluster) expect(t *testing.T, value string, closed bool) {
+	t.Helper()
+	if is, isClosed := c.running("SelectType"); is != value || isClosed != closed {
+		t.Fatalf("SelectType=%s, closed: %t; want %s, %t", is, isClosed, value, closed)
+	}
+}
+
+const tres, linear = "select/cons_tres", "select/linear"
+
+// A setting whose change costs jobs changes when no job runs and none can start.
+func TestCostlySettingsWaitUntilNoJobRuns(t *testing.T) {
+	c := newCluster(t)
+	c.apply()
+	c.controller.Spec.ExtraConf += "SelectType=select/linear\n"
+	c.runs(3)
+	c.reconcile(t)
+	c.expect(t, tres, false)
+	message := waitingMessage(c.scope, candidate{waiting: []string{"SelectType"}})
+	for _, text := range []string{"3 jobs on 1 nodes, the last until ", "change-despite-jobs=SelectType"} {
+		if !strings.Contains(message, text) {
+			t.Errorf("without %q: %s", text, message)
+		}
+	}
+
+	c.runs(0)
+	if next := c.reconcile(t); next.stage != begin || !strings.Contains(
+		next.candidate.change.files[slurmconf.FileName], linear) {
+		t.Fatalf("stage %d: the change is not validated first", next.stage)
+	}
+	c.expect(t, tres, false)
+	c.reconcile(t)
+	c.expect(t, tres, true)
+	c.reconcile(t)
+	c.expect(t, tres, true) // slurmctld does not run with closed partitions yet
+	c.apply()
+	c.reconcile(t)
+	c.expect(t, linear, false)
+	c.apply()
+	if next := c.reconcile(t); next.stage != settled || len(next.candidate.waiting) > 0 {
+		t.Errorf("stage %d, waiting: %s", next.stage, next.candidate.waiting)
+	}
+}
+
+// A job that starts before the partitions are closed keeps the setting, and opens the partitions again.
+func TestJobThatStartsBeforeAChangeIsKept(t *testing.T) {
+	c := newCluster(t)
+	c.apply()
+	c.controller.Spec.ExtraConf += "SelectType=select/linear\n"
+	for range 2 {
+		c.reconcile(t)
+	}
+	c.expect(t, tres, true)
+	c.apply()
+	c.runs(1)
+	if next := c.reconcile(t); next.stage != promote || !slices.Equal(next.candidate.waiting, []string{"SelectType"}) {
+		t.Errorf("stage %d, waiting: %s", next.stage, next.candidate.waiting)
+	}
+	c.expect(t, tres, false)
+}
+
+// Partitions are not closed for a change that slurmctld refuses, and are opened when the change is taken back.
+func TestPartitionsAreClosedOnlyForAValidChange(t *testing.T) {
+	c := newCluster(t)
+	c.apply()
+	c.controller.Spec.ExtraConf += "SelectType=select/linear\n"
+	next := decide(c.scope)
+	validateWith(next.candidate.hash, &validation.Report{Outcome: validation.Refused, Detail: "no"})(c.scope)
+	if next := c.reconcile(t); next.stage != refused {
+		t.Errorf("stage %d", next.stage)
+	}
+	c.expect(t, tres, false)
+
+	c.validation = nil
+	for range 2 {
+		c.reconcile(t)
+	}
+	c.expect(t, tres, true)
+	c.controller.Spec.ExtraConf = "PartitionName=all Nodes=ALL\n"
+	c.reconcile(t)
+	c.expect(t, tres, false)
+}
+
+// An administrator may make the change at once, in words.
+func TestCostlySettingsChangeDespiteJobs(t *testing.T) {
+	c := newCluster(t)
+	c.apply()
+	c.runs(1)
+	c.controller.Spec.ExtraConf += "SelectType=select/linear\n"
+	c.controller.Annotations = map[string]string{slinkyv1beta1.AnnotationChangeDespiteJobs: "PrologFlags, SelectType"}
+	for range 2 {
+		c.reconcile(t)
+	}
+	c.expect(t, linear, false)
+}
+
+// slurmctld drops jobs above a lower MaxJobCount.
+func TestMaxJobCountWaitsForRoom(t *testing.T) {
+	c := newCluster(t)
+	c.apply()
+	c.controller.Spec.ExtraConf += "MaxJobCount=1000\n"
+	for _, test := range []struct {
+		pending int
+		want    string
+	}{{501, "10000"}, {500, "1000"}} {
+		c.nodes = &slurm.Snapshot{Queue: slurm.Queue{Pending: test.pending}}
+		for range 2 {
+			c.reconcile(t)
+		}
+		c.apply()
+		if is, _ := c.running("MaxJobCount"); is != test.want && (is != "" || test.want != "10000") {
+			t.Errorf("%d jobs: MaxJobCount=%s, want %s", test.pending, is, test.want)
+		}
+		next := c.reconcile(t)
+		message := waitingMessage(c.scope, next.candidate)
+		if said := strings.Contains(message, "twice as many"); said != (test.want == "10000") {
+			t.Errorf("%d jobs: said: %t", test.pending, said)
+		}
+	}
+}
+
+// A slurmctld whose state no PVC keeps is replaced when no job runs and none can start.
+func TestSlurmctldWithoutPVCIsReplacedWithoutJobs(t *testing.T) {
+	c := newCluster(t)
+	c.apply()
+	c.controller.Spec.Persistence.Enabled = new(false)
+	c.claim, c.pods[0].Spec.Volumes = "", nil
+	c.statefulSet = ranWithout()
+	c.statefulSet.Status.UpdateRevision = "next"
+	c.statefulSet.Spec.Template.Annotations[slinkyv1beta1.GroupName+"/template-hash"] = "next"
+	c.pods[0].Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: "former"}
+	replaced := func(want bool) {
+		t.Helper()
+		if got := replaceable(c.scope) != nil; got != want {
+			t.Errorf("replaceable: %t", got)
+		}
+	}
+	c.runs(1)
+	c.reconcile(t)
+	replaced(false)
+	c.runs(0)
+	for range 2 {
+		c.reconcile(t)
+		replaced(false)
+	}
+	c.apply()
+	c.reconcile(t)
+	c.expect(t, tres, true)
+	replaced(true)
+	c.pods[0].Labels[appsv1.ControllerRevisionHashLabelKey] = "next"
+	c.pods[0].Annotations = c.statefulSet.Spec.Template.Annotations
+	c.reconcile(t)
+	c.expect(t, tres, false)
+
+	// A pod in which slurmctld never started has no state.
+	c.runs(1)
+	c.pods[0].Labels[appsv1.ControllerRevisionHashLabelKey], c.pods[0].Annotations = "former", nil
+	c.pods[0].Status.Phase = corev1.PodPending
+	replaced(true)
+}
