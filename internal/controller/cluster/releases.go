@@ -43,17 +43,16 @@ func (s *scope) hasSlurmds() bool {
 // again.
 func (s *scope) hasOlderSlurmd(release string) bool {
 	return s.nodes == nil || slices.ContainsFunc(s.nodes.Nodes, func(node *slurm.Node) bool {
-		if age, known := compare(node.Version, release); known {
-			return age < 0
-		}
-		return !isAbsent(node)
+		age, known := compare(node.Version, release)
+		return !isAbsent(node) && (!known || age < 0)
 	})
 }
 
-// isAbsent reports whether a Slurm node has no slurmd that slurmctld knows, and therefore no jobs.
+// isAbsent reports whether a Slurm node has no slurmd that slurmctld knows, and therefore no jobs. Slurm keeps the
+// release of a node that is powered down.
 func isAbsent(node *slurm.Node) bool {
-	away := node.State == slurm.StateDown || node.State == slurm.StateFuture || node.Flags.Has(slurm.FlagPoweredDown)
-	return away && node.Version == ""
+	return node.Flags.Has(slurm.FlagPoweredDown) ||
+		node.Version == "" && (node.State == slurm.StateDown || node.State == slurm.StateFuture)
 }
 
 // compare compares the release of a daemon, if it is known, with another one.
