@@ -126,7 +126,8 @@ func (s *scope) losesState(pod corev1.Pod) bool {
 
 // keepMaxJobCount keeps a MaxJobCount into which the jobs fit.
 func keepMaxJobCount(scope *scope, document slurmconf.Document) (kept slurmconf.Document, keeps bool) {
-	if scope.promoted == nil || slices.Contains(scope.despiteJobs(), "MaxJobCount") {
+	excepted := func(key string) bool { return strings.EqualFold(key, "MaxJobCount") }
+	if scope.promoted == nil || slices.ContainsFunc(scope.despiteJobs(), excepted) {
 		return document, false
 	}
 	jobs := -1 // not known

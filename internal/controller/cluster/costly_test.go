@@ -162,6 +162,10 @@ func TestPartitionsAreClosedOnlyForAValidChange(t *testing.T) {
 		c.reconcile(t)
 	}
 	c.expect(t, tres, true)
+	c.controller.Spec.ExtraConf = "SlurmUser=nobody\n"
+	if message := configurationCondition(c.scope, decide(c.scope)).Message; !strings.Contains(message, "no job starts") {
+		t.Errorf("a mistake while the partitions are closed: %s", message)
+	}
 	c.controller.Spec.ExtraConf = "PartitionName=all Nodes=ALL\n"
 	c.reconcile(t)
 	c.expect(t, tres, false)
