@@ -47,13 +47,13 @@ func KeepForJobs(document, earlier Document, excepted []string) (kept Document, 
 // maxJobCount is the number of jobs that slurmctld keeps.
 var maxJobCount = costlyKey{"MaxJobCount", "10000"}
 
-// KeepMaxJobCount returns a document with the MaxJobCount of an earlier one, if it is higher and the jobs may not fit
-// into the lower one: slurmctld drops the others, also those that run. Jobs that have ended count for a while, so there
-// must be room for twice as many. The number of jobs is negative if it is not known.
-func KeepMaxJobCount(document, earlier Document, jobs int) (kept Document, keeps bool) {
+// KeepMaxJobCount returns a document with the MaxJobCount of an earlier one, if it is higher. slurmctld drops jobs that
+// do not fit into the lower one, also those that run; each task of an array counts, and jobs that have ended count for
+// a while.
+func KeepMaxJobCount(document, earlier Document) (kept Document, keeps bool) {
 	is, _ := strconv.Atoi(maxJobCount.in(earlier))
 	will, err := strconv.Atoi(maxJobCount.in(document))
-	if err != nil || will >= is || jobs >= 0 && 2*jobs <= will {
+	if err != nil || will >= is {
 		return document, false
 	}
 	document.Set(maxJobCount.key, maxJobCount.in(earlier))
@@ -66,6 +66,17 @@ func (k costlyKey) in(document Document) string {
 		return value
 	}
 	return k.unset
+}
+
+// CanClose reports whether partitions take the states that a document has when slurmctld is reconfigured with it.
+func CanClose(document Document) bool {
+	flags, _ := document.Get("ReconfigFlags")
+	for flag := range strings.SplitSeq(flags, ",") {
+		if contains([]string{"KeepPartInfo", "KeepPartState"}, flag) {
+			return false
+		}
+	}
+	return true
 }
 
 // Close returns a document with which slurmctld starts no job. Jobs that run go on, and new ones are queued.

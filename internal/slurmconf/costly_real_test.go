@@ -84,7 +84,7 @@ func TestRealLowerMaxJobCountDropsJobs(t *testing.T) {
 			}
 			changed := before
 			changed.Set("MaxJobCount", "2")
-			kept, keeps := slurmconf.KeepMaxJobCount(changed, before, 3)
+			kept, keeps := slurmconf.KeepMaxJobCount(changed, before)
 			if !keeps {
 				t.Error("it is not kept")
 			}

@@ -55,20 +55,17 @@ func TestCostlySettingsAreKept(t *testing.T) {
 	}
 }
 
-func TestMaxJobCountLeavesRoomForJobs(t *testing.T) {
+func TestMaxJobCountIsNotLowered(t *testing.T) {
 	for name, test := range map[string]struct {
 		document, earlier string
-		jobs              int
 		want              string
 		keeps             bool
 	}{
-		"a higher one":              {"MaxJobCount=20000\n", "", 9999, "MaxJobCount=20000\n", false},
-		"a lower one":               {"MaxJobCount=5000\n", "", 2500, "MaxJobCount=5000\n", false},
-		"a lower one for many jobs": {"MaxJobCount=5000\n", "", 2501, "MaxJobCount=10000\n", true},
-		"jobs that are not known":   {"MaxJobCount=5000\n", "MaxJobCount=6000\n", -1, "MaxJobCount=6000\n", true},
-		"a removed one":             {"A=b\n", "MaxJobCount=20000\n", 9999, "A=b\nMaxJobCount=20000\n", true},
+		"a higher one":  {"MaxJobCount=20000\n", "", "MaxJobCount=20000\n", false},
+		"a lower one":   {"MaxJobCount=5000\n", "MaxJobCount=6000\n", "MaxJobCount=6000\n", true},
+		"a removed one": {"A=b\n", "MaxJobCount=20000\n", "A=b\nMaxJobCount=20000\n", true},
 	} {
-		kept, keeps := slurmconf.KeepMaxJobCount(parse(t, test.document), parse(t, test.earlier), test.jobs)
+		kept, keeps := slurmconf.KeepMaxJobCount(parse(t, test.document), parse(t, test.earlier))
 		if got := kept.Render(); got != test.want || keeps != test.keeps {
 			t.Errorf("%s: %q, keeps: %t", name, got, keeps)
 		}

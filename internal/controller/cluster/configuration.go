@@ -98,7 +98,10 @@ func build(scope *scope) (candidate, *status.Verdict) {
 	if problem != nil {
 		return candidate{}, problem
 	}
-	next, problem := nextStep(scope, wanted, kept, waiting)
+	next := kept
+	if next.waiting = waiting; len(contributed.leftOut) == 0 || scope.promoted.isClosed() {
+		next, problem = nextStep(scope, wanted, kept, waiting)
+	}
 	next.keepsJobCount = keepsJobCount
 	next.held, next.leftOut, next.names, next.awaitsRecords = held, contributed.leftOut, contributed.names, awaitsRecords
 	if len(next.closedBefore) == 0 {

@@ -133,7 +133,7 @@ func (s *scope) podConfinement() slinkyv1beta1.JobConfinement {
 	if s.preparesPods() {
 		is = slinkyv1beta1.JobConfinementCgroups
 	}
-	if wanted == is || inForce == slurmconf.IncludePodCgroup && s.hasSettled() {
+	if wanted == is || inForce == slurmconf.IncludePodCgroup && s.hasSettled(settleTime) {
 		return wanted
 	}
 	return is
@@ -141,10 +141,10 @@ func (s *scope) podConfinement() slinkyv1beta1.JobConfinement {
 
 // hasSettled reports whether all slurmds run with the configuration in force. What is being validated does not matter:
 // otherwise the first step of a change would undo the reason for it.
-func (s *scope) hasSettled() bool {
+func (s *scope) hasSettled(length time.Duration) bool {
 	for _, pod := range s.pods {
 		report := s.agents[pod.Name]
-		if report.RunningHash == s.promoted.hash && report.CheckedAt.Sub(report.RunningSince) < settleTime {
+		if report.RunningHash == s.promoted.hash && report.CheckedAt.Sub(report.RunningSince) < length {
 			return false
 		}
 	}

@@ -19,16 +19,25 @@ import (
 // Some changes cost running jobs: of some keys of slurm.conf, and of the pod of a slurmctld whose state would be lost.
 // They wait until no job runs. When the last one has ended, slurmctld first gets its configuration with all partitions
 // closed, so that no job starts. If a query that was made afterwards shows no running job, the change is made, and the
-// partitions are opened again. Otherwise they are opened without the change.
+// partitions are opened when all slurmds have had time to follow. Otherwise they are opened without the change.
+
+// followTime is how long slurmds may take to load a configuration that slurmctld runs with.
+const followTime = 30 * time.Second
 
 // nextStep returns the configuration to have next, of a wanted one and of one that is as wanted but for the keys that
 // wait: their settings are those in force.
 func nextStep(scope *scope, wanted, kept candidate, waiting []string) (candidate, *status.Verdict) {
+	if scope.promoted.isClosed() {
+		changed, problem := closedWith(wanted)
+		if problem != nil || changed.hash == scope.promoted.hash && !scope.hasSettled(followTime) {
+			return changed, problem // no job starts before all slurmds have made the change
+		}
+	}
 	if len(waiting) == 0 && (scope.promoted == nil || scope.costlyPod() == "") {
 		return wanted, nil
 	}
 	kept.waiting = waiting
-	if !scope.isIdle() {
+	if !scope.isIdle() || !slurmconf.CanClose(kept.document) {
 		return kept, nil
 	}
 	closed, problem := closeBefore(kept, wanted)
@@ -36,11 +45,18 @@ func nextStep(scope *scope, wanted, kept candidate, waiting []string) (candidate
 	case problem != nil:
 		return kept, problem
 	case closed.hash == inForce && scope.isQuiescent() && len(waiting) > 0:
-		return wanted, nil
+		return *closed.change, nil
 	case closed.hash == inForce, kept.hash == inForce: // everything else is in force before the partitions are closed
 		return closed, nil
 	}
 	return kept, nil
+}
+
+// closedWith returns a configuration with closed partitions.
+func closedWith(wanted candidate) (candidate, *status.Verdict) {
+	closed, problem := seal(slurmconf.Close(wanted.document), maps.Clone(wanted.files))
+	closed.leaving, closed.closedBefore = wanted.leaving, []string{wanted.hash}
+	return closed, problem
 }
 
 // keepForJobs returns a wanted configuration with the costly settings that are in force, and their keys.
@@ -60,7 +76,7 @@ func keepForJobs(scope *scope, wanted candidate, document slurmconf.Document, fi
 // closeBefore returns a configuration with closed partitions, which comes before a change. It is validated with that
 // change, so that the partitions are not closed for one that slurmctld refuses.
 func closeBefore(kept, wanted candidate) (candidate, *status.Verdict) {
-	change, problem := seal(slurmconf.Close(wanted.document), maps.Clone(wanted.files))
+	change, problem := closedWith(wanted)
 	if problem != nil {
 		return candidate{}, problem
 	}
@@ -72,7 +88,7 @@ func closeBefore(kept, wanted candidate) (candidate, *status.Verdict) {
 	files[slurmconf.FileName] = document.Render()
 	return candidate{
 		document: document, files: files, hash: hash, leaving: kept.leaving, waiting: kept.waiting,
-		closedBefore: []string{kept.hash, wanted.hash}, change: &change,
+		closedBefore: []string{kept.hash, change.hash}, change: &change,
 	}, nil
 }
 
@@ -93,7 +109,7 @@ func (s *scope) isIdle() bool {
 // isQuiescent reports whether no job holds a node and none can start: slurmctld runs with closed partitions, and was
 // seen to have no such job after that.
 func (s *scope) isQuiescent() bool {
-	return s.promoted != nil && s.promoted.isClosed() && s.hasApplied() && !s.holdsJobs()
+	return s.promoted.isClosed() && s.hasApplied() && !s.holdsJobs()
 }
 
 // hasApplied reports whether slurmctld runs with the promoted configuration.
@@ -124,17 +140,14 @@ func (s *scope) losesState(pod corev1.Pod) bool {
 	}))
 }
 
-// keepMaxJobCount keeps a MaxJobCount into which the jobs fit.
+// keepMaxJobCount keeps a higher MaxJobCount while there are jobs.
 func keepMaxJobCount(scope *scope, document slurmconf.Document) (kept slurmconf.Document, keeps bool) {
 	excepted := func(key string) bool { return strings.EqualFold(key, "MaxJobCount") }
-	if scope.promoted == nil || slices.ContainsFunc(scope.despiteJobs(), excepted) {
+	if scope.promoted == nil || slices.ContainsFunc(scope.despiteJobs(), excepted) ||
+		scope.isIdle() && scope.nodes.Pending == 0 {
 		return document, false
 	}
-	jobs := -1 // not known
-	if scope.nodes != nil {
-		jobs = scope.nodes.Running + scope.nodes.Pending + scope.nodes.Unplaced
-	}
-	return slurmconf.KeepMaxJobCount(document, scope.inForce(), jobs)
+	return slurmconf.KeepMaxJobCount(document, scope.inForce())
 }
 
 // waitingMessage describes the settings that wait for jobs to end.
@@ -146,9 +159,11 @@ func waitingMessage(scope *scope, candidate candidate) (message string) {
 			"jobs, annotate the Controller with %s=%s", keys, scope.describeJobs(),
 			slinkyv1beta1.AnnotationChangeDespiteJobs, keys)
 	}
+	if len(candidate.closedBefore) > 0 && len(candidate.waiting) == 0 {
+		message += "; no job starts for a moment, while all slurmds make a change that costs running jobs"
+	}
 	if candidate.keepsJobCount {
-		message += "; MaxJobCount stays as it was until there is room for twice as many jobs as there are, because slurmctld " +
-			"drops the others"
+		message += "; MaxJobCount stays as it was until there is no job, because slurmctld drops those that do not fit"
 	}
 	return message
 }
@@ -159,7 +174,7 @@ func (s *scope) describeJobs() string {
 	case s.nodes == nil:
 		return "Slurm does not answer"
 	case s.isIdle():
-		return "none runs any more"
+		return "none runs any more, and none starts while the partitions are closed for the change"
 	}
 	var latest time.Time
 	for _, load := range s.nodes.Loads {

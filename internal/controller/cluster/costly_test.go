@@ -65,7 +65,9 @@ func (c cluster) reconcile(t *testing.T) plan {
 
 // apply makes slurmctld run with the promoted configuration.
 func (c cluster) apply() {
-	c.agents["slurm-controller-0"] = agent.Report{FilesHash: c.promoted.hash, RunningHash: c.promoted.hash}
+	c.agents["slurm-controller-0"] = agent.Report{
+		FilesHash: c.promoted.hash, RunningHash: c.promoted.hash, CheckedAt: start, RunningSince: start.Add(-time.Hour),
+	}
 }
 
 // runs sets the jobs.
@@ -121,6 +123,15 @@ func TestCostlySettingsWaitUntilNoJobRuns(t *testing.T) {
 	c.expect(t, tres, true) // slurmctld does not run with closed partitions yet
 	c.apply()
 	c.reconcile(t)
+	c.expect(t, linear, true)
+	c.apply()
+	recent := c.agents["slurm-controller-0"]
+	recent.RunningSince = start.Add(-time.Second)
+	c.agents["slurm-controller-0"] = recent
+	c.reconcile(t)
+	c.expect(t, linear, true) // slurmds may not have followed yet
+	c.apply()
+	c.reconcile(t)
 	c.expect(t, linear, false)
 	c.apply()
 	if next := c.reconcile(t); next.stage != settled || len(next.candidate.waiting) > 0 {
@@ -171,6 +182,18 @@ func TestPartitionsAreClosedOnlyForAValidChange(t *testing.T) {
 	c.expect(t, tres, false)
 }
 
+// slurmctld does not close partitions that keep their state.
+func TestPartitionsThatKeepTheirStateAreNotClosed(t *testing.T) {
+	c := newCluster(t)
+	c.apply()
+	c.controller.Spec.ExtraConf += "SelectType=select/linear\nReconfigFlags=KeepPartState\n"
+	for range 4 {
+		c.reconcile(t)
+		c.apply()
+		c.expect(t, tres, false)
+	}
+}
+
 // An administrator may make the change at once, in words.
 func TestCostlySettingsChangeDespiteJobs(t *testing.T) {
 	c := newCluster(t)
@@ -185,14 +208,14 @@ func TestCostlySettingsChangeDespiteJobs(t *testing.T) {
 }
 
 // slurmctld drops jobs above a lower MaxJobCount.
-func TestMaxJobCountWaitsForRoom(t *testing.T) {
+func TestMaxJobCountWaitsForTheEndOfAllJobs(t *testing.T) {
 	c := newCluster(t)
 	c.apply()
 	c.controller.Spec.ExtraConf += "MaxJobCount=1000\n"
 	for _, test := range []struct {
 		pending int
 		want    string
-	}{{501, "10000"}, {500, "1000"}} {
+	}{{1, "10000"}, {0, "1000"}} {
 		c.nodes = &slurm.Snapshot{Queue: slurm.Queue{Pending: test.pending}}
 		for range 2 {
 			c.reconcile(t)
@@ -203,7 +226,7 @@ func TestMaxJobCountWaitsForRoom(t *testing.T) {
 		}
 		next := c.reconcile(t)
 		message := waitingMessage(c.scope, next.candidate)
-		if said := strings.Contains(message, "twice as many"); said != (test.want == "10000") {
+		if said := strings.Contains(message, "until there is no job"); said != (test.want == "10000") {
 			t.Errorf("%d jobs: said: %t", test.pending, said)
 		}
 	}

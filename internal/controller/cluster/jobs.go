@@ -55,7 +55,7 @@ func awaitsJobs(scope *scope) bool {
 		return false
 	}
 	last := &scope.nodes.Queue
-	return (scope.persistenceChanged() || scope.promoted != nil && scope.promoted.isClosed()) && len(last.Loads) == 0 ||
+	return (scope.persistenceChanged() || scope.promoted.isClosed()) && len(last.Loads) == 0 ||
 		hasLeavingPartitions(scope) &&
 			slices.ContainsFunc(scope.promoted.leaving, func(partition string) bool { return isEmpty(last, partition) })
 }

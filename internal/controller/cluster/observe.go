@@ -101,7 +101,7 @@ type promoted struct {
 }
 
 // isClosed reports whether no job starts with it, because a costly change is about to be made.
-func (p *promoted) isClosed() bool { return len(p.closedBefore) > 0 }
+func (p *promoted) isClosed() bool { return p != nil && len(p.closedBefore) > 0 }
 
 // splitList returns the elements of an annotation.
 func splitList(list string) []string {

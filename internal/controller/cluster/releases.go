@@ -43,16 +43,17 @@ func (s *scope) hasSlurmds() bool {
 // again.
 func (s *scope) hasOlderSlurmd(release string) bool {
 	return s.nodes == nil || slices.ContainsFunc(s.nodes.Nodes, func(node *slurm.Node) bool {
-		age, known := compare(node.Version, release)
-		return !isAbsent(node) && (!known || age < 0)
+		if age, known := compare(node.Version, release); known {
+			return age < 0
+		}
+		return !isAbsent(node)
 	})
 }
 
-// isAbsent reports whether a Slurm node has no slurmd that slurmctld knows, and therefore no jobs. Slurm keeps the
-// release of a node that is powered down.
+// isAbsent reports whether a Slurm node has no slurmd that slurmctld knows, and therefore no jobs.
 func isAbsent(node *slurm.Node) bool {
-	return node.Flags.Has(slurm.FlagPoweredDown) ||
-		node.Version == "" && (node.State == slurm.StateDown || node.State == slurm.StateFuture)
+	away := node.State == slurm.StateDown || node.State == slurm.StateFuture || node.Flags.Has(slurm.FlagPoweredDown)
+	return away && node.Version == ""
 }
 
 // compare compares the release of a daemon, if it is known, with another one.
@@ -99,8 +100,11 @@ func releaseProblem(scope *scope) *status.Verdict {
 // that answers has read that state and writes it. One that has started may have written it; one that was promoted and
 // has never started has not.
 func (s *scope) stateRelease() (slurm.Version, bool) {
-	if s.isForeign() {
+	switch {
+	case s.isForeign():
 		return latest(s.foreignReleases())
+	case s.claim == "": // the state ends with its pod
+		return slurm.Version{}, false
 	}
 	var answering, started []string
 	for i := range s.pods {

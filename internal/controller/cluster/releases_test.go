@@ -82,12 +82,6 @@ func TestNewConfKeysWaitForOldSlurmds(t *testing.T) {
 			release: "26.05.5", promoted: without, nodes: unregistered(slurm.StateIdle, slurm.FlagPoweredDown),
 			on: true,
 		},
-		"does not wait for an old slurmd of a powered-down node": {
-			release: "26.05.5", promoted: without, on: true,
-			nodes: &slurm.Snapshot{Nodes: []*slurm.Node{
-				{Version: "24.11.5", State: slurm.StateIdle, Flags: slurm.FlagCloud | slurm.FlagPoweredDown},
-			}},
-		},
 		"waits when the configuration in force is invalid": {
 			release: "26.05.5", promoted: without + "Spoiled\n", nodes: nodes("24.11.5"), wait: true,
 		},

@@ -63,7 +63,7 @@ func configurationCondition(scope *scope, plan plan) status.State {
 	switch {
 	case readyPods(scope) == 0 && plan.problem != nil && plan.problem.Reason == slinkyv1beta1.ReasonStateLost:
 		last = "" // nothing runs
-	case scope.promoted != nil && scope.promoted.isClosed():
+	case scope.promoted.isClosed():
 		last += ", with which no job starts, because a change was about to be made: correct the spec, and the partitions open"
 	case scope.promoted == nil:
 		last = "; slurmctld starts once there is a configuration that it takes"

@@ -9,9 +9,14 @@ import (
 )
 
 // otherPlugins are the keys for plugins that slurmctld does not load, with the prefixes of their files: without its
-// plugin slurmd exits, and for certgen each command of the users.
-var otherPlugins = []struct{ key, prefix string }{
-	{"ProctrackType", "proctrack_"}, {"TaskPlugin", "task_"}, {"CertgenType", "certgen_"},
+// plugin slurmd exits, and for certgen each command of the users. The value none means none of the plugins only for
+// those with optional.
+var otherPlugins = []struct {
+	key, prefix string
+	optional    bool
+}{
+	{"ProctrackType", "proctrack_", false}, {"TaskPlugin", "task_", true}, {"CertgenType", "certgen_", false},
+	{"JobContainerType", "job_container_", true}, {"NamespaceType", "namespace_", true},
 }
 
 // checkSlurmd returns what is wrong with a slurm.conf that slurmctld accepts, but with which every slurmd exits, and
@@ -24,7 +29,7 @@ func checkSlurmd(config string, files map[string]string) string {
 	for _, plugin := range otherPlugins {
 		for name := range strings.SplitSeq(values[plugin.key], ",") {
 			name = name[strings.LastIndex(name, "/")+1:]
-			if name == "" || name == "none" || name == "(null)" {
+			if name == "" || name == "(null)" || name == "none" && plugin.optional {
 				continue
 			}
 			if found := plugins(values["PluginDir"], plugin.prefix); len(found) > 0 && !slices.Contains(found, name) {

@@ -421,7 +421,9 @@ func (w *world) warns(t *testing.T, reason, text string) {
 }
 
 func agentWith(live *corev1.ConfigMap) agent.Report {
-	return agent.Report{FilesHash: live.Annotations[hashAnnotation], RunningHash: live.Annotations[hashAnnotation]}
+	return agent.Report{
+		FilesHash: live.Annotations[hashAnnotation], RunningHash: live.Annotations[hashAnnotation], CheckedAt: time.Now(),
+	}
 }
 
 func hasFile(live *corev1.ConfigMap, name, content string) error {
