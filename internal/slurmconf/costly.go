@@ -13,7 +13,7 @@ type costlyKey struct {
 }
 
 // costlyKeys are the keys whose change costs running jobs, in addition to PrologFlags. TestRealCostlyKeysCostJobs shows
-// what each of them does to a job.
+// what they do to a job, except for SelectType: slurmctld refuses other values beside MaxNodeCount.
 var costlyKeys = []costlyKey{
 	{"SelectType", "select/cons_tres"},
 	{"SlurmdSpoolDir", "/var/spool/slurmd"},

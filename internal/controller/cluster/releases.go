@@ -131,8 +131,8 @@ func hasRun(pod *corev1.Pod) bool {
 	})
 }
 
-// recordedRelease returns the release of the saved state when the StatefulSet was last applied. Where nobody recorded
-// one, the promoted slurmctld counts as started.
+// recordedRelease returns the release of the saved state when the StatefulSet was last applied. An operator of an
+// earlier version did not record the release: the promoted slurmctld then counts as started.
 func (s *scope) recordedRelease() string {
 	if s.statefulSet != nil {
 		if release, recorded := s.statefulSet.Annotations[annotationStateRelease]; recorded {
