@@ -44,6 +44,7 @@ type ledger struct {
 // A holder is a job that holds nodes.
 type holder struct {
 	states   []string
+	since    time.Time // the first read of states with the job
 	seen     uint64    // the last read of states with the job
 	hidden   uint64    // the last read in which it may not show in its nodes' records
 	hiddenAt time.Time // when it became hidden
@@ -67,6 +68,12 @@ func shows(states []string) bool {
 		return !slices.Contains(shownJobStates, state) && !slices.Contains(idleJobStates, state)
 	}
 	return slices.ContainsFunc(states, isShown) && !slices.ContainsFunc(states, isUnknown)
+}
+
+// starts reports whether a job waits for its nodes to be powered up, or to be configured. Which nodes these are decides
+// which pods of an elastic NodeSet are created together.
+func starts(states []string) bool {
+	return slices.Contains(states, "CONFIGURING") || slices.Contains(states, "POWER_UP_NODE")
 }
 
 // forget drops all known jobs.
@@ -157,7 +164,7 @@ func (l *ledger) readStates(ctx context.Context) error {
 func (l *ledger) recordState(id int64, states []string, began time.Time) {
 	held := l.jobs[id]
 	if held == nil {
-		held = &holder{}
+		held = &holder{since: began}
 		l.jobs[id] = held
 	}
 	if !slices.Equal(held.states, states) {
@@ -210,6 +217,8 @@ const (
 	// maxFill and fillTimeout bound the details that are read after a poll.
 	maxFill     = 500
 	fillTimeout = 2 * time.Second
+	// identifiedWithin is how long the details of a job may be missing before nothing waits for any more.
+	identifiedWithin = 30 * time.Second
 	// shownMaxAge is when the details of a running job are read again: its time limit may have changed.
 	shownMaxAge = 30 * time.Minute
 )
@@ -269,13 +278,15 @@ func (l *ledger) unfilled(nodes []*Node, now time.Time) []int64 {
 		switch {
 		case !held.placed() && slices.Contains(held.states, "COMPLETING"):
 			wants = append(wants, want{id, 0})
+		case !held.placed() && starts(held.states):
+			wants = append(wants, want{id, 1})
 		case !held.placed():
-			wants = append(wants, want{id, 2})
-		case held.readAt.Before(now.Add(-shownMaxAge)):
 			wants = append(wants, want{id, 3})
+		case held.readAt.Before(now.Add(-shownMaxAge)):
+			wants = append(wants, want{id, 4})
 		case shows(held.states) && now.Sub(held.readAt) > hiddenMaxAge &&
 			slices.ContainsFunc(held.nodes, func(name string) bool { return free[name] }): // it was requeued
-			wants = append(wants, want{id, 1})
+			wants = append(wants, want{id, 2})
 		}
 	}
 	slices.SortFunc(wants,
@@ -351,6 +362,10 @@ func (l *ledger) queue(nodes []*Node, offset time.Duration) Queue {
 		if !held.placed() {
 			if slices.Contains(held.states, "COMPLETING") {
 				queue.Unplaced++
+			}
+			by := held.since.Add(identifiedWithin)
+			if starts(held.states) && (queue.IdentifiedBy.IsZero() || by.Before(queue.IdentifiedBy)) {
+				queue.IdentifiedBy = by
 			}
 			continue
 		}

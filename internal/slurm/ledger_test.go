@@ -510,3 +510,35 @@ func TestClockSkew(t *testing.T) {
 		})
 	}
 }
+
+// Jobs that wait for their nodes to be powered up are identified before others, of which a queue may have thousands.
+func TestLargeQueueIdentifiesStartingJobsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a", "b")
+		cluster.change("a", func(node *Node) { node.State, node.AllocatedCPUs = StateMixed, 4 })
+		cluster.change("b", func(node *Node) {
+			node.State, node.AllocatedCPUs, node.Flags = StateMixed, 4, FlagCloud|FlagPoweringUp
+		})
+		for i := range 3000 {
+			cluster.jobs = append(cluster.jobs, Job{ID: int64(1 + i), States: []string{"RUNNING"}, Nodes: "a"})
+		}
+		starting := []string{"RUNNING", "CONFIGURING", "POWER_UP_NODE"}
+		cluster.jobs = append(cluster.jobs, Job{ID: 9999, States: starting, Nodes: "b"})
+		cluster.jobErr = &Error{Kind: Timeout, Op: "get job"}
+		began := time.Now()
+		mirror := runMirror(t, cluster)
+		snapshot, _ := refreshed(t, mirror, "a")
+		if by := snapshot.IdentifiedBy.Sub(began); by <= 0 || by > identifiedWithin+time.Second {
+			t.Errorf("the job should be identified within %s", by)
+		}
+		cluster.set(func() { cluster.jobErr = nil })
+		if _, err := mirror.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		snapshot = mirror.Snapshot()
+		if snapshot.Loads["b"].Job != 9999 || !snapshot.IdentifiedBy.IsZero() {
+			t.Errorf("after a poll, the load is %+v; identified by %s", snapshot.Loads["b"], snapshot.IdentifiedBy)
+		}
+	})
+}

@@ -422,3 +422,20 @@ func TestCount(t *testing.T) {
 		t.Error("a job with malformed nodes was accepted")
 	}
 }
+
+// The start of a long list says what it proves, its end how soon after it a decision can be made.
+func TestEndOfALongListIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		cluster.slow = 7 * time.Second
+		mirror := runMirror(t, cluster)
+		snapshot, err := mirror.Refresh(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, ended := time.Since(snapshot.NodesAsOf), time.Since(snapshot.ListedAt())
+		if began != 7*time.Second || ended != 0 {
+			t.Errorf("the list began %s ago, and ended %s ago", began, ended)
+		}
+	})
+}

@@ -229,6 +229,24 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+func TestReleaseOfImage(t *testing.T) {
+	for image, want := range map[string]string{
+		"example.com/slurmdbd:26.05": "26.05", "example.com/slurmdbd:25.11.2@sha256:abcd": "25.11.2",
+		"example.com:5000/slurmdbd:24.11-ubuntu24.04": "24.11", "example.com:5000/slurmdbd": "", "slurmdbd:latest": "",
+		"slurmdbd@sha256:2511": "", "slurmdbd:25.12": "", "slurmdbd:125.11": "",
+	} {
+		if got := ReleaseOfImage(image); got != want {
+			t.Errorf("release %q in %s, want %q", got, image, want)
+		}
+	}
+	if latest, known := Latest([]string{"", "25.11", "26.05.1", "26.05"}); !known || latest.String() != "26.05.1" {
+		t.Errorf("the latest release is %s", latest)
+	}
+	if _, known := Latest([]string{"", "new"}); known {
+		t.Error("there is a latest release")
+	}
+}
+
 func TestErrorKinds(t *testing.T) {
 	err := fmt.Errorf("draining: %w", &Error{
 		Kind: Rejected, Op: "update nodes n", Status: 422,

@@ -278,7 +278,7 @@ func (m *Mirror) readNodes(ctx context.Context, next *Snapshot) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	next.NodesAsOf, next.readAt = now, now
+	next.NodesAsOf, next.readAt, next.listTook = now, now, m.listTook
 	m.marked.remove(marked)
 	if list.Unchanged {
 		return nil, nil

@@ -3,6 +3,7 @@ package slurm
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -66,4 +67,25 @@ func (v Version) number() int {
 		return 2 * v.Major
 	}
 	return 2*v.Major + 1
+}
+
+// Latest returns the latest of those releases that are known.
+func Latest(releases []string) (latest Version, known bool) {
+	for _, release := range releases {
+		if version, err := ParseVersion(release); err == nil && (!known || version.Compare(latest) > 0) {
+			latest, known = version, true
+		}
+	}
+	return latest, known
+}
+
+// releaseTag matches the tag of an image that begins with a release of Slurm, such as 25.11-ubuntu24.04.
+var releaseTag = regexp.MustCompile(`:(\d\d\.(?:02|05|08|11)(?:\.\d+)?)(?:-[^:/@]*)?(?:@|$)`)
+
+// ReleaseOfImage returns the release in the tag of an image; empty if the tag does not show one.
+func ReleaseOfImage(image string) string {
+	if tag := releaseTag.FindStringSubmatch(image); tag != nil {
+		return tag[1]
+	}
+	return ""
 }

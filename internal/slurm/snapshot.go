@@ -26,6 +26,8 @@ type Snapshot struct {
 	// ClockOffset is added to the times in records, which are slurmctld's, to get ours.
 	ClockOffset time.Duration
 
+	// listTook is how long the last list of nodes took.
+	listTook time.Duration
 	// nodeTimes are the start times of reads of single nodes since the last list.
 	nodeTimes map[string]time.Time
 	// trackedAt is when a ChangeTracker was last asked.
@@ -54,6 +56,9 @@ func (s *Snapshot) NodeAsOf(name string) time.Time {
 	}
 	return s.NodesAsOf
 }
+
+// ListedAt is when the last list of nodes was complete. It began at NodesAsOf.
+func (s *Snapshot) ListedAt() time.Time { return s.NodesAsOf.Add(s.listTook) }
 
 // WithNodes returns a copy of a snapshot with records of single nodes that were read later, from a time on, and the
 // names of those that differ.
@@ -105,6 +110,9 @@ type Queue struct {
 	Partial bool
 	// Unplaced counts, if Partial, the jobs that are being cleaned up on unknown nodes.
 	Unplaced int
+	// IdentifiedBy is, if Partial, until when to wait for the details of jobs whose nodes are powering up; zero or past if
+	// there are none, or if they cannot be read. Jobs that are only counted are never identified.
+	IdentifiedBy time.Time
 }
 
 // A Load summarizes the jobs that hold a Slurm node.

@@ -52,7 +52,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, next *plan.Plan) out
 	if unprotected == nil {
 		do(r.undrain)
 	}
-	do(r.clearReasons, r.drain, r.powerNodes, r.mark, r.remove, r.prune, r.withdraw)
+	do(r.clearReasons, r.drain, r.giveUp, r.powerNodes, r.mark, r.remove, r.prune, r.withdraw)
 	if unprepared == nil {
 		do(r.requestCapacity, r.create)
 	}

@@ -110,10 +110,12 @@ func (r *Reconciler) decide(ctx context.Context, observed *scope) (*scope, plan.
 		}
 		began := time.Now()
 		snapshot, err := observed.session.Mirror.RefreshNodes(ctx, nodes)
+		refreshed := *observed
+		refreshed.reading += time.Since(began)
 		if err != nil {
+			observed = &refreshed
 			break // the plan waits; an event of the session follows when Slurm answers again
 		}
-		refreshed := *observed
 		r.readSnapshot(&refreshed, snapshot)
 		refreshed.snapshot.JustRead = true
 		complete := !snapshot.NodesAsOf.Before(began)
@@ -166,10 +168,19 @@ func (r *Reconciler) readSnapshot(scope *scope, current *slurm.Snapshot) {
 	snapshot.DrainedSince = r.drainHistories.observe(scope, snapshot.Slurm, nodes...)
 }
 
+// readShare limits the time that is spent on reads of Slurm which a plan asks for without an event to 1/readShare, and
+// maxReadPause is the longest pause for that reason. A list of many Slurm nodes, or the states of many jobs, take
+// seconds, and may still not prove what the plan needs.
+const readShare, maxReadPause = 8, time.Minute
+
 // pause returns when to reconcile again without an event; zero for never.
 func pause(scope *scope, next *plan.Plan, result outcome, nextEvent time.Time) time.Duration {
-	if result.again || (next.NeedsRefresh && scope.snapshot.Answers) { // or the refresh failed
+	rest := min(readShare*scope.reading, maxReadPause)
+	switch {
+	case result.again:
 		return time.Second
+	case next.NeedsRefresh && scope.snapshot.Answers: // or the refresh failed
+		return max(time.Second, rest)
 	}
 	wake := next.Wake
 	for _, moment := range []time.Time{desired.WindowEdge(scope.set, next.Outdated, scope.now),
@@ -182,5 +193,5 @@ func pause(scope *scope, next *plan.Plan, result outcome, nextEvent time.Time) t
 	if wake.IsZero() {
 		return 0
 	}
-	return wake.Sub(scope.now)
+	return max(wake.Sub(scope.now), rest)
 }

@@ -3,6 +3,7 @@ package nodeset
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -48,6 +49,29 @@ func (r *Reconciler) observeElastic(ctx context.Context, scope *scope) error {
 	return nil
 }
 
+// giveUp forces Slurm nodes down that did not start in time. It reads Slurm again immediately before: a slurmd that has
+// registered since the plan was made may run a job.
+func (r *Reconciler) giveUp(ctx context.Context, scope *scope, next *plan.Plan, result *outcome) error {
+	planned := next.Of(plan.ForcePowerDown)
+	if len(planned) == 0 {
+		return nil
+	}
+	reading, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	current, err := scope.session.Mirror.RefreshNodes(reading, nodesOf(planned))
+	if err != nil {
+		return fmt.Errorf("reading Slurm before %d Slurm nodes are powered down: %w", len(planned), err)
+	}
+	latest := scope.snapshot
+	latest.Now, latest.Answers, latest.Slurm = r.Clock.Now(), scope.session.Status().Reachable, current
+	latest.JustRead, latest.Reread = true, nil // all that matters here
+	confirmed := plan.Confirmed(planned, &latest)
+	result.again = result.again || len(confirmed) < len(planned)
+	return r.updateNodes(ctx, scope, plan.ForcePowerDown, confirmed, func(string) slurm.NodeUpdate {
+		return slurm.NodeUpdate{State: slurm.ForcePowerDown}
+	})
+}
+
 // powerNodes asks Slurm to power nodes up and down. A request that opens a Slurm node may have succeeded whatever the
 // answer is.
 func (r *Reconciler) powerNodes(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
@@ -56,8 +80,7 @@ func (r *Reconciler) powerNodes(ctx context.Context, scope *scope, next *plan.Pl
 		kind  plan.Kind
 		state slurm.TargetState
 	}{
-		{plan.ForcePowerDown, slurm.ForcePowerDown}, {plan.PowerDown, slurm.PowerDown},
-		{plan.Resume, slurm.Resume}, {plan.PowerUp, slurm.PowerUp},
+		{plan.PowerDown, slurm.PowerDown}, {plan.Resume, slurm.Resume}, {plan.PowerUp, slurm.PowerUp},
 	} {
 		update := func(string) slurm.NodeUpdate { return slurm.NodeUpdate{State: request.state} }
 		failures = append(failures, r.updateNodes(ctx, scope, request.kind, next.Of(request.kind), update))

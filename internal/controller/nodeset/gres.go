@@ -4,7 +4,10 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/nodeconf"
@@ -12,25 +15,36 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// observeGres finds the GRES of the NodeSet that the running slurmctld does not know yet. The configuration of an
-// external slurmctld is not visible.
+// observeGres finds what the running slurmctld does not know of the NodeSet yet: GRES, and a partition that the status
+// does not report as applied already. The configuration of an external slurmctld is not visible.
 func (r *Reconciler) observeGres(ctx context.Context, scope *scope) error {
 	if scope.template == nil || scope.controller.Spec.External {
 		return nil
 	}
 	node, err := nodeconf.Of(scope.set)
-	if err != nil || len(node.Gres) == 0 {
+	if err != nil {
 		return nil //nolint:nilerr // the template was refused for that reason
+	}
+	checksPartition := scope.set.Spec.Partition.Enabled && !isDone(scope.set)
+	if len(node.Gres) == 0 && !checksPartition {
+		return nil
 	}
 	configuration, err := reference.Object(ctx, r.Client, scope.set.Namespace,
 		naming.Configuration(scope.controller.Name), &corev1.ConfigMap{})
 	if err != nil {
 		return err
 	}
-	conf := ""
+	conf, hash := "", scope.controller.Status.AppliedConfigHash
 	if configuration != nil {
 		conf = configuration.Data[slurmconf.FileName]
 	}
-	scope.awaited = desired.UnknownGres(node.GresTypes(), conf, scope.controller.Status.AppliedConfigHash)
+	scope.awaited = desired.UnknownGres(node.GresTypes(), conf, hash)
+	scope.lacksPartition = checksPartition && !desired.HasPartition(scope.set, conf, hash)
 	return nil
+}
+
+// isDone reports whether the status says that the NodeSet matches its present spec.
+func isDone(set *slinkyv1beta1.NodeSet) bool {
+	ready := meta.FindStatusCondition(set.Status.Conditions, slinkyv1beta1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == set.Generation
 }

@@ -39,7 +39,9 @@ type scope struct {
 	revision revision
 	// awaited are the GRES that slurmctld must know before pods are created.
 	awaited []string
-	pods    []corev1.Pod
+	// lacksPartition is true while slurmctld does not run with a changed partition of the NodeSet.
+	lacksPartition bool
+	pods           []corev1.Pod
 	// foreign are those of pods that another operator made.
 	foreign []*corev1.Pod
 	// orphans will be adopted, strays are pods that will be released.
@@ -52,6 +54,8 @@ type scope struct {
 	unprovisioned bool
 	snapshot      plan.Snapshot
 	now           time.Time
+	// reading is how long the reads of Slurm for the plan took.
+	reading time.Duration
 }
 
 func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope, error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/provisioning"
+	"github.com/slurm-operator/slurm-operator/internal/reference"
 	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
@@ -92,7 +93,11 @@ func (r *Reconciler) observeRequests(ctx context.Context, scope *scope) error {
 	if scope.set.Spec.Elastic != nil {
 		spec = scope.set.Spec.Elastic.Provisioning
 	}
-	available, err := r.requests.available(spec != nil, scope.now)
+	asked, err := r.hasAsked(ctx, scope)
+	if err != nil {
+		return err
+	}
+	available, err := r.requests.available(spec != nil || asked, scope.now)
 	if err != nil {
 		return err
 	}
@@ -114,6 +119,14 @@ func (r *Reconciler) observeRequests(ctx context.Context, scope *scope) error {
 		elastic.Class = spec.ClassName
 	}
 	return nil
+}
+
+// hasAsked reports whether a NodeSet has ever asked for room. If its spec no longer does, requests may be left of which
+// only an earlier run of the operator knew.
+func (r *Reconciler) hasAsked(ctx context.Context, scope *scope) (bool, error) {
+	template, err := reference.Object(ctx, r.Client, scope.set.Namespace, desired.PodTemplateName(scope.set),
+		&corev1.PodTemplate{})
+	return template != nil && metav1.IsControlledBy(template, scope.set), err
 }
 
 // retryProvisioning returns when to look for the CRD again; zero for never.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,8 +46,8 @@ const Name = "nodeset"
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 
-// SetupWithManager watches NodeSets, the objects that they own, Kubernetes nodes, Controllers with their Accountings,
-// and Slurm itself.
+// SetupWithManager watches NodeSets, the objects that they own, Kubernetes nodes, Controllers with their Accountings
+// and configurations, and Slurm itself.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	controller, err := ctrl.NewControllerManagedBy(manager).
 		Named(Name).
@@ -68,6 +69,10 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 		}).
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
+		Watches(&corev1.Service{}, index.OwnerHandler(r.Client, "Controller", index.NodeSetsByController),
+			builder.WithPredicates(ofController(naming.WorkerHosts))).
+		Watches(&corev1.ConfigMap{}, index.OwnerHandler(r.Client, "Controller", index.NodeSetsByController),
+			builder.WithPredicates(ofController(naming.Configuration))).
 		Owns(&appsv1.ControllerRevision{}).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.setsOnKubernetesNode),
@@ -128,6 +133,15 @@ var onlyDeletions = predicate.Funcs{
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
+// ofController passes the object of each Controller that has a certain name. The NodeSets of a Controller share the
+// Service for the DNS names of their pods, and read the configuration of slurmctld.
+func ofController(nameOf func(controller string) string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool {
+		owner := metav1.GetControllerOf(object)
+		return owner != nil && object.GetName() == nameOf(owner.Name)
+	})
+}
+
 // kubernetesNodeChanged passes changes that concern NodeSets, and no heartbeats.
 var kubernetesNodeChanged = predicate.Funcs{
 	UpdateFunc: func(update event.UpdateEvent) bool {
@@ -182,9 +196,7 @@ func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
 		for _, event := range events {
 			cluster := types.NamespacedName{Namespace: event.Cluster.Namespace, Name: event.Cluster.Name}
 			if event.Node != "" {
-				maps.Copy(sets, r.setsOfPods(ctx, index.PodsBySlurmNode, types.NamespacedName{
-					Namespace: cluster.Namespace, Name: event.Node,
-				}))
+				maps.Copy(sets, r.setsOfSlurmNode(ctx, event))
 				continue
 			}
 			requests, err := index.NodeSetsByController.Requests(ctx, r.Client, cluster)
@@ -200,6 +212,37 @@ func (r *Reconciler) watchPool(ctx context.Context, queue workQueue) error {
 		}
 	})
 	return nil
+}
+
+// setsOfSlurmNode returns the NodeSets with a pod for a Slurm node. Without a pod, it is the one that the record names:
+// it may have to delete the record.
+func (r *Reconciler) setsOfSlurmNode(ctx context.Context, event slurm.Event) map[reconcile.Request]bool {
+	sets := r.setsOfPods(ctx, index.PodsBySlurmNode, types.NamespacedName{
+		Namespace: event.Cluster.Namespace, Name: event.Node,
+	})
+	if session, known := r.Pool.Get(event.Cluster); known && len(sets) == 0 {
+		if owner, recorded := ownerOf(session.Mirror.Snapshot(), event); recorded {
+			sets[owner] = true
+		}
+	}
+	return sets
+}
+
+// ownerOf returns the NodeSet that the record of a Slurm node names. It is in the namespace of the cluster.
+func ownerOf(snapshot *slurm.Snapshot, event slurm.Event) (set reconcile.Request, recorded bool) {
+	if snapshot == nil {
+		return set, false
+	}
+	record, known := snapshot.Node(event.Node)
+	if !known {
+		return set, false
+	}
+	owner, err := slurm.ParseOwner(record.Comment)
+	if err != nil || owner.NodeSetName == "" || owner.Namespace != event.Cluster.Namespace {
+		return set, false
+	}
+	set.NamespacedName = types.NamespacedName{Namespace: owner.Namespace, Name: owner.NodeSetName}
+	return set, true
 }
 
 // addElasticSets adds the NodeSets of the Slurm nodes in events by their names. Those of NodeSets that are elastic, or

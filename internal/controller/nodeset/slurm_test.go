@@ -26,6 +26,7 @@ type fakeSlurm struct {
 	refused      string // the node whose updates are refused
 	updates      [][]string
 	lists        int
+	listTakes    time.Duration
 	singles      []string
 }
 
@@ -36,7 +37,7 @@ func (f *fakeSlurm) Diag(context.Context) (slurm.Diag, error) {
 }
 
 func (f *fakeSlurm) Nodes(context.Context, slurm.Cursor) (slurm.NodeList, error) {
-	time.Sleep(time.Second)
+	time.Sleep(max(f.listTakes, time.Second))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lists++
@@ -45,6 +46,13 @@ func (f *fakeSlurm) Nodes(context.Context, slurm.Cursor) (slurm.NodeList, error)
 		list.Nodes = append(list.Nodes, node)
 	}
 	return list, nil
+}
+
+// set changes the record of a Slurm node.
+func (f *fakeSlurm) set(node slurm.Node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.nodes[node.Name] = node
 }
 
 func (f *fakeSlurm) Node(_ context.Context, name string) (slurm.Node, error) {

@@ -24,10 +24,10 @@ import (
 
 // report writes the status, a function of the observation, the plan and its outcome.
 func (r *Reconciler) report(ctx context.Context, scope *scope, next *plan.Plan, result outcome) error {
-	if awaitsFirstAnswer(scope) && result.failure == nil {
+	set, counts := scope.set, count(scope, next)
+	if awaitsFirstAnswer(scope) && result.failure == nil && staysTrue(scope, next, counts) {
 		return nil
 	}
-	set, counts := scope.set, count(scope, next)
 	conditions := status.NewConditions(set.Generation, set.Status.Conditions, metav1.NewTime(scope.now))
 	conditions.Summarize(judge(scope, next, counts, result.failure))
 	conditions.Available(counts.available > 0 || counts.desired == 0, "%d of %d pods are ready", counts.available,
@@ -59,6 +59,16 @@ func awaitsFirstAnswer(scope *scope) bool {
 	return !scope.snapshot.Answers && (scope.session == nil || scope.session.Status().Err == nil) &&
 		scope.set.Status.ObservedGeneration == scope.set.Generation && scope.controller != nil &&
 		meta.IsStatusConditionTrue(scope.controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
+}
+
+// staysTrue reports whether the status of a NodeSet that awaits the first answer still holds, as far as Kubernetes
+// shows: it does not say that all pods are as the spec wants them, or they are.
+func staysTrue(scope *scope, next *plan.Plan, counts counts) bool {
+	if !meta.IsStatusConditionTrue(scope.set.Status.Conditions, slinkyv1beta1.ConditionReady) {
+		return true
+	}
+	return scope.problem == nil && scope.template != nil && counts.pods == counts.desired &&
+		counts.available >= counts.desired && !isUpdating(scope, next)
 }
 
 // firstAnswerWait is after how long a NodeSet that awaits the first answer is reconciled again, without an event.
@@ -131,7 +141,7 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 		func() (status.Verdict, bool) { return obstacle(scope, failure) },
 		func() (status.Verdict, bool) { return leaving(scope, next) },
 		func() (status.Verdict, bool) { return scalingIn(counts) },
-		func() (status.Verdict, bool) { return awaiting(scope, counts) },
+		func() (status.Verdict, bool) { return awaiting(scope, next, counts) },
 		func() (status.Verdict, bool) { return starting(scope, next, counts) },
 	} {
 		if found, decided := verdict(); decided {
@@ -146,6 +156,10 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
 			"%d of at most %s not in the configuration of slurmctld yet; see the conditions of Controller %s",
 			next.Elastic.Missing, plural(int(scope.set.Spec.Elastic.MaxReplicas), "Slurm node"),
+			scope.set.Spec.ControllerRef.Name)
+	case scope.lacksPartition:
+		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+			"slurmctld does not run with the partition of the NodeSet yet; see the conditions of Controller %s",
 			scope.set.Spec.ControllerRef.Name)
 	case counts.down > 0:
 		return status.Degraded(slinkyv1beta1.ReasonNodesDown,
@@ -210,14 +224,24 @@ func scalingIn(counts counts) (status.Verdict, bool) {
 	return status.Progressing(slinkyv1beta1.ReasonScalingIn, "%s being deleted", plural(int(excess), "pod")), excess > 0
 }
 
-// awaiting is about pods that cannot be created yet.
-func awaiting(scope *scope, counts counts) (status.Verdict, bool) {
-	if len(scope.awaited) == 0 || counts.pods >= counts.desired {
+// awaiting is about pods that cannot be created yet. Without a template for new pods, it is unknown which of the
+// existing ones are outdated.
+func awaiting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, bool) {
+	if scope.template == nil {
+		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady, "%s", withheld(scope)), true
+	}
+	if len(scope.awaited) == 0 || counts.pods >= counts.desired && !isUpdating(scope, next) {
 		return status.Verdict{}, false
 	}
 	return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
-		"%d of %d pods exist; others wait until slurmctld runs with a configuration that has the GRES %s",
-		counts.pods, counts.desired, strings.Join(scope.awaited, ", ")), true
+		"%d of %d pods exist, %d are up to date; others wait until slurmctld runs with a configuration that has the GRES "+
+			"%s", counts.pods, counts.desired, counts.updated, strings.Join(scope.awaited, ", ")), true
+}
+
+// isUpdating reports whether pods of an older revision are replaced without a user action, now or as soon as pods can
+// be created.
+func isUpdating(scope *scope, next *plan.Plan) bool {
+	return next.Outdated > 0 && scope.snapshot.Set.Update.Replace
 }
 
 // starting is about pods that have yet to start.
@@ -242,7 +266,7 @@ func starting(scope *scope, next *plan.Plan, counts counts) (status.Verdict, boo
 		return status.Degraded(slinkyv1beta1.ReasonNotRegistered,
 			"%d slurmds run and have not registered with Slurm within %s, such as %s; see the log of its pod",
 			len(next.Unregistered), scope.snapshot.Set.Registration, next.Unregistered[0]), true
-	case next.Outdated > 0 && scope.snapshot.Set.Replaces():
+	case isUpdating(scope, next):
 		return status.Progressing(slinkyv1beta1.ReasonUpdating, "%s", progress(next)), true
 	case counts.available < counts.desired:
 		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "%d of %d pods are ready", counts.available,
@@ -302,7 +326,7 @@ func reachable(scope *scope, conditions *status.Conditions) {
 	case scope.controller == nil:
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotFound,
 			"there is no Controller "+scope.set.Spec.ControllerRef.Name)
-	case scope.snapshot.Answers:
+	case scope.snapshot.Answers, awaitsFirstAnswer(scope):
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonConnected, "slurmctld answers")
 	default:
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonControllerNotReady,
@@ -336,7 +360,7 @@ func updating(scope *scope, next *plan.Plan, result outcome, conditions *status.
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpToDate, "all pods are of the current revision")
 	case next.Stopped != "":
 		set(metav1.ConditionFalse, slinkyv1beta1.ReasonUpdateStopped, "%s", next.Stopped)
-	case scope.snapshot.Set.Replaces():
+	case isUpdating(scope, next):
 		set(metav1.ConditionTrue, slinkyv1beta1.ReasonUpdating, "%s", progress(next))
 	case strategy.Type == slinkyv1beta1.ScheduledUpdate && strategy.ScheduledUpdate != nil &&
 		strategy.ScheduledUpdate.StartTime != nil:

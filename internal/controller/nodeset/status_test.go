@@ -16,8 +16,11 @@ import (
 // twoNodes returns the scope of a NodeSet with two healthy pods.
 func twoNodes() *scope {
 	is := &scope{
-		set:        &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}},
-		controller: &slinkyv1beta1.Controller{}, now: noon,
+		set: &slinkyv1beta1.NodeSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "gpu"},
+			Spec:       slinkyv1beta1.NodeSetSpec{ControllerRef: slinkyv1beta1.ObjectReference{Name: "slurm"}},
+		},
+		controller: &slinkyv1beta1.Controller{}, template: &corev1.PodTemplateSpec{}, now: noon,
 		pods: make([]corev1.Pod, 2),
 	}
 	is.snapshot = plan.Snapshot{
@@ -94,6 +97,35 @@ func TestJudge(t *testing.T) {
 			func(_ *scope, next *plan.Plan) { next.Desired = 5 },
 			status.Progressing(slinkyv1beta1.ReasonScalingOut, "2 of 5 pods exist, 2 are ready"),
 		},
+		"the template of new pods is unknown": {
+			func(is *scope, _ *plan.Plan) { is.template = nil },
+			status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+				"the Controller's status does not say yet whether jobs are confined, or which user its daemons have"),
+		},
+		"a pod of an older revision waits for slurmctld to know its GRES": {
+			func(is *scope, next *plan.Plan) {
+				is.awaited, is.snapshot.Set.Withheld, next.Updated, next.Outdated = []string{"gpu"}, "gpu", 1, 1
+			},
+			status.Progressing(slinkyv1beta1.ReasonControllerNotReady, "2 of 2 pods exist, 1 are up to date; others wait "+
+				"until slurmctld runs with a configuration that has the GRES gpu"),
+		},
+		"slurmctld does not run with a changed partition yet": {
+			func(is *scope, _ *plan.Plan) { is.lacksPartition = true },
+			status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+				"slurmctld does not run with the partition of the NodeSet yet; see the conditions of Controller slurm"),
+		},
+		"a pod of an older revision stays until it is deleted by hand": {
+			func(is *scope, next *plan.Plan) {
+				next.Updated, next.Outdated, is.snapshot.Set.Update.Replace = 1, 1, false
+			},
+			status.Ready("2 Slurm nodes: 2 idle, 0 allocated, 0 drained"),
+		},
+		"a pod of an older revision is being deleted": {
+			func(is *scope, next *plan.Plan) {
+				next.Updated, is.snapshot.Pods[1].Terminating = 1, true
+			},
+			status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "1 of 2 pods are ready"),
+		},
 		"a slurmd is about to register": {
 			func(is *scope, _ *plan.Plan) {
 				is.snapshot.Slurm.Nodes, is.snapshot.Pods[1].Started = is.snapshot.Slurm.Nodes[:1], noon
@@ -124,6 +156,47 @@ func TestJudge(t *testing.T) {
 			test.edit(is, next)
 			if got := judge(is, next, count(is, next), nil); got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// The status of the time before a restart of the operator stays until Slurm's first answer, unless it says that a
+// change is done that Kubernetes shows is not.
+func TestStatusStaysUntilFirstAnswerOnlyWhileItHolds(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit  func(*scope, *plan.Plan)
+		stays bool
+	}{
+		"all pods are as the spec wants them": {func(*scope, *plan.Plan) {}, true},
+		"a pod is of an older revision": {
+			func(_ *scope, next *plan.Plan) { next.Updated, next.Outdated = 1, 1 }, false,
+		},
+		"pods of an older revision stay until they are deleted by hand": {
+			func(is *scope, next *plan.Plan) {
+				next.Updated, next.Outdated, is.snapshot.Set.Update.Replace = 1, 1, false
+			}, true,
+		},
+		"a pod is missing":         {func(_ *scope, next *plan.Plan) { next.Desired = 3 }, false},
+		"there is a pod in excess": {func(_ *scope, next *plan.Plan) { next.Desired = 1 }, false},
+		"a pod is being deleted":   {func(is *scope, _ *plan.Plan) { is.snapshot.Pods[1].Terminating = true }, false},
+		"a pod is not ready": {
+			func(is *scope, _ *plan.Plan) { is.snapshot.Pods[1].ReadySince = time.Time{} }, false,
+		},
+		"the Accounting is missing": {func(is *scope, _ *plan.Plan) { is.problem = &status.Verdict{} }, false},
+		"the status does not say that it is done": {
+			func(is *scope, next *plan.Plan) { next.Desired, is.set.Status.Conditions = 3, nil }, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is, next := twoNodes(), &plan.Plan{Desired: 2, Updated: 2}
+			is.snapshot.Answers, is.snapshot.Slurm = false, nil
+			is.set.Status.Conditions = []metav1.Condition{{
+				Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue,
+			}}
+			test.edit(is, next)
+			if stays := staysTrue(is, next, count(is, next)); stays != test.stays {
+				t.Errorf("the status stays: %t", stays)
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func ProvisioningRequest(set *slinkyv1beta1.NodeSet, request *plan.Request) (*pr
 		Spec: provisioning.Spec{
 			ClassName: request.Class,
 			PodSets: []provisioning.PodSet{{
-				Template: provisioning.Reference{Name: set.Name},
+				Template: provisioning.Reference{Name: PodTemplateName(set)},
 				Count:    int32(request.Pods), //nolint:gosec // at most 65536
 			}},
 		},
@@ -49,6 +49,9 @@ func ProvisioningRequest(set *slinkyv1beta1.NodeSet, request *plan.Request) (*pr
 	}
 	return wanted, nil
 }
+
+// PodTemplateName returns the name of the PodTemplate of a NodeSet.
+func PodTemplateName(set *slinkyv1beta1.NodeSet) string { return set.Name }
 
 // PodTemplate returns the PodTemplate that ProvisioningRequests name. It is the same for all pods: volumes of PVCs, of
 // which each pod has its own, are empty, and Kubernetes nodes that pods are pinned to are left out.
@@ -65,7 +68,7 @@ func PodTemplate(set *slinkyv1beta1.NodeSet,
 	if err != nil {
 		return nil, err
 	}
-	return applycorev1.PodTemplate(set.Name, set.Namespace).
+	return applycorev1.PodTemplate(PodTemplateName(set), set.Namespace).
 		WithLabels(naming.Labels(naming.Slurmd, set.Name)).WithTemplate(configuration), nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -182,8 +183,12 @@ func (w *world) open(name string) bool {
 // close.
 func (w *world) mayStart(name string) bool {
 	snapshot := w.mirror.current
-	return snapshot == nil || w.slurm.nodes[name].opened < w.mirror.polled ||
-		!snapshot.TakenAfter(w.now.Add(-maxSnapshotAge))
+	if snapshot == nil || w.slurm.nodes[name].opened < w.mirror.polled ||
+		!snapshot.TakenAfter(w.now.Add(-maxSnapshotAge)) {
+		return true
+	}
+	_, known := snapshot.Node(name)
+	return !known && w.slurmd(name).Started.IsZero() && !snapshot.NodesAsOf.After(w.now.Add(-plan.MaxAbsenceAge))
 }
 
 // startJob starts a job on Slurm nodes; a length of zero is no time limit.

@@ -75,18 +75,24 @@ type Summary struct {
 
 // A group are Slurm nodes that are powering up for one job: their pods are created and given up together.
 type group struct {
-	job   int64 // 0 for a Slurm node that is powered up without a job
+	job   int64 // 0 for a Slurm node that is powered up without a job, or for one that is not known
 	slots []Slot
+	// unidentified says that its Slurm node has a job that is not known: there are too many jobs to list. The other Slurm
+	// nodes of that job are then groups of their own.
+	unidentified bool
 	// givenUp says that its job returns to the queue.
 	givenUp bool
 	// incomplete says that Slurm has yet to power up other Slurm nodes for the job.
 	incomplete bool
 }
 
+// hasJob reports whether a job waits for its Slurm nodes.
+func (g *group) hasJob() bool { return g.job != 0 || g.unidentified }
+
 // changesFirst reports whether the record of one of its Slurm nodes must change before there are pods: a new pod would
 // not match it, or no job is waiting for one.
 func (g *group) changesFirst() bool {
-	return slices.ContainsFunc(g.slots, func(slot Slot) bool { return slot.Mismatched || slot.Outdated && g.job == 0 })
+	return slices.ContainsFunc(g.slots, func(slot Slot) bool { return slot.Mismatched || slot.Outdated && !g.hasJob() })
 }
 
 // upToDate reports whether a pod has the current revision, and in an elastic NodeSet a record as the spec wants it. A
@@ -107,18 +113,22 @@ func (p *planner) upToDate(pod *Pod) bool {
 
 // describe returns what a group is for.
 func (g *group) describe() string {
-	if g.job == 0 {
+	switch {
+	case g.unidentified:
+		return "an unidentified job of a large queue"
+	case g.job == 0:
 		return "no job"
+	default:
+		return fmt.Sprintf("job %d", g.job)
 	}
-	return fmt.Sprintf("job %d", g.job)
 }
 
 // cause returns why the pods of a group are created.
 func (g *group) cause() Cause {
-	if g.job == 0 {
-		return ForWarm
+	if g.hasJob() {
+		return ForJob
 	}
-	return ForJob
+	return ForWarm
 }
 
 // slotRecord returns the record of a slot; nil if there is none. A Slurm node that has registered without one, before
@@ -196,7 +206,7 @@ func (p *planner) podBySlot() map[int]*Pod {
 }
 
 // findGroups returns the Slurm nodes that are powering up, grouped by job, in the order in which their pods are
-// created: the oldest job first, and those without a job last.
+// created: the oldest job first, then those whose job is not known, and those without a job last.
 func (p *planner) findGroups() []group {
 	byJob := map[int64]*group{}
 	var groups []group
@@ -207,7 +217,7 @@ func (p *planner) findGroups() []group {
 		}
 		job := p.Slurm.Loads[record.Name].Job
 		if job == 0 {
-			groups = append(groups, group{slots: []Slot{slot}})
+			groups = append(groups, group{slots: []Slot{slot}, unidentified: p.slotBusy(record)})
 			continue
 		}
 		if byJob[job] == nil {
@@ -228,7 +238,7 @@ func (p *planner) findGroups() []group {
 		groups = append(groups, *found)
 	}
 	slices.SortStableFunc(groups, func(a, b group) int {
-		return cmp.Or(first(a.job != 0, b.job != 0), cmp.Compare(a.job, b.job))
+		return cmp.Or(first(a.job != 0, b.job != 0), first(a.hasJob(), b.hasJob()), cmp.Compare(a.job, b.job))
 	})
 	return groups
 }
@@ -248,7 +258,7 @@ func (p *planner) missingSlots() []Action {
 	var before *group
 	for i := range p.groups {
 		group := &p.groups[i]
-		if group.givenUp || group.changesFirst() {
+		if group.givenUp || group.changesFirst() || p.awaitsJob(group) {
 			continue
 		}
 		missing, terminating, unplaced := p.census(group, pods)
@@ -273,15 +283,32 @@ func (p *planner) missingSlots() []Action {
 	return append(additions, p.lostSlots(pods)...)
 }
 
+// awaitsJob reports whether the job of a group is about to be known: until then, neither are the other Slurm nodes that
+// it needs. With so many jobs that they are only counted, it never is, and each Slurm node is a group: if one does not
+// start in time, Slurm requeues the job, and the others follow.
+func (p *planner) awaitsJob(group *group) bool {
+	switch {
+	case !group.unidentified:
+		return false
+	case p.Slurm.Partial:
+		p.wakeAt(p.Slurm.IdentifiedBy)
+		return p.Now.Before(p.Slurm.IdentifiedBy)
+	case p.allRead():
+		return false // it was allocated while Slurm was read
+	}
+	p.refreshAll()
+	return true
+}
+
 // settleInterval is when to look again for Slurm nodes that are about to be powered up.
 const settleInterval = 2 * time.Second
 
 // census returns the pods that a group lacks, whether one of its names is still taken by a pod that is being deleted,
 // and whether one of its pods is not scheduled yet.
 func (p *planner) census(group *group, pods map[int]*Pod) (missing []Action, terminating, unplaced bool) {
-	why := fmt.Sprintf("Slurm powers its node up for job %d", group.job)
-	if group.job == 0 {
-		why = "Slurm powers its node up"
+	why := "Slurm powers its node up"
+	if group.hasJob() {
+		why += " for " + group.describe()
 	}
 	for _, slot := range group.slots {
 		switch pod := pods[slot.Ordinal]; {

@@ -90,7 +90,8 @@ type elasticModel struct {
 	history  plan.DrainHistory
 	mirrored *slurm.Snapshot
 	requests []*plan.Request
-	plans    int // made so far
+	counted  bool // there are too many jobs to list, and they are only counted
+	plans    int  // made so far
 	trace    strings.Builder
 	broken   []string
 }
@@ -284,6 +285,8 @@ func (w *elasticModel) step() {
 	case 2:
 		w.places = w.rand.IntN(len(w.nodes) + 1)
 		w.note("Kubernetes has room for %d pods", w.places)
+		w.counted = w.rand.IntN(3) == 0
+		w.note("slurm: there are too many jobs to list: %t", w.counted)
 	case 3:
 		w.drainByAdmin(node)
 	case 4:

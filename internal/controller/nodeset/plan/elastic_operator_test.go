@@ -14,7 +14,7 @@ import (
 func (w *elasticModel) read() *slurm.Snapshot {
 	snapshot := &slurm.Snapshot{
 		NodesAsOf: w.now, JobsAsOf: w.now, ControllerSince: epoch.Add(-time.Hour),
-		Queue: slurm.Queue{Loads: map[string]slurm.Load{}},
+		Queue: slurm.Queue{Loads: map[string]slurm.Load{}, Partial: w.counted},
 	}
 	for _, job := range w.jobs {
 		if len(job.nodes) == 0 && !job.finished {
@@ -45,7 +45,11 @@ func (w *elasticModel) read() *slurm.Snapshot {
 		}
 		if job := w.jobOn(i); job != nil {
 			record.State, record.AllocatedCPUs = slurm.StateMixed, 1
-			snapshot.Loads[record.Name] = slurm.Load{Running: 1, Job: int64(slices.Index(w.jobs, job) + 1), Unlimited: true}
+			load := slurm.Load{Running: 1, Job: int64(slices.Index(w.jobs, job) + 1), Unlimited: true}
+			if w.counted {
+				load.Job = 0
+			}
+			snapshot.Loads[record.Name] = load
 		}
 		snapshot.Nodes = append(snapshot.Nodes, record)
 	}

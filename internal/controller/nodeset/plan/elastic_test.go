@@ -118,7 +118,18 @@ func closed(reason string, ago time.Duration, nodes ...int) edit {
 
 func stale(s *plan.Snapshot) { s.JustRead = false }
 
+// partial has too many jobs to list. Those that wait for their nodes should be known after a while.
+func partial(identified time.Duration) edit {
+	return func(s *plan.Snapshot) {
+		s.Slurm.Partial, s.Slurm.Running = true, 12000
+		if identified > 0 {
+			s.Slurm.IdentifiedBy = epoch.Add(identified)
+		}
+	}
+}
+
 func TestElasticCreate(t *testing.T) {
+	creates0 := []string{"create ordinal 0: Slurm powers its node up for job 7"}
 	check(t, map[string]row{
 		"creates nothing for Slurm nodes that are powered down": {elastic(3), nil},
 		"creates the pods of the Slurm nodes that a job needs, and no others": {
@@ -171,6 +182,16 @@ func TestElasticCreate(t *testing.T) {
 		"leaves a drained Slurm node without a pod to the administrator": {
 			elastic(1, flags(0, 0), closed("broken fan", time.Hour, 0)), nil,
 		},
+		"creates the pods for jobs that are only counted": {
+			elastic(3, waking(0, 0, 1), partial(0)),
+			[]string{
+				"create ordinal 0: Slurm powers its node up for an unidentified job of a large queue",
+				"create ordinal 1: Slurm powers its node up for an unidentified job of a large queue",
+			},
+		},
+		"waits until the job of a large queue is known":         {elastic(2, waking(0, 0), partial(time.Second)), nil},
+		"creates the pods for known jobs of a large queue":      {elastic(1, waking(7, 0), partial(time.Second)), creates0},
+		"waits until the jobs are read after their Slurm nodes": {elastic(1, waking(0, 0), stale), nil},
 		"creates no pod with another template than its record": {
 			elastic(1, waking(7, 0), stale, sizes(func(e *plan.Elastic) { e.Slots[0].Mismatched = true })), nil,
 		},
@@ -252,6 +273,33 @@ func TestElasticGiveUp(t *testing.T) {
 			elastic(2, waking(7, 1), sizes(func(e *plan.Elastic) { e.Max, e.Slots[1].Outdated = 1, true })),
 			[]string{"create ordinal 1: Slurm powers its node up for job 7"},
 		},
+		"creates the pods of jobs that are not known before a record changes in other respects": {
+			elastic(2, waking(0, 0, 1), partial(0), sizes(func(e *plan.Elastic) { e.Slots[0].Outdated = true })),
+			[]string{
+				"create ordinal 0: Slurm powers its node up for an unidentified job of a large queue",
+				"create ordinal 1: Slurm powers its node up for an unidentified job of a large queue",
+			},
+		},
+		"gives up nothing whose job is not in the list of jobs yet": {
+			elastic(1, waking(0, 0), stale, sizes(func(e *plan.Elastic) { e.Slots[0].Outdated = true })), nil,
+		},
+		"gives up only the Slurm node that is late, if its job is not known": {
+			elastic(2, waking(0, 0, 1), started(6*time.Minute, 0), started(time.Minute, 1), placed(0, 1), partial(0)),
+			[]string{
+				"force-power-down node gpu-0: the Slurm nodes for an unidentified job of a large queue did not all register " +
+					"within 5m0s",
+			},
+		},
+		"replaces no lost pod of a job that may be the one that is given up": {
+			elastic(2, waking(0, 0), started(6*time.Minute, 0), placed(0), allocated(0, 1), flags(0, 1), partial(0)),
+			[]string{
+				"force-power-down node gpu-0: the Slurm nodes for an unidentified job of a large queue did not all register " +
+					"within 5m0s",
+			},
+		},
+		"gives up nothing while its job is about to be known": {
+			elastic(1, waking(0, 0), started(6*time.Minute, 0), placed(0), partial(time.Second)), nil,
+		},
 		"gives up a power-up without a job before the record is removed": {
 			elastic(2, flags(slurm.FlagPoweringUp, 1), sizes(func(e *plan.Elastic) { e.Max, e.Slots[1].Outdated = 1, true })),
 			[]string{"force-power-down node gpu-1: its record is about to change"},
@@ -276,6 +324,38 @@ func TestElasticGiveUp(t *testing.T) {
 			[]string{"drain node gpu-0: slurm-operator: update", "keep gpu-0 (Update): gpu-0 is not drained yet"},
 		},
 	})
+}
+
+// TestElasticConfirmed has a power-up that is given up, and a later snapshot.
+func TestElasticConfirmed(t *testing.T) {
+	late := many(waking(7, 0, 1), started(6*time.Minute, 0, 1), placed(0, 1))
+	for name, test := range map[string]struct {
+		edit edit
+		want []string // Slurm nodes
+	}{
+		"nothing has changed":                    {many(), []string{"gpu-0", "gpu-1"}},
+		"a slurmd has registered":                {flags(0, 0), []string{"gpu-1"}},
+		"all slurmds have registered":            {flags(0, 0, 1), nil},
+		"an administrator has drained a node":    {closed("broken fan", time.Second, 0), []string{"gpu-1"}},
+		"slurmctld does not answer":              {func(s *plan.Snapshot) { s.Answers = false }, nil},
+		"slurmctld has given up another node":    {flags(slurm.FlagPoweredDown, 1), []string{"gpu-0"}},
+		"the NodeSet waits longer for its nodes": {sizes(func(e *plan.Elastic) { e.Start = time.Hour }), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := plan.Next(elastic(2, late))
+			planned := next.Of(plan.ForcePowerDown)
+			if len(planned) != 2 {
+				t.Fatalf("the plan is\n%s", next)
+			}
+			var got []string
+			for _, action := range plan.Confirmed(planned, elastic(2, late, test.edit)) {
+				got = append(got, action.SlurmNode)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }
 
 // timedOut makes slurmctld set the first Slurm node down, for a reason.

@@ -49,6 +49,15 @@ var mutations = map[string]mutation{
 	"a slurmd that is not reported as running counts as not running": {
 		"release.go", "return Hold{}, pod.Unscheduled && !pod.EverRan", "return Hold{}, !pod.EverRan",
 	},
+	"an old absence is accepted of a slurmd that may have started": {
+		"release.go", "s.Now.Sub(s.Slurm.ListedAt()) >= maxAbsenceAge", "false",
+	},
+	"Slurm is read again and again for jobs on unknown nodes": {
+		"remove.go", "p.refreshRarely(pod.SlurmNode)", "p.refresh(pod.SlurmNode)",
+	},
+	"Slurm is never read again for jobs on unknown nodes": {
+		"remove.go", "		return\n	}\n	p.refresh(node)\n", "	}\n",
+	},
 	"the list of jobs is ignored": {slurmSnapshot, "case s.Loads[name].Jobs() > 0:", "case false:"},
 	"suspended jobs are ignored": {
 		slurmSnapshot, "return l.Running + l.Completing + l.Other", "return l.Running + l.Completing",
@@ -98,7 +107,7 @@ var mutations = map[string]mutation{
 		"!record.Closed() && !record.PoweringUp() &&",
 	},
 	"pods are created for a job that is given up": {
-		"elastic.go", "if group.givenUp || group.changesFirst() {", "if group.changesFirst() {",
+		"elastic.go", "if group.givenUp || group.changesFirst() ||", "if group.changesFirst() ||",
 	},
 	"idle Slurm nodes are powered down before backfill runs": {
 		"power.go", "return max(p.Set.Elastic.Idle, backfillTime)", "return p.Set.Elastic.Idle",
@@ -155,7 +164,17 @@ var mutations = map[string]mutation{
 	"Slurm nodes stay open for which there is no room": {
 		"power.go", "full = full || cause == NoCapacity", "full = false",
 	},
-	"pods are created that do not match their records": {"elastic.go", "|| group.changesFirst() {", "{"},
+	"pods are created that do not match their records": {"elastic.go", "|| group.changesFirst() ||", "||"},
+	"pods are created before it is known which job they are for": {
+		"elastic.go", "|| p.awaitsJob(group) {", "{",
+	},
+	"a job is given up before it is known which one it is": {"power.go", "if p.awaitsJob(group) {", "if false {"},
+	"a job that is not known counts as none": {
+		"elastic.go", "slot.Outdated && !g.hasJob() })", "slot.Outdated && g.job == 0 })",
+	},
+	"Slurm nodes that have registered since the plan are given up": {
+		"power.go", "	next := Next(later)\n", "	later = new(*later)\n	next := Plan{Actions: actions}\n",
+	},
 	"a Slurm node that an administrator has set down is resumed": {
 		slurmNode, "n.Flags.Has(FlagPoweredDown) && n.Reason == resumeTimeoutReason", "n.Flags.Has(FlagPoweredDown)",
 	},

@@ -542,6 +542,11 @@ func TestPlanRequiresFreshSlurmState(t *testing.T) {
 		"before a drain":           {scene(2, old, replicas(1)), true},
 		"before a drain is lifted": {scene(1, old, drained(0, byUs("update"))), true},
 		"before a deletion":        {scene(1, old, replicas(0), drained(0, byUs("scale-in"))), true},
+		"before a deletion of a pod whose slurmd may have started since the last read": {
+			scene(1, notStarted, withoutRecord(0), replicas(0), func(s *plan.Snapshot) {
+				s.Slurm.NodesAsOf = epoch.Add(-plan.MaxAbsenceAge)
+			}), true,
+		},
 		"before a record is deleted": {
 			scene(1, old, set(func(set *plan.Set) { set.Prune = plan.PruneAll }),
 				func(s *plan.Snapshot) { s.Pods, s.Set.Replicas = nil, 0 }),

@@ -183,7 +183,7 @@ type planner struct {
 	trying int
 	// groups are the Slurm nodes that are powering up, of an elastic NodeSet.
 	groups []group
-	// givenUp are the jobs whose groups are given up.
+	// givenUp are the jobs whose groups are given up; 0 stands for all that are not known.
 	givenUp map[int64]bool
 	// complete says that only a complete list of Slurm nodes is new enough.
 	complete bool

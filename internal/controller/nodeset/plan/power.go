@@ -110,6 +110,9 @@ func (p *planner) giveUp(pods map[int]*Pod) {
 	full := false
 	for i := range p.groups {
 		group := &p.groups[i]
+		if p.awaitsJob(group) {
+			continue
+		}
 		cause, why := p.failure(group, pods)
 		if cause == "" {
 			continue
@@ -119,7 +122,10 @@ func (p *planner) giveUp(pods map[int]*Pod) {
 				p.request(ForcePowerDown, slot, cause, why)
 			}
 		}
-		group.givenUp, p.givenUp[group.job] = true, group.job != 0
+		group.givenUp = true
+		if group.hasJob() {
+			p.givenUp[group.job] = true
+		}
 		full = full || cause == NoCapacity
 	}
 	if !full {
@@ -130,6 +136,16 @@ func (p *planner) giveUp(pods map[int]*Pod) {
 			p.closeSlot(slot, NoCapacity)
 		}
 	}
+}
+
+// Confirmed returns those of some actions that the plan for a later snapshot has too.
+func Confirmed(actions []Action, later *Snapshot) []Action {
+	next := Next(later)
+	return slices.DeleteFunc(slices.Clone(actions), func(action Action) bool {
+		return !slices.ContainsFunc(next.Actions, func(again Action) bool {
+			return again.Kind == action.Kind && again.SlurmNode == action.SlurmNode && again.Cause == action.Cause
+		})
+	})
 }
 
 // progress returns when a group began to start, how many of its pods exist, and how many of these have no Kubernetes

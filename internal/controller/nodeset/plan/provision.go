@@ -16,8 +16,8 @@ type Request struct {
 	Name string
 	// Class is its provisioning class.
 	Class string
-	// Job is that of the group, 0 if it has none; SlurmNodes are those of the group, and Pods counts those among them that
-	// had no pod.
+	// Job is that of the group, 0 if it has none or if it is not known; SlurmNodes are those of the group, and Pods counts
+	// those among them that had no pod.
 	Job        int64
 	SlurmNodes []string
 	Pods       int
@@ -133,7 +133,10 @@ func (p *planner) newRequest(group *group, pods int) Action {
 		_, _ = sum.Write([]byte(slot.SlurmNode + ",")) // it returns no error
 	}
 	purpose := "warm"
-	if group.job != 0 {
+	switch {
+	case group.unidentified:
+		purpose = "job"
+	case group.job != 0:
 		purpose = fmt.Sprintf("job-%d", group.job)
 	}
 	request.Name = fmt.Sprintf("%s-%s-%08x", p.Set.Name, purpose, sum.Sum32())

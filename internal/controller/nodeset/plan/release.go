@@ -7,6 +7,11 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
+// maxAbsenceAge is how long after a list of Slurm nodes a missing one still counts as absent if its pod's slurmd is not
+// reported as running: it may run nevertheless, register, and get a job. A list of many Slurm nodes takes seconds, so
+// this is counted from its end.
+const maxAbsenceAge = 2 * time.Second
+
 // maxSnapshotAge is how old a snapshot of Slurm may be to prove anything. Between the snapshot and the deletion a drain
 // may be lifted and a job may start: no rule can close that gap, a low limit keeps it small.
 const maxSnapshotAge = 15 * time.Second
@@ -44,6 +49,8 @@ const (
 	ExitedEarly
 	// Kept: a user has cordoned it.
 	Kept
+	// Unlocated: one of the jobs that are being cleaned up on unknown Slurm nodes may be on it.
+	Unlocated
 	// Unidentified: its slurmd may be registered under an unknown name.
 	Unidentified
 )
@@ -51,7 +58,7 @@ const (
 // String returns the metric label of a kind.
 func (k HoldKind) String() string {
 	return [...]string{"nothing", "slurm", "snapshot", "jobs", "drain", "registration", "canary", "backoff", "cordon",
-		"identity"}[k]
+		"cleanup", "identity"}[k]
 }
 
 // Release is the deletion rule: it returns what holds a pod. No pod that it holds is deleted, whatever the cause; in
@@ -60,7 +67,7 @@ func (k HoldKind) String() string {
 // The checks run in order, and the first that applies decides.
 func (s *Snapshot) Release(pod *Pod) Hold {
 	for _, check := range []func(*Pod) (Hold, bool){
-		s.waived, s.exited, s.unscheduled, s.unreachable, s.unproven, s.occupied, s.undrained, s.absent, s.stale,
+		s.waived, s.exited, s.unscheduled, s.unreachable, s.unlocated, s.unproven, s.occupied, s.undrained, s.absent, s.stale,
 	} {
 		if hold, decided := check(pod); decided {
 			return hold
@@ -99,6 +106,15 @@ func (s *Snapshot) unscheduled(pod *Pod) (Hold, bool) { return Hold{}, pod.Unsch
 func (s *Snapshot) unreachable(*Pod) (Hold, bool) {
 	return Hold{Why: "Slurm does not answer, so it is unknown whether it has jobs", Kind: Unreachable}, !s.Answers ||
 		s.Slurm == nil
+}
+
+// unlocated: Slurm does not have its node, and has too many jobs to list. A job that is being cleaned up may be there,
+// and reading Slurm again rarely shows that none is.
+func (s *Snapshot) unlocated(pod *Pod) (Hold, bool) {
+	return Hold{
+		Why: fmt.Sprintf("Slurm has no node %s, and too many jobs to tell whether one that is being cleaned up is still "+
+			"there; if none is, delete pod %s by hand", pod.SlurmNode, pod.Name), Kind: Unlocated,
+	}, s.Slurm.Unplaced > 0 && s.record(pod) == nil && s.load(pod).Jobs() == 0
 }
 
 // unproven: a snapshot from before the drain, or one that is too old, proves nothing.
@@ -158,6 +174,9 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	}
 	if s.Slurm.ControllerSince.IsZero() {
 		return Hold{Why: "slurmctld has just started and may have forgotten it", Kind: Unproven}, true
+	}
+	if pod.Started.IsZero() && s.Now.Sub(s.Slurm.ListedAt()) >= maxAbsenceAge {
+		return Hold{Why: "its slurmd may have registered since Slurm was read", Kind: Unproven}, true
 	}
 	if until := s.registersUntil(pod); s.Now.Before(until) {
 		return Hold{Why: "its slurmd may register at any moment", Kind: Registering, Until: until}, true

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,6 +117,16 @@ func TestRelease(t *testing.T) {
 		"holds a pod that has not started with an open Slurm node": {notStarted, plan.Undrained},
 
 		"releases a pod that has not started without a record": {many(notStarted, withoutRecord(0)), plan.NotHeld},
+		"holds a pod whose slurmd may have started and registered since the list of Slurm nodes": {
+			many(notStarted, withoutRecord(0), readAgo(0, plan.MaxAbsenceAge)), plan.Unproven,
+		},
+		"holds a pod whose slurmd may have restarted and registered since the list of Slurm nodes": {
+			many(unready(0), pod(0, func(p *plan.Pod) { p.Started = time.Time{} }), withoutRecord(0),
+				readAgo(0, plan.MaxAbsenceAge)), plan.Unproven,
+		},
+		"releases a pod that did not register in time, with an older list of Slurm nodes": {
+			many(withoutRecord(0), readAgo(plan.MaxAbsenceAge, plan.MaxAbsenceAge)), plan.NotHeld,
+		},
 		"holds a pod without a record if slurmctld has just started": {
 			many(withoutRecord(0), slurmctldSince(time.Minute)), plan.Registering,
 		},
@@ -137,6 +148,16 @@ func TestRelease(t *testing.T) {
 		"holds a pod whose record is first missing in the last snapshot": {
 			many(withoutRecord(0), drainedAt(-time.Second)), plan.Unproven,
 		},
+		"holds a pod without a record while jobs are being cleaned up on unknown Slurm nodes": {
+			many(withoutRecord(0), unlocated), plan.Unlocated,
+		},
+		"holds a pod without a record for a known job": {
+			many(withoutRecord(0), unlocated, func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Running: 1} }),
+			plan.Jobs,
+		},
+		"releases a drained Slurm node while jobs are being cleaned up on unknown ones": {
+			many(drained0, unlocated), plan.NotHeld,
+		},
 		"holds a pod without a record if the snapshot is too old": {
 			many(withoutRecord(0), readAgo(time.Minute, time.Minute)), plan.Unproven,
 		},
@@ -148,6 +169,43 @@ func TestRelease(t *testing.T) {
 			s := scene(1, test.edit)
 			if hold := s.Release(&s.Pods[0]); hold.Kind != test.want {
 				t.Errorf("the kind of the hold is %d (%q), want %d", hold.Kind, hold.Why, test.want)
+			}
+			checkAlarms(t, s)
+		})
+	}
+}
+
+// unlocated has too many jobs to list, one of which is being cleaned up on an unknown Slurm node.
+func unlocated(s *plan.Snapshot) { s.Slurm.Partial, s.Slurm.Unplaced, s.Slurm.Running = true, 1, 12000 }
+
+// TestReleaseReadsRarelyForUnlocatedJobs has a scale-in that waits for jobs on unknown Slurm nodes: another read of
+// Slurm rarely helps, and takes seconds in a large cluster.
+func TestReleaseReadsRarelyForUnlocatedJobs(t *testing.T) {
+	for name, test := range map[string]struct {
+		age  time.Duration // of the list of Slurm nodes
+		want time.Duration // until the next plan; 0 for a read of Slurm
+	}{
+		"after a read":       {time.Second, 59 * time.Second},
+		"a while after it":   {20 * time.Second, 40 * time.Second},
+		"a minute after it":  {time.Minute, 0},
+		"long after a read":  {time.Hour, 0},
+		"at the time of one": {0, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(2, withoutRecord(1), replicas(1), unlocated, func(s *plan.Snapshot) {
+				s.Slurm.NodesAsOf, s.Slurm.JobsAsOf = epoch.Add(-test.age), epoch.Add(-test.age)
+				s.DrainedSince["gpu-1"] = epoch.Add(-2 * time.Hour)
+			})
+			next := plan.Next(s)
+			if next.NeedsRefresh != (test.want == 0) || len(next.Deleted()) > 0 {
+				t.Errorf("it asks for a read: %t, in\n%s", next.NeedsRefresh, next)
+			}
+			// The protection of the pod is checked in between.
+			if wake := next.Wake.Sub(epoch); test.want > 0 && (wake > test.want || wake <= 0) {
+				t.Errorf("it wakes after %s, want %s", wake, test.want)
+			}
+			if why := next.Waits[0].Hold.Why; !strings.Contains(why, "too many jobs") {
+				t.Errorf("the hold is %q", why)
 			}
 			checkAlarms(t, s)
 		})

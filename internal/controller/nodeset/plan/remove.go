@@ -1,5 +1,7 @@
 package plan
 
+import "time"
+
 // remove deletes the chosen pods that the deletion rule releases, those that have exited, those whose record Slurm has
 // lost, and those whose Slurm node is powered down.
 func (p *planner) remove() {
@@ -31,13 +33,29 @@ func (p *planner) remove() {
 			continue
 		}
 		p.Waits = append(p.Waits, Wait{Pod: pod, Cause: cause, Hold: hold})
-		if hold.Kind == Unproven {
+		switch hold.Kind { //nolint:exhaustive // no read of Slurm ends the others
+		case Unproven:
 			p.refresh(pod.SlurmNode)
+		case Unlocated:
+			p.refreshRarely(pod.SlurmNode)
 		}
 		if hold.Kind != Jobs {
 			p.wakeAt(hold.Until)
 		}
 	}
+}
+
+// unlocatedPause is how often Slurm is read to see whether all jobs that are being cleaned up are on known Slurm nodes.
+// In a large cluster such a read takes seconds, and there may be such jobs at any time.
+const unlocatedPause = time.Minute
+
+// refreshRarely asks for a newer record of a Slurm node, unless the last list is recent.
+func (p *planner) refreshRarely(node string) {
+	if due := p.Slurm.NodesAsOf.Add(unlocatedPause); p.Now.Before(due) {
+		p.wakeAt(due)
+		return
+	}
+	p.refresh(node)
 }
 
 // lost reports whether Slurm has lost the record of a pod's node: a slurmctld that crashed, a restored backup that is
