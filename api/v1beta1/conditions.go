@@ -127,8 +127,8 @@ const (
 	// ReasonStateBeingDeleted means that the PVC with slurmctld's saved state will be removed when slurmctld's pod
 	// terminates.
 	ReasonStateBeingDeleted = "StateBeingDeleted"
-	// ReasonIncompatibleRelease means that slurmctld is not replaced by that of another release, which could not read its
-	// saved state or would not talk to the nodes.
+	// ReasonIncompatibleRelease means that slurmctld or slurmdbd is not replaced by that of another release, which could
+	// not read its saved state or its database, or would not talk to the nodes.
 	ReasonIncompatibleRelease = "IncompatibleRelease"
 	// ReasonNotTakenOver means that another operator made the cluster, and that nothing is changed until the user asks
 	// for it; the message says how.
@@ -145,6 +145,9 @@ const (
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
 	// ReasonDatabaseAccessDenied means that the database server rejects the user or the password.
 	ReasonDatabaseAccessDenied = "DatabaseAccessDenied"
+	// ReasonConvertingDatabase means that slurmdbd converts its database to its release, or may be doing so, and must not
+	// be interrupted.
+	ReasonConvertingDatabase = "ConvertingDatabase"
 )
 
 // Reasons of conditions of a NodeSet.

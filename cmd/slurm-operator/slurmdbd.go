@@ -22,5 +22,6 @@ func slurmdbdCommand() *cobra.Command {
 	flags.SetInterspersed(false) // flags after the command belong to it
 	flags.StringVar(&options.Listen, "listen", ":6816", "where the report is served")
 	flags.StringVar(&options.Key, "key", slurmconf.JWTKeyFile, "JWT key that clients of the report must have")
+	flags.DurationVar(&options.ExitTimeout, "exit-timeout", 0, "kill slurmdbd this long after SIGTERM, or 0 for never")
 	return command
 }

@@ -77,7 +77,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtim
 		if was, err = settable(live); err != nil {
 			return err
 		}
-		if a.memory.Unchanged(id, asked, was) {
+		if a.memory.Unchanged(id, asked, version(live, was)) {
 			return nil
 		}
 	}
@@ -93,8 +93,26 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtim
 	if err != nil {
 		return err
 	}
-	a.memory.Remember(id, asked, is)
+	a.memory.Remember(id, asked, version(live, is))
 	trace.Applied(ctx, kind.Kind, name.Name, !found, trace.Fields(was, is))
+	return nil
+}
+
+// Accepts returns the error with which Apply would fail; nil if it would not. Nothing is changed.
+func (a *Applier) Accepts(ctx context.Context, owner client.Object, desired runtime.ApplyConfiguration,
+	live client.Object) error {
+	configuration, err := a.owned(owner, desired)
+	if err != nil {
+		return err
+	}
+	kind, name := configuration.GroupVersionKind(), client.ObjectKeyFromObject(configuration)
+	if _, err := a.find(ctx, owner, kind, name, live); err != nil {
+		return err
+	}
+	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration),
+		client.FieldOwner(naming.ManagedBy), client.ForceOwnership, client.DryRunAll); err != nil {
+		return fmt.Errorf("applying %s %s: %w", kind.Kind, name.Name, err)
+	}
 	return nil
 }
 
@@ -243,6 +261,12 @@ func settable(object client.Object) (map[string]any, error) {
 		delete(fields, field)
 	}
 	return fields, nil
+}
+
+// version returns what identifies the version of an object: its settable fields, and how often its spec has changed.
+// The fields alone can be those of an earlier version, which a stale cache still has after a change was undone.
+func version(object client.Object, settable map[string]any) any {
+	return map[string]any{"fields": settable, "generation": object.GetGeneration()}
 }
 
 // overwrite copies an object to another one of the same type.

@@ -36,6 +36,9 @@ type Options struct {
 	// CloudNodes is the number of configured nodes cloud-0, cloud-1, … without a slurmd. They cost nothing, so there
 	// can be thousands.
 	CloudNodes int
+	// NodeLine are the parameters of the nodes in slurm.conf, such as "CPUs=2"; if empty, they have no line there, and are
+	// dynamic.
+	NodeLine string
 	// NodeConf is the configuration that slurmds register with, such as "CPUs=1000"; empty for the actual hardware.
 	NodeConf string
 	// SlurmdArgs are further arguments of all slurmds.
@@ -148,7 +151,10 @@ func (c *Cluster) define(ctx context.Context, logs string, opts Options) error {
 	if err := errors.Join(failures[:]...); err != nil {
 		return err
 	}
-	slurmd := []string{"/usr/sbin/slurmd", "-D", "-b", "-Z", "--conf-server", "slurmctld:6817"}
+	slurmd := []string{"/usr/sbin/slurmd", "-D", "-b", "--conf-server", "slurmctld:6817"}
+	if opts.NodeLine == "" {
+		slurmd = append(slurmd, "-Z")
+	}
 	if opts.NodeConf != "" {
 		slurmd = append(slurmd, "--conf", opts.NodeConf)
 	}
@@ -212,7 +218,7 @@ func (c *Cluster) WaitReady(tb testing.TB) {
 		}
 		c.WaitFor(tb, node.Name+" to be idle", func(ctx context.Context) error {
 			state, err := c.nodeState(ctx, node.Name)
-			if err == nil && state != "IDLE+DYNAMIC_NORM" {
+			if err == nil && strings.TrimSuffix(state, "+DYNAMIC_NORM") != "IDLE" {
 				err = fmt.Errorf("it is %s", state)
 			}
 			return err

@@ -48,6 +48,9 @@ CommunicationParameters=EnableIPv6
 {{- if .CloudNodes}}
 NodeName=cloud-[0-{{.LastCloudNode}}] State=CLOUD CPUs=8 RealMemory=32768
 {{- end}}
+{{- if .NodeLine}}
+NodeName=node-[0-{{.LastNode}}] {{.NodeLine}}
+{{- end}}
 PartitionName=all Nodes=ALL Default=YES
 {{.ExtraConf}}
 `))
@@ -77,6 +80,8 @@ func (o Options) slurmConf() (string, error) {
 		"IPv6":          o.IPv6,
 		"CloudNodes":    o.CloudNodes,
 		"LastCloudNode": o.CloudNodes - 1,
+		"NodeLine":      o.NodeLine,
+		"LastNode":      o.Nodes - 1,
 		"MaxNodes":      o.Nodes + o.CloudNodes + 100, // room for nodes that a test creates
 		"ExtraConf":     o.ExtraConf,
 	})

@@ -123,7 +123,9 @@ var clusterAlerts = []Alert{
 	},
 	{
 		Name: "SlurmObjectDegraded", Severity: Warning, For: "15m", Labels: ofObject,
-		Expr:        condition(`condition="Degraded", status="True", reason!~"` + ownAlerts + `"`),
+		// The own alert of IncompatibleRelease is about a condition that only Controllers have.
+		Expr: condition(`condition="Degraded", status="True", reason!~"`+ownAlerts+`"`) + " or " +
+			condition(`kind="Accounting", condition="Degraded", status="True", reason="IncompatibleRelease"`),
 		Summary:     objectName + " is degraded: {{ $labels.reason }}",
 		Description: "It does not recover by itself; the condition Ready says what to do.",
 		Fires:       in("NodeSet", "Degraded", "True", "QuotaExceeded", 16),

@@ -64,6 +64,7 @@ const sections = [
     ['docs/reference/status.md', 'status', 'Status and conditions'],
     ['docs/reference/additions.md', 'additions', 'API additions'],
     ['docs/reference/configuration.md', 'configuration', 'slurm.conf'],
+    ['docs/reference/change-costs.md', 'change-costs', 'Costs of changes'],
     ['charts/slurm/README.md', 'chart-slurm', 'Chart slurm'],
     ['charts/slurm-operator/README.md', 'chart-slurm-operator', 'Chart slurm-operator'],
     ['charts/slurm-operator-crds/README.md', 'chart-slurm-operator-crds', 'Chart slurm-operator-crds'],

@@ -9,13 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slurm-operator/slurm-operator/internal/naming"
-	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 )
 
 func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 	owner := scope.accounting
 	name := metav1.ObjectMeta{Namespace: owner.Namespace, Name: naming.Accounting(owner.Name)}
-	if !plan.remove {
+	if plan.makesWay(scope) {
 		err := r.Children.TakeOver(ctx, owner, &appsv1.StatefulSet{ObjectMeta: name}, scope.mayTakeOver)
 		if err != nil {
 			return err
@@ -45,18 +44,8 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 	if err := r.Children.Apply(ctx, owner, plan.children.statefulSet, scope.statefulSet); err != nil {
 		return err
 	}
-	if pod := outdated(scope); pod != nil && pod.DeletionTimestamp == nil {
+	if pod := replaceable(scope); pod != nil {
 		return r.Children.Replace(ctx, pod)
-	}
-	return nil
-}
-
-// outdated returns the pod that does not have the current template; nil if there is none.
-func outdated(scope *scope) *corev1.Pod {
-	for i := range scope.pods {
-		if podtemplate.Outdated(&scope.pods[i], scope.statefulSet) {
-			return &scope.pods[i]
-		}
 	}
 	return nil
 }

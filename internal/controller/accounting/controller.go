@@ -3,7 +3,8 @@
 //
 // slurmdbd reads its configuration, password and keys only when it starts: the pod template has a digest of them, and a
 // change replaces the pod. The pod is ready when slurmdbd answers a query that needs the database. While it is not
-// ready, the operator reads the database error from its helper in slurmdbd's pod.
+// ready, the operator reads from its helper in slurmdbd's pod which error its database returns, or how far it has
+// converted it. A pod whose slurmdbd may be converting its database is not replaced.
 package accounting
 
 import (
@@ -46,10 +47,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return retry.After(requeueAfter(scope), errors.Join(err, r.report(ctx, scope, plan, err)))
 }
 
-// requeueAfter returns when to query slurmdbd again: while it is not ready, as often as it retries the connection. When
-// it becomes ready, the pod's status changes.
+// requeueAfter returns when to query slurmdbd again: while it is not ready, as often as it retries the connection, and
+// while its pod waits to be replaced. When it becomes ready, the pod's status changes.
 func requeueAfter(scope *scope) time.Duration {
-	if unready(scope.pods) == nil {
+	if pod := running(scope.pods); pod == nil || isReady(*pod) && describeConversion(scope) == "" {
 		return 0
 	}
 	return 5 * time.Second

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,8 @@ type children struct {
 	secret      *applycorev1.SecretApplyConfiguration
 	service     *applycorev1.ServiceApplyConfiguration
 	statefulSet *applyappsv1.StatefulSetApplyConfiguration
+	// image is that of slurmdbd.
+	image string
 }
 
 // build builds all children. Its errors are shown to the user.
@@ -46,6 +49,10 @@ func build(scope *scope, configuration configuration) (children, error) {
 	name, labels := naming.Accounting(accounting.Name), naming.Labels(naming.Slurmdbd, accounting.Name)
 	selector := naming.Selector(naming.Slurmdbd, accounting.Name)
 	template, err := podTemplate(scope, configuration.digest)
+	if err != nil {
+		return children{}, err
+	}
+	configured, err := applyconf.PodTemplate(template)
 	if err != nil {
 		return children{}, err
 	}
@@ -59,9 +66,11 @@ func build(scope *scope, configuration configuration) (children, error) {
 	return children{
 		secret:  applycorev1.Secret(name, accounting.Namespace).WithLabels(labels).WithData(configuration.files),
 		service: service,
+		image:   containerOf(&template.Spec).Image,
 		statefulSet: applyappsv1.StatefulSet(name, accounting.Namespace).
 			WithLabels(naming.Merge(accounting.Spec.Template.Metadata.Labels, labels)).
-			WithAnnotations(naming.MergeAnnotations(accounting.Spec.Template.Metadata.Annotations, nil)).
+			WithAnnotations(naming.MergeAnnotations(accounting.Spec.Template.Metadata.Annotations,
+				map[string]string{annotationRelease: scope.releaseToRecord()})).
 			WithSpec(applyappsv1.StatefulSetSpec().
 				WithReplicas(1).
 				WithServiceName(name).
@@ -71,11 +80,34 @@ func build(scope *scope, configuration configuration) (children, error) {
 				WithUpdateStrategy(applyappsv1.StatefulSetUpdateStrategy().
 					WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 				WithSelector(applymetav1.LabelSelector().WithMatchLabels(selector)).
-				WithTemplate(template)),
+				WithTemplate(configured)),
 	}, nil
 }
 
-func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApplyConfiguration, error) {
+const (
+	// terminationGraceSeconds is how long a pod may take to terminate. It is for slurmdbds that convert their database:
+	// that takes hours if the database is large, and what was converted would be lost if slurmdbd was killed. A day is
+	// more than conversions take, and ends a wait that never would.
+	terminationGraceSeconds = 24 * 60 * 60
+	// exitTimeout is how long slurmdbd may take to exit if it converts nothing: Kubernetes' default grace period.
+	exitTimeout = 30 * time.Second
+)
+
+// limitTermination gives slurmdbd time to terminate, unless the user did.
+func limitTermination(spec *corev1.PodSpec) {
+	if spec.TerminationGracePeriodSeconds != nil {
+		return
+	}
+	spec.TerminationGracePeriodSeconds = new(int64(terminationGraceSeconds))
+	for i := range spec.Containers {
+		container := &spec.Containers[i]
+		if container.Name == string(naming.Slurmdbd) && len(container.Args) > 1 && container.Args[0] == naming.HelperPath {
+			container.Args = slices.Insert(container.Args, 2, "--exit-timeout="+exitTimeout.String())
+		}
+	}
+}
+
+func podTemplate(scope *scope, digest string) (corev1.PodTemplateSpec, error) {
 	accounting := scope.accounting
 	user := scope.slurmUser()
 	security := podtemplate.Restricted(user.UID, user.GID)
@@ -92,7 +124,7 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 			InitContainers: []corev1.Container{
 				podtemplate.HelperContainer(helperName, scope.images.Operator), configurationContainer(scope),
 			},
-			Containers: []corev1.Container{container(scope)},
+			Containers: []corev1.Container{slurmdbdContainer(scope)},
 			Volumes: []corev1.Volume{
 				filesVolume(scope),
 				{
@@ -111,15 +143,16 @@ func podTemplate(scope *scope, digest string) (*applycorev1.PodTemplateSpecApply
 		Container: string(naming.Slurmdbd), Fragment: accounting.Spec.Slurmdbd,
 	})
 	if err != nil {
-		return nil, err
+		return corev1.PodTemplateSpec{}, err
 	}
 	followImage(&merged.Spec, scope.images.For(naming.Slurmdbd))
 	podtemplate.Size(&merged.Spec, helperName, configurationName)
 	if err := podtemplate.Stamp(&merged, helperName); err != nil {
-		return nil, err
+		return corev1.PodTemplateSpec{}, err
 	}
 	podtemplate.AuthenticateReports(&merged)
-	return applyconf.PodTemplate(merged)
+	limitTermination(&merged.Spec) // after the stamp: no reason to replace a pod
+	return merged, nil
 }
 
 // copyFiles copies the files to slurmdbd's configuration directory, if the pod runs as the user slurm of the image.
@@ -159,7 +192,7 @@ func followImage(spec *corev1.PodSpec, otherwise string) {
 	}
 }
 
-func container(scope *scope) corev1.Container {
+func slurmdbdContainer(scope *scope) corev1.Container {
 	return corev1.Container{
 		Name:  string(naming.Slurmdbd),
 		Image: scope.images.For(naming.Slurmdbd), Command: podtemplate.Start(scope.slurmUser().UID),

@@ -38,7 +38,7 @@ type scope struct {
 	pods        []corev1.Pod
 	// mayTakeOver is true if slurmdbd may be taken over from another operator.
 	mayTakeOver bool
-	// database is slurmdbd's report about its database while it is not ready; nil if it cannot be queried.
+	// database is the report of the helper in the pod in which slurmdbd runs; nil if it has not answered.
 	database *slurmdbd.Report
 	now      time.Time
 }
@@ -138,9 +138,9 @@ func (r *Reconciler) observeTLS(ctx context.Context, scope *scope, tls *slinkyv1
 	return nil
 }
 
-// queryDatabase queries the helper in a running pod that is not ready for slurmdbd's report about its database.
+// queryDatabase queries the helper in the pod in which slurmdbd runs.
 func queryDatabase(ctx context.Context, pods []corev1.Pod, key []byte) *slurmdbd.Report {
-	pod := unready(pods)
+	pod := running(pods)
 	if pod == nil {
 		return nil
 	}

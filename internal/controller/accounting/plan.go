@@ -24,6 +24,12 @@ type plan struct {
 // obstacle returns the plan if nothing can be done. Running daemons are left alone.
 func obstacle(verdict status.Verdict) plan { return plan{verdict: verdict} }
 
+// makesWay reports whether the workload of another operator is checked, and makes way if it may be taken over. It does
+// not while nothing can take its place.
+func (p *plan) makesWay(scope *scope) bool {
+	return !p.remove && (p.children != nil || p.keys != nil || !scope.mayTakeOver)
+}
+
 // decide makes a plan: missing keys are generated first, then slurmdbd is built.
 func decide(scope *scope) plan {
 	spec := scope.accounting.Spec
@@ -51,6 +57,9 @@ func decide(scope *scope) plan {
 	children, err := build(scope, configuration)
 	if err != nil {
 		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v", err))
+	}
+	if problem := releaseProblem(scope, children.image); problem != nil {
+		return obstacle(*problem)
 	}
 	return plan{children: &children}
 }

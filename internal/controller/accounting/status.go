@@ -25,6 +25,8 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 		verdict = status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	case plan.children != nil:
 		verdict = judge(scope, database)
+	case plan.remove:
+		verdict = judgeRemoval(scope, verdict)
 	}
 	conditions := status.NewConditions(accounting.Generation, accounting.Status.Conditions, metav1.NewTime(scope.now))
 	conditions.Summarize(verdict)
@@ -93,6 +95,13 @@ func judgeDatabase(scope *scope) finding {
 	}
 	storage, report := scope.accounting.Spec.StorageConfig, scope.database
 	switch {
+	case isConverting(scope):
+		return finding{
+			State: status.State{
+				Status: metav1.ConditionTrue, Reason: slinkyv1beta1.ReasonConvertingDatabase,
+				Message: "slurmdbd is connected to its database, and converts it",
+			},
+		}
 	case report == nil || report.Code == 0:
 		return finding{
 			State: status.State{
@@ -131,6 +140,9 @@ func judge(scope *scope, database finding) status.Verdict {
 	if set.Status.ObservedGeneration < set.Generation {
 		return status.Progressing(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being created")
 	}
+	if conversion := describeConversion(scope); conversion != "" {
+		return status.Progressing(slinkyv1beta1.ReasonConvertingDatabase, "%s", conversion)
+	}
 	if outdated(scope) != nil {
 		return status.Progressing(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being replaced")
 	}
@@ -151,15 +163,13 @@ func judge(scope *scope, database finding) status.Verdict {
 	return status.Progressing(slinkyv1beta1.ReasonPodsNotReady, "slurmdbd is starting")
 }
 
-// unready returns the running pod that is not ready; nil if there is none.
-func unready(pods []corev1.Pod) *corev1.Pod {
-	for i := range pods {
-		if pods[i].DeletionTimestamp == nil && pods[i].Status.Phase == corev1.PodRunning &&
-			pods[i].Status.PodIP != "" && !isReady(pods[i]) {
-			return &pods[i]
-		}
+// judgeRemoval returns the verdict for a slurmdbd that is to run elsewhere; whenGone is the verdict without a pod.
+func judgeRemoval(scope *scope, whenGone status.Verdict) status.Verdict {
+	if len(scope.pods) == 0 {
+		return whenGone
 	}
-	return nil
+	return status.Progressing(slinkyv1beta1.ReasonReconciling,
+		"slurmdbd is to run elsewhere, and pod %s has not terminated yet", scope.pods[0].Name)
 }
 
 func isReady(pod corev1.Pod) bool {

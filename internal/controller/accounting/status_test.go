@@ -15,7 +15,10 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	starting := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"}}
+	starting := corev1.Pod{
+		Spec:   corev1.PodSpec{Containers: []corev1.Container{{Name: "slurmdbd", ReadinessProbe: &corev1.Probe{}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
+	}
 	ready := *starting.DeepCopy()
 	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	ending := *ready.DeepCopy()
@@ -48,9 +51,13 @@ func TestJudge(t *testing.T) {
 		"waits for slurmdbd to start": {
 			settled, starting, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false,
 		},
+		"waits for slurmdbd to connect": {
+			settled, starting, &slurmdbd.Report{Phase: slurmdbd.Starting}, 0, metav1.ConditionUnknown,
+			slinkyv1beta1.ReasonPodsNotReady, "", false,
+		},
 		"waits for slurmdbd to convert its tables": {
-			settled, starting, &slurmdbd.Report{}, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "",
-			false,
+			settled, starting, &slurmdbd.Report{Phase: slurmdbd.Converting, Step: "pre-converting job table for linux"}, 0,
+			metav1.ConditionTrue, slinkyv1beta1.ReasonConvertingDatabase, "pre-converting job table for linux", false,
 		},
 		"ignores a terminating pod": {
 			settled, ending, nil, 0, metav1.ConditionUnknown, slinkyv1beta1.ReasonPodsNotReady, "", false,
@@ -111,6 +118,29 @@ func TestJudge(t *testing.T) {
 			}
 			if verdict.Ready() != (test.reason == slinkyv1beta1.ReasonAsExpected) {
 				t.Errorf("ready is %v", verdict.Ready())
+			}
+		})
+	}
+}
+
+func TestExternalSlurmdbdIsNotReadyWhileAPodRuns(t *testing.T) {
+	gone := status.Ready("slurmdbd runs elsewhere")
+	terminating := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "slurm-accounting-0", DeletionTimestamp: new(metav1.Now()),
+	}}
+	for name, test := range map[string]struct {
+		pods []corev1.Pod
+		want status.Verdict
+	}{
+		"there is no pod": {nil, gone},
+		"the pod terminates": {[]corev1.Pod{terminating}, status.Progressing(slinkyv1beta1.ReasonReconciling,
+			"slurmdbd is to run elsewhere, and pod slurm-accounting-0 has not terminated yet")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			scope.pods = test.pods
+			if got := judgeRemoval(scope, gone); got != test.want {
+				t.Errorf("%+v, want %+v", got, test.want)
 			}
 		})
 	}

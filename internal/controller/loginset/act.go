@@ -57,20 +57,27 @@ const annotationKeys = "loginset." + slinkyv1beta1.GroupName + "/authorized-keys
 // refreshAuthorizedKeys makes the kubelets update the authorized keys in running pods, by touching the pods. It waits
 // until the operator's cache has the change: by then the kubelets have seen it too.
 func (r *Reconciler) refreshAuthorizedKeys(ctx context.Context, scope *scope) error {
-	keys := scope.set.Spec.RootSSHAuthorizedKeys
-	if scope.authorizedKeys != keys {
+	if scope.authorizedKeys != scope.set.Spec.RootSSHAuthorizedKeys {
 		return nil
 	}
-	sum := sha256.Sum256([]byte(keys))
-	current := hex.EncodeToString(sum[:8])
 	for i := range scope.pods {
 		pod := &scope.pods[i]
-		if pod.Status.Phase != corev1.PodRunning || pod.Annotations[annotationKeys] == current {
+		if pod.Status.Phase != corev1.PodRunning || hasKeys(scope, pod) {
 			continue
 		}
-		if err := r.Children.Touch(ctx, pod, annotationKeys, current); err != nil {
+		if err := r.Children.Touch(ctx, pod, annotationKeys, keysHash(scope.set)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasKeys reports whether a pod was touched for the current authorized keys.
+func hasKeys(scope *scope, pod *corev1.Pod) bool {
+	return pod.Annotations[annotationKeys] == keysHash(scope.set)
+}
+
+func keysHash(set *slinkyv1beta1.LoginSet) string {
+	sum := sha256.Sum256([]byte(set.Spec.RootSSHAuthorizedKeys))
+	return hex.EncodeToString(sum[:8])
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -25,7 +26,25 @@ func judge(scope *scope, failure error) status.Verdict {
 	if wanted == 0 {
 		ready = status.Ready("the LoginSet is scaled to zero, so users cannot log in")
 	}
-	return status.Deployment(scope.deployment, scope.pods, wanted, ready)
+	verdict := status.Deployment(scope.deployment, scope.pods, wanted, ready)
+	if pod, pending := lacksKeys(scope); verdict.Ready() && pending {
+		return status.Progressing(slinkyv1beta1.ReasonReconciling,
+			"the authorized keys are being updated in running pods%s", pod)
+	}
+	return verdict
+}
+
+// lacksKeys reports whether running pods still have former authorized keys, and names one if it is known which.
+func lacksKeys(scope *scope) (pod string, pending bool) {
+	if scope.authorizedKeys != scope.set.Spec.RootSSHAuthorizedKeys {
+		return "", true // the ConfigMap that the pods mount has just changed
+	}
+	for i := range scope.pods {
+		if pod := &scope.pods[i]; pod.Status.Phase == corev1.PodRunning && !hasKeys(scope, pod) {
+			return ", such as " + pod.Name, true
+		}
+	}
+	return "", false
 }
 
 func (r *Reconciler) report(ctx context.Context, scope *scope, verdict status.Verdict) error {

@@ -1,7 +1,9 @@
 package loginset
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -79,6 +81,24 @@ func TestJudge(t *testing.T) {
 	evicted := []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "login-1"}, Status: corev1.PodStatus{
 		Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory",
 	}}}
+	running := func(name, owner string, change func(*corev1.Pod)) corev1.Pod {
+		pod := corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Annotations: map[string]string{annotationKeys: keysHash(fullest().set)},
+				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: owner, Controller: new(true)}},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		}
+		change(&pod)
+		return pod
+	}
+	unchanged := func(*corev1.Pod) {}
+	terminating := func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) }
+	new3 := []corev1.Pod{
+		running("login-b-1", "login-b", unchanged), running("login-b-2", "login-b", unchanged),
+		running("login-b-3", "login-b", unchanged),
+	}
+	with3 := func(more ...corev1.Pod) []corev1.Pod { return append(slices.Clone(new3), more...) }
 	full := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3}
 	with := func(change func(*appsv1.DeploymentStatus)) appsv1.DeploymentStatus {
 		status := full
@@ -88,6 +108,7 @@ func TestJudge(t *testing.T) {
 	tests := map[string]struct {
 		status  appsv1.DeploymentStatus
 		pods    []corev1.Pod
+		keys    string // in the ConfigMap, if they are not those of the spec
 		failure error
 		reason  string
 		message string
@@ -100,6 +121,47 @@ func TestJudge(t *testing.T) {
 		"ignores a pod that was replaced": {
 			status: full, pods: evicted, ready: true, reason: slinkyv1beta1.ReasonAsExpected,
 			message: "users log in through port 2222 of the Service login",
+		},
+		"is ready when no other pod runs": {
+			status: full, pods: new3, ready: true, reason: slinkyv1beta1.ReasonAsExpected,
+			message: "users log in through port 2222 of the Service login",
+		},
+		"waits until an old pod has terminated, which a Deployment does not count": {
+			status: full, pods: with3(running("login-a-1", "login-a", terminating)),
+			reason:  slinkyv1beta1.ReasonReconciling,
+			message: "3 of 3 pods are up to date; 1 old ones have not terminated yet, such as login-a-1",
+		},
+		"counts old pods that have not terminated": {
+			status:  full,
+			pods:    with3(running("login-a-2", "login-a", terminating), running("login-a-1", "login-a", terminating)),
+			reason:  slinkyv1beta1.ReasonReconciling,
+			message: "3 of 3 pods are up to date; 2 old ones have not terminated yet, such as login-a-1",
+		},
+		"waits for an old pod that the cache shows without its deletion": {
+			status: full, pods: with3(running("login-a-1", "login-a", unchanged)),
+			reason:  slinkyv1beta1.ReasonReconciling,
+			message: "3 of 3 pods are up to date; old pods are being deleted",
+		},
+		"ignores a terminating pod whose containers have exited": {
+			status: full, pods: with3(running("login-a-1", "login-a", func(pod *corev1.Pod) {
+				terminating(pod)
+				pod.Status.Phase = corev1.PodSucceeded
+			})), ready: true, reason: slinkyv1beta1.ReasonAsExpected,
+			message: "users log in through port 2222 of the Service login",
+		},
+		"ignores a pod of another owner": {
+			status: full, pods: with3(running("login-x", "loginx", terminating)), ready: true,
+			reason: slinkyv1beta1.ReasonAsExpected, message: "users log in through port 2222 of the Service login",
+		},
+		"waits until the pods' ConfigMap has the authorized keys": {
+			status: full, pods: new3, keys: "ssh-ed25519 AAAA former", reason: slinkyv1beta1.ReasonReconciling,
+			message: "the authorized keys are being updated in running pods",
+		},
+		"waits until running pods are told to read the authorized keys": {
+			status: full, pods: append(new3[:2:2], running("login-b-3", "login-b", func(pod *corev1.Pod) {
+				pod.Annotations[annotationKeys] = "former"
+			})), reason: slinkyv1beta1.ReasonReconciling,
+			message: "the authorized keys are being updated in running pods, such as login-b-3",
 		},
 		"waits for Kubernetes": {
 			status: with(func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 1 }),
@@ -139,7 +201,10 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			scope := fullest()
 			scope.pods = test.pods
-			scope.deployment = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: test.status}
+			scope.authorizedKeys = cmp.Or(test.keys, scope.set.Spec.RootSSHAuthorizedKeys)
+			scope.deployment = &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Name: "login", Generation: 2}, Status: test.status,
+			}
 			verdict := judge(scope, test.failure)
 			if verdict.Reason != test.reason || verdict.Message != test.message || verdict.Ready() != test.ready {
 				t.Errorf("got verdict %+v", verdict)

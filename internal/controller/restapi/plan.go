@@ -3,6 +3,7 @@ package restapi
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -19,6 +20,8 @@ type plan struct {
 	children *children
 	// verdict is the reason if there are no children.
 	verdict status.Verdict
+	// certificateHash is the hash of the certificate that the pods are to serve.
+	certificateHash string
 	// certificateExpires is when the served certificate expires; zero if there is none.
 	certificateExpires time.Time
 	// requeueAfter is when the certificate must be renewed, expires, or may have become valid.
@@ -53,8 +56,12 @@ func decide(scope *scope) plan {
 	if err != nil {
 		return obstacle(status.Degraded(slinkyv1beta1.ReasonInvalidSpec, "%v", err))
 	}
+	secret := scope.certificate
+	if served.kept != nil {
+		secret = &corev1.Secret{Data: served.kept.Data()}
+	}
 	return plan{
-		children: &children, certificateExpires: served.server.Expires,
+		children: &children, certificateHash: certificateHash(secret), certificateExpires: served.server.Expires,
 		requeueAfter: max(served.due.Sub(scope.now), time.Second),
 	}
 }

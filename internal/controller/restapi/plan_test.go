@@ -262,6 +262,11 @@ func TestJudge(t *testing.T) {
 				Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"},
 			},
 		}}}}
+	old := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "slurm-restapi-a-1", DeletionTimestamp: new(metav1.Now()), OwnerReferences: []metav1.OwnerReference{
+			{Kind: "ReplicaSet", Name: "slurm-restapi-a", Controller: new(true)},
+		},
+	}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	tests := map[string]struct {
 		replicas int32
 		status   appsv1.DeploymentStatus
@@ -293,6 +298,13 @@ func TestJudge(t *testing.T) {
 			2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2}, nil,
 			true, slinkyv1beta1.ReasonAsExpected,
 		},
+		"waits until an old pod has terminated": {
+			2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2},
+			[]corev1.Pod{old}, false, slinkyv1beta1.ReasonReconciling,
+		},
+		"waits until the last pod has terminated": {
+			0, appsv1.DeploymentStatus{ObservedGeneration: 1}, []corev1.Pod{old}, false, slinkyv1beta1.ReasonReconciling,
+		},
 		"is ready when scaled to zero": {
 			0, appsv1.DeploymentStatus{ObservedGeneration: 1}, nil, true, slinkyv1beta1.ReasonAsExpected,
 		},
@@ -301,10 +313,47 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			restAPI := newScope("").restAPI
 			restAPI.Spec.Replicas = &test.replicas
-			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: test.status}
+			deployment := &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Name: "slurm-restapi", Generation: 1}, Status: test.status,
+			}
 			if verdict := judge(restAPI, deployment, test.pods); verdict.Ready() != test.ready ||
 				verdict.Reason != test.reason {
 				t.Errorf("got verdict %+v", verdict)
+			}
+		})
+	}
+}
+
+// A kubelet updates a changed Secret in a pod within a minute and a half, and immediately when the pod changes.
+func TestCertificateIsUpdatedInRunningPods(t *testing.T) {
+	scope := newScope(configuration)
+	first := decide(scope)
+	if pod, pending := lacksCertificate(scope, first); !pending || pod != "" {
+		t.Errorf("a certificate that is being generated is in the pods: %q", pod)
+	}
+	scope.certificate = ownCertificate(scope, first)
+	next := decide(scope)
+	pod := func(touched string, phase corev1.PodPhase) corev1.Pod {
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "slurm-restapi-a"}, Status: corev1.PodStatus{Phase: phase}}
+		if touched != "" {
+			pod.Annotations = map[string]string{annotationCertificate: touched}
+		}
+		return pod
+	}
+	for name, test := range map[string]struct {
+		pod     corev1.Pod
+		pending bool
+	}{
+		"was touched for the present one": {pod(next.certificateHash, corev1.PodRunning), false},
+		"was touched for a former one":    {pod("former", corev1.PodRunning), true},
+		"started with the present one":    {pod("", corev1.PodRunning), false},
+		"has exited":                      {pod("former", corev1.PodFailed), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope.pods = []corev1.Pod{test.pod}
+			if named, pending := lacksCertificate(scope, next); pending != test.pending ||
+				pending && named != ", such as slurm-restapi-a" {
+				t.Errorf("pending: %t, %q", pending, named)
 			}
 		})
 	}

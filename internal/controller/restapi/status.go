@@ -22,6 +22,10 @@ func (r *Reconciler) report(ctx context.Context, scope *scope, plan plan, failur
 		verdict = status.Progressing(slinkyv1beta1.ReasonReconcileError, "%v", failure)
 	case plan.children != nil:
 		verdict = judge(restAPI, scope.deployment, scope.pods)
+		if pod, pending := lacksCertificate(scope, plan); verdict.Ready() && pending {
+			verdict = status.Progressing(slinkyv1beta1.ReasonReconciling,
+				"the certificate is being updated in running pods%s", pod)
+		}
 	}
 	conditions := status.NewConditions(restAPI.Generation, restAPI.Status.Conditions, metav1.NewTime(scope.now))
 	conditions.Summarize(verdict)
@@ -51,4 +55,20 @@ func judge(restAPI *slinkyv1beta1.RestApi, deployment *appsv1.Deployment, pods [
 			"to Refused when no client needs it"
 	}
 	return status.Deployment(deployment, pods, replicas(restAPI), ready)
+}
+
+// lacksCertificate reports whether running pods still have a former certificate, and names one if it is known which. A
+// pod that was never touched read the current one when it started.
+func lacksCertificate(scope *scope, plan plan) (pod string, pending bool) {
+	if certificateHash(scope.certificate) != plan.certificateHash {
+		return "", true // the Secret that the pods mount has just changed
+	}
+	for i := range scope.pods {
+		pod := &scope.pods[i]
+		if touched := pod.Annotations[annotationCertificate]; pod.Status.Phase == corev1.PodRunning && touched != "" &&
+			touched != plan.certificateHash {
+			return ", such as " + pod.Name, true
+		}
+	}
+	return "", false
 }

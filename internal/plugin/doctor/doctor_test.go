@@ -564,6 +564,32 @@ func TestImageFixReturnsToTheImageThatRuns(t *testing.T) {
 	}
 }
 
+// kubectl logs --previous fails for a container that has not ended yet.
+func TestLogIsShownOnlyOfAContainerThatHasEnded(t *testing.T) {
+	for ended, want := range map[string]string{
+		"fatal: bad key": "kubectl --namespace slurm logs gpu-0 --container=slurmd --previous --tail=50",
+		"":               "kubectl --namespace slurm describe pod gpu-0",
+	} {
+		snapshot := healthy(t)
+		waiting(&snapshot.Pods.Items[0], "", "CreateContainerConfigError", "secret \"x\" not found", ended)
+		findings := pods(snapshot)
+		if len(findings) != 1 || findings[0].Fix != want {
+			t.Errorf("%q: %+v, want %s", ended, findings, want)
+		}
+	}
+}
+
+// Shells take brackets for a pattern, and zsh runs no command with one that fits no file.
+func TestNodesInFixesAreQuoted(t *testing.T) {
+	for name, want := range map[string]string{
+		"gpu-[0-3]": "'nodename=gpu-[0-3]'", "gpu-0": "nodename=gpu-0",
+	} {
+		if got := quoted("nodename=" + name); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // All findings as users see them.
 func TestOutput(t *testing.T) {
 	snapshot := healthy(t)

@@ -116,8 +116,11 @@ func (s *Snapshot) failing(pod *corev1.Pod) (Finding, bool) {
 			strings.HasPrefix(waiting.Reason, "Run"):
 			finding.Check = "ContainerFails"
 			finding.Problem = fmt.Sprintf("container %s has %s: %s", container.Name, waiting.Reason, lastWords(container))
-			finding.Advice = "repair what its log says"
-			finding.Fix = kubectl(pod.Namespace, "logs", pod.Name, "--container="+container.Name, "--previous", "--tail=50")
+			finding.Advice, finding.Fix = "repair the cause in the events", kubectl(pod.Namespace, "describe", "pod", pod.Name)
+			if container.LastTerminationState.Terminated != nil { // otherwise there is no log
+				finding.Advice = "repair what its log says"
+				finding.Fix = kubectl(pod.Namespace, "logs", pod.Name, "--container="+container.Name, "--previous", "--tail=50")
+			}
 			return finding, true
 		}
 	}

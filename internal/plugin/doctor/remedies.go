@@ -206,7 +206,7 @@ var remedies = map[string]remedy{
 	},
 	slinkyv1beta1.ReasonIncompatibleRelease: {
 		severity: Error,
-		effect:   "slurmctld runs as before; no change of the spec takes effect",
+		effect:   "the daemon runs as before; no change of the spec takes effect",
 		advice:   "change the image as the message says",
 		fix:      edit,
 	},
@@ -242,6 +242,13 @@ var remedies = map[string]remedy{
 			"associations do not work",
 		advice: "correct the user or the password in spec.storageConfig and its Secret",
 		fix:    edit,
+	},
+	slinkyv1beta1.ReasonConvertingDatabase: {
+		severity: Warning, after: time.Hour,
+		effect: "jobs run, and slurmctld keeps their records until slurmdbd has converted its database; sacct and new " +
+			"associations do not work",
+		advice: "wait, and do not delete slurmdbd's pod; see in its log how far it is",
+		fix:    "kubectl --namespace {namespace} logs {name}-accounting-0 --container=slurmdbd --tail=20",
 	},
 
 	slinkyv1beta1.ReasonScalingOut: {

@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -117,12 +118,81 @@ func TestAccountingBecomesReadyWithItsDatabase(t *testing.T) {
 	t.Run("switching to an external slurmdbd deletes the children", func(t *testing.T) {
 		world.patch(t, accounting,
 			`{"spec": {"external": true, "externalConfig": {"host": "dbd.example"}, "slurmKeyRef": {"name": "slurm-auth-slurm", "key": "slurm.key"}}}`)
+		ready(metav1.ConditionFalse, slinkyv1beta1.ReasonReconciling) // the pod still runs
+		world.gone(t, "slurm-accounting", set)
+		if err := world.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil { // as the garbage collector does
+			t.Fatal(err)
+		}
 		ready(metav1.ConditionTrue, slinkyv1beta1.ReasonExternal)
 		for _, child := range []client.Object{set, &corev1.Service{}, &corev1.Secret{}} {
 			world.gone(t, "slurm-accounting", child)
 		}
 		world.get(t, "slurm-auth-slurm", &corev1.Secret{})
 	})
+}
+
+// An impatient user changes the spec while slurmdbd converts its database: first its memory, then back to the release
+// that worked.
+func TestConvertingSlurmdbdIsReplacedWhenItHasStarted(t *testing.T) {
+	t.Parallel()
+	world := newWorld(t)
+	accounting := newAccounting()
+	world.create(t, accounting, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": canary},
+	})
+	says := func(reason, word string) {
+		t.Helper()
+		world.eventually(t, accounting.Name, accounting, func() error {
+			ready := meta.FindStatusCondition(accounting.Status.Conditions, slinkyv1beta1.ConditionReady)
+			if ready == nil || ready.Reason != reason || !strings.Contains(ready.Message, word) {
+				return fmt.Errorf("the condition is %+v", ready)
+			}
+			return nil
+		})
+	}
+	template := func(set *appsv1.StatefulSet, changed func(corev1.Container) bool) {
+		t.Helper()
+		world.eventually(t, "slurm-accounting", set, func() error {
+			if !changed(set.Spec.Template.Spec.Containers[0]) {
+				return errors.New("the pod template has not changed")
+			}
+			return nil
+		})
+	}
+	set := &appsv1.StatefulSet{}
+	world.patch(t, accounting, `{"spec": {"slurmdbd": {"image": "slurmdbd:26.05"}}}`)
+	template(set, func(container corev1.Container) bool { return container.Image == "slurmdbd:26.05" })
+	world.observed(t, set, "1")
+	address := "127.68.16.2"
+	log := world.startHelper(t, address)
+	pod := world.runSlurmdbd(t, address, "1")
+	appendLog(t, log, "slurmdbd: pre-converting job table for linux")
+	says(slinkyv1beta1.ReasonConvertingDatabase, "last step: pre-converting job table for linux")
+	world.accountingIs(t, accounting, slinkyv1beta1.ConditionDatabaseReachable, metav1.ConditionTrue,
+		slinkyv1beta1.ReasonConvertingDatabase)
+
+	world.patch(t, accounting, `{"spec": {"slurmdbd": {"resources": {"limits": {"memory": "2Gi"}}}}}`)
+	template(set, func(container corev1.Container) bool { return !container.Resources.Limits.Memory().IsZero() })
+	world.observed(t, set, "2")
+	says(slinkyv1beta1.ReasonConvertingDatabase, "replaced by one of the changed spec when it is done")
+	appendLog(t, log, "slurmdbd: Conversion done: success!")
+	says(slinkyv1beta1.ReasonConvertingDatabase, "last step: Conversion done: success!")
+	world.patch(t, accounting, `{"spec": {"slurmdbd": {"image": "slurmdbd:25.11"}}}`)
+	says(slinkyv1beta1.ReasonIncompatibleRelease, "slurmdbd 25.11 of image slurmdbd:25.11 is older than the database")
+	world.patch(t, accounting, `{"spec": {"slurmdbd": {"image": "slurmdbd:26.05"}}}`)
+	says(slinkyv1beta1.ReasonConvertingDatabase, "last step")
+	before := pod.UID
+	world.get(t, pod.Name, pod)
+	if pod.UID != before || pod.DeletionTimestamp != nil {
+		t.Error("the pod was replaced while slurmdbd converted its database")
+	}
+
+	appendLog(t, log, "slurmdbd: slurmdbd version 26.05.1 started")
+	world.gone(t, pod.Name, pod)
+	world.get(t, "slurm-accounting", set)
+	if release := set.Annotations["accounting.slinky.slurm.net/database-release"]; release != "26.05.1" {
+		t.Errorf("the recorded release is %q", release)
+	}
 }
 
 func TestAccountingChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
@@ -206,6 +276,7 @@ func (w *world) startHelper(t *testing.T, address string) (log string) {
 		})
 	}()
 	t.Cleanup(func() {
+		appendLog(t, log, "slurmdbd version 26.05.1 started") // before, it is not terminated
 		cancel()
 		<-ended // always an error: tail is killed by a signal
 	})
@@ -238,7 +309,12 @@ func (w *world) runSlurmdbd(t *testing.T, address, revision string) *corev1.Pod 
 			Name: "slurm-accounting-0", Labels: labels, Annotations: template.Annotations,
 			OwnerReferences: template.OwnerReferences,
 		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "slurmdbd", Image: "slurmdbd"}}},
+	}
+	for _, container := range template.Spec.Containers {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
+			Name: container.Name, Image: container.Image, StartupProbe: container.StartupProbe,
+			ReadinessProbe: container.ReadinessProbe,
+		})
 	}
 	w.create(t, pod)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}}

@@ -1,0 +1,126 @@
+package accounting
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
+)
+
+// The release of slurmdbd is compared with that of the database before anything is replaced.
+func TestIncompatibleSlurmdbdIsRefused(t *testing.T) {
+	runs := func(release string, phase slurmdbd.Phase, changes ...func(*corev1.Pod)) func(*scope) {
+		return func(s *scope) {
+			replacing(s, newSlurmdbd(append(changes, inImage("slurmdbd@sha256:a"))...),
+				&slurmdbd.Report{Phase: phase, Release: release})
+		}
+	}
+	recorded := func(release string) func(*scope) {
+		return func(s *scope) { s.statefulSet.Annotations = map[string]string{annotationRelease: release} }
+	}
+	never := func(s *scope) { s.statefulSet, s.pods, s.database = nil, nil, nil }
+	silent := func(s *scope) { s.database = nil }
+	for name, test := range map[string]struct {
+		image  string
+		before []func(*scope)
+		want   string // in the message
+		record string
+	}{
+		"a first slurmdbd":    {"slurmdbd:26.05", []func(*scope){never}, "", ""},
+		"a newer series":      {"slurmdbd:26.05", []func(*scope){runs("25.11.3", slurmdbd.Started)}, "", "25.11.3"},
+		"three series on":     {"slurmdbd:26.05", []func(*scope){runs("24.11.3", slurmdbd.Started)}, "", "24.11.3"},
+		"an older patch":      {"slurmdbd:26.05.1", []func(*scope){runs("26.05.3", slurmdbd.Started)}, "", "26.05.3"},
+		"an unknown release":  {"slurmdbd:mine", []func(*scope){runs("26.05.3", slurmdbd.Started)}, "", "26.05.3"},
+		"an unknown database": {"slurmdbd:24.11", []func(*scope){runs("", slurmdbd.Started)}, "", ""},
+		"an older series": {"slurmdbd:25.11", []func(*scope){runs("26.05.3", slurmdbd.Started)},
+			"slurmdbd 25.11 of image slurmdbd:25.11 is older than the database, which is of release 26.05", "26.05.3"},
+		"four series on": {"slurmdbd:26.05", []func(*scope){runs("24.05.3", slurmdbd.Started)},
+			"upgrade to 25.11 first", "24.05.3"},
+		"an older series during a conversion": {"slurmdbd:25.11", []func(*scope){runs("26.05.3", slurmdbd.Converting),
+			recorded("25.11.1")}, "set the image back", "26.05.3"},
+		"an older series after a crash in a conversion": {"slurmdbd:25.11", []func(*scope){
+			runs("", "", waitingFor("CrashLoopBackOff"), crashed), silent, recorded("26.05.3")}, "set the image back",
+			"26.05.3"},
+		"an older series when the newer one never started": {"slurmdbd:25.11", []func(*scope){
+			runs("", "", waitingFor("ImagePullBackOff"), inImage("slurmdbd:26.05")), silent, recorded("25.11.1")}, "",
+			"25.11.1"},
+		"an older series when the newer one has no database": {"slurmdbd:25.11", []func(*scope){
+			runs("26.05.3", slurmdbd.Waiting), recorded("25.11.1")}, "", "25.11.1"},
+		"an older series when the newer one has lost its database": {"slurmdbd:25.11", []func(*scope){
+			runs("26.05.3", slurmdbd.Waiting, crashed), recorded("25.11.1")}, "set the image back", "26.05.3"},
+		"an older series after the pod was deleted": {"slurmdbd:25.11", []func(*scope){
+			runs("", ""), recorded("26.05.3"), func(s *scope) { s.pods = nil }}, "set the image back", "26.05.3"},
+		"the series of a backup that was restored": {"slurmdbd:25.11", []func(*scope){
+			runs("25.11.3", slurmdbd.Started), recorded("26.05.3")}, "", "25.11.3"},
+		"the image that runs, whatever its tag": {"slurmdbd:24.11", []func(*scope){
+			runs("26.05.3", slurmdbd.Started, inImage("slurmdbd:24.11"))}, "", "26.05.3"},
+		"an older series, as the tag shows": {"slurmdbd:25.11", []func(*scope){
+			runs("", "", inImage("slurmdbd:26.05-ubuntu24.04")), silent}, "set the image back", "26.05.0"},
+		"an older series than in a template that did not record it": {"slurmdbd:25.11", []func(*scope){
+			runs("", ""), func(s *scope) {
+				s.pods, s.statefulSet.Spec.Template.Spec = nil, newSlurmdbd().Spec
+			}}, "set the image back", "26.05.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			for _, change := range test.before {
+				change(scope)
+			}
+			scope.accounting.Spec.Slurmdbd.Raw = []byte(`{"image": "` + test.image + `"}`)
+			plan := decide(scope)
+			if test.want == "" && plan.children == nil || test.want != "" && (plan.children != nil ||
+				plan.verdict.Reason != slinkyv1beta1.ReasonIncompatibleRelease ||
+				!strings.Contains(plan.verdict.Message, test.want)) {
+				t.Errorf("the verdict is %+v", plan.verdict)
+			}
+			if got := scope.releaseToRecord(); got != test.record {
+				t.Errorf("the release of the database is %q, want %q", got, test.record)
+			}
+			if plan.children != nil && plan.children.statefulSet.Annotations[annotationRelease] != test.record {
+				t.Errorf("the StatefulSet has %v", plan.children.statefulSet.Annotations)
+			}
+		})
+	}
+}
+
+// inImage sets the image of slurmdbd, unless another one was set before.
+func inImage(image string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		if pod.Spec.Containers[0].Image == "slurm-operator/slurmdbd:26.05" {
+			pod.Spec.Containers[0].Image = image
+		}
+	}
+}
+
+func crashed(pod *corev1.Pod) {
+	pod.Status.ContainerStatuses[0].RestartCount = 1
+	pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1}
+}
+
+// What another operator made is not deleted for a slurmdbd that must not start.
+func TestSlurmdbdOfAnotherOperatorMakesWayForCompatibleOne(t *testing.T) {
+	for name, test := range map[string]struct {
+		image   string
+		allowed bool
+		want    bool
+	}{
+		"a newer release":             {"slurmdbd:26.05", true, true},
+		"an older release":            {"slurmdbd:25.05", true, false},
+		"before the user asks for it": {"slurmdbd:25.05", false, true}, // it only says so
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			replacing(scope, newSlurmdbd(inImage("slurmdbd:25.11")), nil)
+			scope.statefulSet.Spec.Template = corev1.PodTemplateSpec{Spec: scope.pods[0].Spec}
+			scope.mayTakeOver = test.allowed
+			scope.accounting.Spec.Slurmdbd.Raw = []byte(`{"image": "` + test.image + `"}`)
+			plan := decide(scope)
+			if got := plan.makesWay(scope); got != test.want {
+				t.Errorf("it makes way: %v, with the verdict %+v", got, plan.verdict)
+			}
+		})
+	}
+}
