@@ -22,6 +22,13 @@ func IsConfined(document slurmconf.Document) bool {
 	return strings.EqualFold(value, byCgroups)
 }
 
+// Contains reports whether each job has a step for processes from outside: sshd and confinement need it, and it stays
+// once it is in force, because adding or removing it costs running jobs.
+func Contains(sets []slinkyv1beta1.NodeSet, inForce slurmconf.Document) bool {
+	return IsConfined(inForce) || slurmconf.HasExternStep(inForce) ||
+		slices.ContainsFunc(sets, func(set slinkyv1beta1.NodeSet) bool { return set.Spec.SSH.Enabled })
+}
+
 // IsOwnCgroupConf reports whether the content of a cgroup.conf is one that the operator writes.
 func IsOwnCgroupConf(content string) bool {
 	return slices.Contains([]string{

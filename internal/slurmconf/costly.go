@@ -12,12 +12,17 @@ type costlyKey struct {
 	unset string
 }
 
-// costlyKeys are the keys whose change costs running jobs, in addition to PrologFlags. TestRealCostlyKeysCostJobs shows
-// what they do to a job, except for SelectType: slurmctld refuses other values beside MaxNodeCount.
+// costlyKeys are the keys whose change costs running jobs, in addition to PrologFlags: see
+// docs/reference/change-costs.md. Of SelectType, slurmctld refuses other values beside MaxNodeCount.
 var costlyKeys = []costlyKey{
+	{"HashPlugin", "hash/k12"},
 	{"SelectType", "select/cons_tres"},
+	{selectParameters, "CR_Core_Memory"},
 	{"SlurmdSpoolDir", "/var/spool/slurmd"},
 }
+
+// selectParameters say which resources slurmctld gives to jobs; a partition can have its own.
+const selectParameters = "SelectTypeParameters"
 
 // KeepForJobs returns a document with those settings of an earlier one whose change would cost running jobs, and their
 // keys. Keys that are excepted change nevertheless.
@@ -38,10 +43,55 @@ func KeepForJobs(document, earlier Document, excepted []string) (kept Document, 
 			keep(costly.key)
 		}
 	}
-	if HasPrologAtAllocation(document) != HasPrologAtAllocation(earlier) {
+	if kept, changes := keepSelectParameters(document, earlier); changes && !contains(excepted, selectParameters) {
+		document = kept
+		if !contains(waiting, selectParameters) {
+			waiting = append(waiting, selectParameters)
+		}
+	}
+	if HasPrologAtAllocation(document) != HasPrologAtAllocation(earlier) && !contains(excepted, prologFlags) {
 		keep(prologFlags)
+		for _, key := range needContain {
+			if value(document, key) != value(earlier, key) {
+				keep(key)
+			}
+		}
 	}
 	return document, waiting
+}
+
+// keepSelectParameters returns a document with the selectParameters that partitions have in an earlier one, and whether
+// any partition has others.
+func keepSelectParameters(document, earlier Document) (kept Document, changes bool) {
+	inForce := map[string]Entry{}
+	for entry := range earlier.All() {
+		if entry.Is(partitionName) {
+			inForce[entry.Value()] = entry
+		}
+	}
+	for _, entry := range document.entries {
+		if was, known := inForce[entry.Value()]; entry.Is(partitionName) && known {
+			before, had := was.parameter(selectParameters)
+			if after, has := entry.parameter(selectParameters); has != had || !strings.EqualFold(before, after) {
+				changes = true
+				entry = entry.without(selectParameters)
+				if had {
+					entry = entry.with(Pair{selectParameters, before})
+				}
+			}
+		}
+		kept.entries = append(kept.entries, entry)
+	}
+	return kept, changes
+}
+
+// needContain are keys that slurmctld accepts only beside PrologFlags=Contain, so that they change together.
+var needContain = []string{"NamespaceType", "JobContainerType"}
+
+// value returns the value of a key; empty if it is not set.
+func value(document Document, key string) string {
+	value, _ := document.Get(key)
+	return value
 }
 
 // maxJobCount is the number of jobs that slurmctld keeps.
@@ -66,59 +116,4 @@ func (k costlyKey) in(document Document) string {
 		return value
 	}
 	return k.unset
-}
-
-// CanClose reports whether partitions take the states that a document has when slurmctld is reconfigured with it.
-func CanClose(document Document) bool {
-	flags, _ := document.Get("ReconfigFlags")
-	for flag := range strings.SplitSeq(flags, ",") {
-		if contains([]string{"KeepPartInfo", "KeepPartState"}, flag) {
-			return false
-		}
-	}
-	return true
-}
-
-// Close returns a document with which slurmctld starts no job. Jobs that run go on, and new ones are queued.
-func Close(document Document) Document {
-	return document.withPartitionStates(func(is string) string {
-		if contains([]string{"DRAIN", "INACTIVE"}, is) {
-			return "INACTIVE" // the partition takes no new jobs, and goes on to take none
-		}
-		return "DOWN"
-	})
-}
-
-// Reopen returns a closed document in which all partitions start jobs.
-func Reopen(document Document) Document {
-	return document.withPartitionStates(func(string) string { return "" })
-}
-
-const partitionState = "State"
-
-// withPartitionStates returns a document in which partitions have other states; an empty one is Slurm's default.
-func (d Document) withPartitionStates(next func(is string) string) Document {
-	var changed Document
-	inherited := ""
-	for _, entry := range d.entries {
-		if entry.Is(partitionName) {
-			is, others := inherited, make([]Pair, 0, len(entry.Pairs)+1)
-			for _, pair := range entry.Pairs {
-				if strings.EqualFold(pair.Key, partitionState) {
-					is = pair.Value
-				} else {
-					others = append(others, pair)
-				}
-			}
-			if strings.EqualFold(entry.Value(), "DEFAULT") {
-				inherited = is
-			} else if state := next(is); state != "" {
-				entry = Entry{Pairs: append(others, Pair{partitionState, state}), Line: entry.Line}
-			} else {
-				entry = Entry{Pairs: others, Line: entry.Line}
-			}
-		}
-		changed.entries = append(changed.entries, entry)
-	}
-	return changed
 }

@@ -61,6 +61,28 @@ func TestRealCostlyKeysCostJobs(t *testing.T) {
 	}
 }
 
+// A job keeps its second node while the line of that node is removed or changed, because KeepNodes keeps the line. What
+// it costs otherwise is in docs/reference/change-costs.md.
+func TestRealNodeLinesAreKeptForJobs(t *testing.T) {
+	const line = "CPUs=2 RealMemory=500"
+	for _, version := range images.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			slurm := slurmnet.Start(t, slurmnet.Options{Version: version, Nodes: 2, NodeLine: line})
+			text := slurm.Slurmctld.MustRun(t, "cat", "/etc/slurm/slurm.conf")
+			for _, second := range []string{"", "NodeName=node-1 CPUs=1 RealMemory=500", "NodeName=node-1 Weight=5 " + line} {
+				wanted := parse(t, strings.Replace(text, "node-[0-1] "+line, "node-0 "+line+"\n"+second, 1))
+				kept, _ := slurmconf.KeepNodes(wanted, parse(t, text), func(string) bool { return false },
+					func(string) bool { return true })
+				job := startJob(t, slurm)
+				reconfigure(t, slurm, kept)
+				finish(t, slurm, job)
+				jobHas(t, slurm, job, "JobState=COMPLETED ")
+			}
+		})
+	}
+}
+
 // A lower MaxJobCount drops the jobs above it, and KeepMaxJobCount prevents that.
 func TestRealLowerMaxJobCountDropsJobs(t *testing.T) {
 	for _, version := range images.Versions {

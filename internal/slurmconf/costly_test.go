@@ -2,10 +2,7 @@ package slurmconf_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
@@ -41,6 +38,26 @@ func TestCostlySettingsAreKept(t *testing.T) {
 		"a default may be written": {
 			document: "SelectType=select/cons_tres\n", want: "SelectType=select/cons_tres\n",
 		},
+		"partitions keep their resources": {
+			document: "PartitionName=a Nodes=ALL\nPartitionName=b SelectTypeParameters=CR_Core\nPartitionName=c Nodes=x " +
+				"SelectTypeParameters=CR_Core\n",
+			earlier: "PartitionName=a SelectTypeParameters=CR_Socket Nodes=ALL\nPartitionName=b Nodes=ALL\n",
+			want: "PartitionName=a Nodes=ALL SelectTypeParameters=CR_Socket\nPartitionName=b\nPartitionName=c Nodes=x " +
+				"SelectTypeParameters=CR_Core\n",
+			waiting: []string{"SelectTypeParameters"},
+		},
+		"partitions change their resources despite jobs": {
+			document: "PartitionName=a SelectTypeParameters=CR_Core\n", earlier: "PartitionName=a Nodes=ALL\n",
+			want: "PartitionName=a SelectTypeParameters=CR_Core\n", excepted: []string{"selecttypeparameters"},
+		},
+		"what needs Contain waits with it": {
+			document: "NamespaceType=namespace/tmpfs\nPrologFlags=Contain\n", earlier: "ClusterName=a\n",
+			waiting: []string{"PrologFlags", "NamespaceType"},
+		},
+		"what needs Contain changes where it is": {
+			document: "NamespaceType=namespace/tmpfs\nPrologFlags=Contain\n", earlier: "PrologFlags=Contain\n",
+			want: "NamespaceType=namespace/tmpfs\nPrologFlags=Contain\n",
+		},
 		"an excepted setting changes": {
 			document: "SelectType=select/linear\nPrologFlags=Alloc\n", want: "SelectType=select/linear\n",
 			excepted: []string{"selecttype"}, waiting: []string{"PrologFlags"},
@@ -69,33 +86,6 @@ func TestMaxJobCountIsNotLowered(t *testing.T) {
 		if got := kept.Render(); got != test.want || keeps != test.keeps {
 			t.Errorf("%s: %q, keeps: %t", name, got, keeps)
 		}
-	}
-}
-
-func TestClosedPartitionsStartNoJobs(t *testing.T) {
-	document := parse(t, `ClusterName=a
-PartitionName=cpu Nodes=ALL State=UP MaxTime=60
-PartitionName=gpu Nodes=ALL
-PartitionName=old Nodes=ALL State=drain
-PartitionName=DEFAULT State=INACTIVE
-PartitionName=last Nodes=ALL
-`)
-	closed := slurmconf.Close(document)
-	const want = `ClusterName=a
-PartitionName=cpu Nodes=ALL MaxTime=60 State=DOWN
-PartitionName=gpu Nodes=ALL State=DOWN
-PartitionName=old Nodes=ALL State=INACTIVE
-PartitionName=DEFAULT State=INACTIVE
-PartitionName=last Nodes=ALL State=INACTIVE
-`
-	if diff := cmp.Diff(want, closed.Render()); diff != "" {
-		t.Errorf("closed (-want +got):\n%s", diff)
-	}
-	if again := slurmconf.Close(closed); !again.Equal(closed) {
-		t.Errorf("closed twice:\n%s", again.Render())
-	}
-	if reopened := slurmconf.Reopen(closed).Render(); strings.Contains(reopened, "State=DOWN") {
-		t.Errorf("reopened:\n%s", reopened)
 	}
 }
 

@@ -63,7 +63,8 @@
       path: /validate-slinky-slurm-net-v1beta1-controller
   failurePolicy: Ignore
   matchConditions:
-  - expression: oldObject == null || object.spec != oldObject.spec
+  - expression: oldObject == null || object.spec != oldObject.spec || object.metadata.?annotations[?'controller.slinky.slurm.net/change-despite-jobs'].orValue('')
+      != oldObject.metadata.?annotations[?'controller.slinky.slurm.net/change-despite-jobs'].orValue('')
     name: spec-changes
   name: controllers.slinky.slurm.net
   rules:

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,6 +22,12 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 	}
 	if scope.isForeign() {
 		return r.takeOver(ctx, scope, plan)
+	}
+	if plan.reopens {
+		if err := r.advanceConfiguration(ctx, scope, plan); err != nil {
+			return err
+		}
+		return r.refreshFiles(ctx, scope, plan)
 	}
 	if err := r.generateKeys(ctx, scope); err != nil {
 		return err
@@ -66,7 +73,7 @@ func (r *Reconciler) actExternal(ctx context.Context, scope *scope, plan *plan) 
 
 // promote writes a configuration to the ConfigMap that slurmctld's pods mount.
 func (r *Reconciler) promote(ctx context.Context, scope *scope, plan *plan) error {
-	live, err := promotedConfigMap(scope, plan.candidate)
+	live, err := promotedConfigMap(scope, plan)
 	if err != nil {
 		return err
 	}
@@ -147,20 +154,29 @@ func (r *Reconciler) advanceConfiguration(ctx context.Context, scope *scope, pla
 
 // applyServices applies the Services and the ServiceAccount, which do not depend on the configuration.
 func (r *Reconciler) applyServices(ctx context.Context, scope *scope) error {
-	service, err := clientService(scope.controller)
+	services, err := services(scope.controller)
 	if err != nil {
 		return err
 	}
-	for _, pod := range naming.ControllerPods(scope.controller) {
-		if err := r.Children.Apply(ctx, scope.controller, hostService(scope.controller, pod),
-			&corev1.Service{}); err != nil {
+	for _, service := range services {
+		if err := r.Children.Apply(ctx, scope.controller, service, &corev1.Service{}); err != nil {
 			return err
 		}
 	}
-	if err := r.Children.Apply(ctx, scope.controller, service, &corev1.Service{}); err != nil {
+	return r.Children.Apply(ctx, scope.controller, serviceAccount(scope.controller), &corev1.ServiceAccount{})
+}
+
+// acceptsServices returns the error with which applyServices would fail.
+func (r *Reconciler) acceptsServices(ctx context.Context, scope *scope) error {
+	services, err := services(scope.controller)
+	if err != nil {
 		return err
 	}
-	return r.Children.Apply(ctx, scope.controller, serviceAccount(scope.controller), &corev1.ServiceAccount{})
+	var failures []error
+	for _, service := range services {
+		failures = append(failures, r.Children.Accepts(ctx, scope.controller, service, &corev1.Service{}))
+	}
+	return errors.Join(failures...)
 }
 
 // removeHosts deletes the Services of removed slurmctlds once slurmctld runs with a configuration that does not name

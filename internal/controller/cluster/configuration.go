@@ -24,13 +24,15 @@ type candidate struct {
 	leaving []string
 	// held are keys of the spec that are held back because a slurmd may not know them.
 	held []string
-	// waiting are keys that are kept as they are in force until no job runs.
-	waiting []string
+	// waiting are keys that are kept as they are in force until no job runs, and waitingNodes the Slurm nodes whose lines
+	// are.
+	waiting, waitingNodes []string
 	// keepsJobCount is true if MaxJobCount is kept as it is in force because of the number of jobs.
 	keepsJobCount bool
-	// closedBefore are the hashes of the configurations one of which follows this one, with which no job starts. change
-	// is the one to validate in place of it.
+	// closedBefore are the hashes of the configurations one of which follows this one, with which no job starts;
+	// openStates are the states of partitions in them, and change is the one to validate in place of this one.
 	closedBefore []string
+	openStates   map[string]string
 	change       *candidate
 	// changes are the changes by NodeSets that are not in force yet, any of which slurmctld may refuse.
 	changes slurmconf.Changes
@@ -94,13 +96,12 @@ func build(scope *scope) (candidate, *status.Verdict) {
 	if problem != nil {
 		return candidate{}, problem
 	}
-	kept, waiting, problem := keepForJobs(scope, wanted, document, files)
+	next, problem := keepForJobs(scope, wanted, document, files)
 	if problem != nil {
 		return candidate{}, problem
 	}
-	next := kept
-	if next.waiting = waiting; len(contributed.leftOut) == 0 || scope.promoted.isClosed() {
-		next, problem = nextStep(scope, wanted, kept, waiting)
+	if len(contributed.leftOut) == 0 || scope.promoted.isClosed() {
+		next, problem = nextStep(scope, wanted, next)
 	}
 	next.keepsJobCount = keepsJobCount
 	next.held, next.leftOut, next.names, next.awaitsRecords = held, contributed.leftOut, contributed.names, awaitsRecords

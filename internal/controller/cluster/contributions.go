@@ -101,14 +101,17 @@ func inForceOf(set slurmconf.NodeSet, written, inForce slurmconf.Document) slurm
 }
 
 // inForce returns the slurm.conf in force, with open partitions; empty if there is none yet.
-func (s *scope) inForce() slurmconf.Document {
-	if s.promoted == nil {
+func (s *scope) inForce() slurmconf.Document { return s.promoted.inForce() }
+
+// inForce returns its slurm.conf with open partitions.
+func (p *promoted) inForce() slurmconf.Document {
+	switch {
+	case p == nil:
 		return slurmconf.Document{}
+	case p.isClosed():
+		return slurmconf.Reopen(p.document(), p.openStates)
 	}
-	if s.promoted.isClosed() {
-		return slurmconf.Reopen(s.promoted.document())
-	}
-	return s.promoted.document()
+	return p.document()
 }
 
 // without returns the candidate with the NodeSets that slurmctld refuses reset to their settings in force.
@@ -131,7 +134,7 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 	}
 	reduced, problem := seal(c.changes.LeaveOut(c.document, names), maps.Clone(c.files))
 	reduced.leaving, reduced.held, reduced.waiting, reduced.names = c.leaving, c.held, c.waiting, c.names
-	reduced.awaitsRecords, reduced.keepsJobCount = c.awaitsRecords, c.keepsJobCount
+	reduced.waitingNodes, reduced.awaitsRecords, reduced.keepsJobCount = c.waitingNodes, c.awaitsRecords, c.keepsJobCount
 	reduced.refusedHash, reduced.refused, reduced.leftOut = c.hash, refused, slices.Concat(c.leftOut, refused)
 	return reduced, problem
 }
@@ -140,7 +143,8 @@ func (c candidate) without(report validation.Report) (candidate, *status.Verdict
 func (p *promoted) candidate(wanted candidate) candidate {
 	return candidate{
 		document: p.document(), files: p.files, hash: p.hash, leaving: p.leaving, held: wanted.held,
-		waiting: wanted.waiting, keepsJobCount: wanted.keepsJobCount, closedBefore: p.closedBefore,
+		waiting: wanted.waiting, waitingNodes: wanted.waitingNodes, keepsJobCount: wanted.keepsJobCount,
+		closedBefore: p.closedBefore, openStates: p.openStates,
 		awaitsRecords: wanted.awaitsRecords, names: wanted.names,
 		refusedHash: p.refusedHash, refused: p.refused, leftOut: slices.Concat(wanted.leftOut, p.refused),
 	}

@@ -198,7 +198,7 @@ func TestRefusedNodeSetIsLeftOut(t *testing.T) {
 		!strings.Contains(conf, "PartitionName=cpu Nodes=cpu Default=YES\n") {
 		t.Fatalf("stage %d, with\n%s", plan.stage, conf)
 	}
-	live, err := promotedConfigMap(scope, plan.candidate)
+	live, err := promotedConfigMap(scope, &plan)
 	if err != nil || live.Annotations[annotationRefusedHash] != refusedHash ||
 		!strings.Contains(live.Annotations[annotationRefused], "Bad value soon") {
 		t.Errorf("annotations are %v", live.Annotations)

@@ -11,6 +11,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
+	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/internal/status"
@@ -26,17 +27,15 @@ const followTime = 30 * time.Second
 
 // nextStep returns the configuration to have next, of a wanted one and of one that is as wanted but for the keys that
 // wait: their settings are those in force.
-func nextStep(scope *scope, wanted, kept candidate, waiting []string) (candidate, *status.Verdict) {
-	if scope.promoted.isClosed() {
-		changed, problem := closedWith(wanted)
-		if problem != nil || changed.hash == scope.promoted.hash && !scope.hasSettled(followTime) {
-			return changed, problem // no job starts before all slurmds have made the change
-		}
+func nextStep(scope *scope, wanted, kept candidate) (candidate, *status.Verdict) {
+	if scope.promoted.isClosed() && !scope.hasSettled(followTime) && (scope.promoted.makesChange() || scope.nodes == nil) {
+		// No job starts before all slurmds have made the change, whatever else changes meanwhile. Slurm may be silent while
+		// slurmctld loads the configuration.
+		return scope.promoted.candidate(wanted), nil
 	}
-	if len(waiting) == 0 && (scope.promoted == nil || scope.costlyPod() == "") {
+	if len(kept.waiting) == 0 && (scope.promoted == nil || scope.costlyPod() == "") {
 		return wanted, nil
 	}
-	kept.waiting = waiting
 	if !scope.isIdle() || !slurmconf.CanClose(kept.document) {
 		return kept, nil
 	}
@@ -44,7 +43,7 @@ func nextStep(scope *scope, wanted, kept candidate, waiting []string) (candidate
 	switch inForce := scope.promoted.hash; {
 	case problem != nil:
 		return kept, problem
-	case closed.hash == inForce && scope.isQuiescent() && len(waiting) > 0:
+	case closed.hash == inForce && scope.isQuiescent() && len(kept.waiting) > 0:
 		return *closed.change, nil
 	case closed.hash == inForce, kept.hash == inForce: // everything else is in force before the partitions are closed
 		return closed, nil
@@ -54,23 +53,32 @@ func nextStep(scope *scope, wanted, kept candidate, waiting []string) (candidate
 
 // closedWith returns a configuration with closed partitions.
 func closedWith(wanted candidate) (candidate, *status.Verdict) {
-	closed, problem := seal(slurmconf.Close(wanted.document), maps.Clone(wanted.files))
-	closed.leaving, closed.closedBefore = wanted.leaving, []string{wanted.hash}
+	document, states := slurmconf.Close(wanted.document)
+	closed, problem := seal(document, maps.Clone(wanted.files))
+	closed.leaving, closed.closedBefore, closed.openStates = wanted.leaving, []string{wanted.hash}, states
 	return closed, problem
 }
 
-// keepForJobs returns a wanted configuration with the costly settings that are in force, and their keys.
+// keepForJobs returns a wanted configuration with the costly settings that are in force.
 func keepForJobs(scope *scope, wanted candidate, document slurmconf.Document, files clusterconf.Files) (
-	kept candidate, waiting []string, problem *status.Verdict) {
+	candidate, *status.Verdict) {
 	if scope.promoted == nil {
-		return wanted, nil, nil
+		return wanted, nil
 	}
-	document, waiting = slurmconf.KeepForJobs(document, scope.inForce(), scope.despiteJobs())
+	document, waiting := slurmconf.KeepForJobs(document, scope.inForce(), scope.despiteJobs())
+	var nodes []string
+	if !scope.changesDespiteJobs(slurmconf.NodeLines) {
+		document, nodes = slurmconf.KeepNodes(document, scope.inForce(), scope.wasDrained, scope.mayAddRecord)
+		if len(nodes) > 0 {
+			waiting = append(waiting, slurmconf.NodeLines)
+		}
+	}
 	if len(waiting) == 0 {
-		return wanted, nil, nil
+		return wanted, nil
 	}
-	kept, problem = complete(scope, document, files)
-	return kept, waiting, problem
+	kept, problem := complete(scope, document, files)
+	kept.waiting, kept.waitingNodes = waiting, nodes
+	return kept, problem
 }
 
 // closeBefore returns a configuration with closed partitions, which comes before a change. It is validated with that
@@ -81,14 +89,14 @@ func closeBefore(kept, wanted candidate) (candidate, *status.Verdict) {
 		return candidate{}, problem
 	}
 	files := maps.Clone(kept.files)
-	document := slurmconf.Close(kept.document)
+	document, states := slurmconf.Close(kept.document)
 	files[slurmconf.FileName] = document.Render()
 	hash := slurmconf.Hash(map[string]string{"configuration": slurmconf.Hash(files), "change": wanted.hash})
 	document = slurmconf.WithHash(document, hash)
 	files[slurmconf.FileName] = document.Render()
 	return candidate{
 		document: document, files: files, hash: hash, leaving: kept.leaving, waiting: kept.waiting,
-		closedBefore: []string{kept.hash, change.hash}, change: &change,
+		waitingNodes: kept.waitingNodes, closedBefore: []string{kept.hash, change.hash}, openStates: states, change: &change,
 	}, nil
 }
 
@@ -98,18 +106,45 @@ func (s *scope) despiteJobs() []string {
 	if s.promoted.foreign {
 		return slices.Collect(maps.Keys(lasting))
 	}
-	return splitList(s.controller.Annotations[slinkyv1beta1.AnnotationChangeDespiteJobs])
+	return clusterconf.DespiteJobs(s.controller)
+}
+
+// changesDespiteJobs reports whether an administrator lets a key change while jobs run.
+func (s *scope) changesDespiteJobs(key string) bool {
+	return slices.ContainsFunc(s.despiteJobs(), func(excepted string) bool { return strings.EqualFold(key, excepted) })
+}
+
+// reopen returns a plan that opens the partitions again, if the configuration that was to follow cannot: the spec has a
+// mistake or has changed, or the validation run does not end. A change that was made needs time until all slurmds have
+// followed. A cluster that another operator has taken is left alone.
+func reopen(scope *scope, next plan) plan {
+	if !scope.promoted.isClosed() || scope.isForeign() || scope.controller.Spec.External ||
+		next.problem == nil && (next.stage == promote || next.stage == settled) {
+		return next
+	}
+	open, validated := scope.promoted.reopened()
+	if !validated || scope.promoted.makesChange() && !scope.hasSettled(followTime) {
+		return next
+	}
+	open.closedBefore = nil
+	return plan{candidate: open, stage: promote, reopens: true, image: scope.promoted.image}
+}
+
+// reopened returns the configuration in force with the partitions as they were before they were closed, and whether
+// exactly this configuration was validated.
+func (p *promoted) reopened() (open candidate, validated bool) {
+	open, problem := seal(p.inForce(), maps.Clone(p.files))
+	open.leaving, open.closedBefore = p.leaving, p.closedBefore
+	return open, problem == nil && p.user != nil && slices.Contains(p.closedBefore, open.hash)
 }
 
 // isIdle reports whether no job held a node when the snapshot was taken.
-func (s *scope) isIdle() bool {
-	return s.nodes != nil && len(s.nodes.Loads) == 0 && s.nodes.Running == 0 && s.nodes.Unplaced == 0
-}
+func (s *scope) isIdle() bool { return s.nodes != nil && !isBusy(s.nodes) }
 
 // isQuiescent reports whether no job holds a node and none can start: slurmctld runs with closed partitions, and was
 // seen to have no such job after that.
 func (s *scope) isQuiescent() bool {
-	return s.promoted.isClosed() && s.hasApplied() && !s.holdsJobs()
+	return s.promoted.isClosed() && s.hasApplied() && s.jobFree
 }
 
 // hasApplied reports whether slurmctld runs with the promoted configuration.
@@ -142,9 +177,7 @@ func (s *scope) losesState(pod corev1.Pod) bool {
 
 // keepMaxJobCount keeps a higher MaxJobCount while there are jobs.
 func keepMaxJobCount(scope *scope, document slurmconf.Document) (kept slurmconf.Document, keeps bool) {
-	excepted := func(key string) bool { return strings.EqualFold(key, "MaxJobCount") }
-	if scope.promoted == nil || slices.ContainsFunc(scope.despiteJobs(), excepted) ||
-		scope.isIdle() && scope.nodes.Pending == 0 {
+	if scope.promoted == nil || scope.changesDespiteJobs("MaxJobCount") || scope.isIdle() && scope.nodes.Pending == 0 {
 		return document, false
 	}
 	return slurmconf.KeepMaxJobCount(document, scope.inForce())
@@ -158,6 +191,18 @@ func waitingMessage(scope *scope, candidate candidate) (message string) {
 			"jobs to wait until then, create a reservation with Flags=MAINT for all nodes; to make the change now, and lose "+
 			"jobs, annotate the Controller with %s=%s", keys, scope.describeJobs(),
 			slinkyv1beta1.AnnotationChangeDespiteJobs, keys)
+	}
+	if len(candidate.waiting) > 0 && !slurmconf.CanClose(candidate.document) {
+		message += "; with ReconfigFlags=KeepPartInfo or KeepPartState only the annotation makes the change, because " +
+			"partitions that keep their state cannot be closed for it"
+	}
+	if len(candidate.waitingNodes) > 0 {
+		nodes, err := hostlist.Compress(candidate.waitingNodes)
+		if err != nil {
+			nodes = strings.Join(candidate.waitingNodes, ",")
+		}
+		message += fmt.Sprintf("; the lines of Slurm nodes %s change earlier if these nodes are drained and have no job "+
+			"(scontrol update 'nodename=%s' state=drain reason=reconfiguration)", nodes, nodes)
 	}
 	if len(candidate.closedBefore) > 0 && len(candidate.waiting) == 0 {
 		message += "; no job starts for a moment, while all slurmds make a change that costs running jobs"
@@ -173,8 +218,12 @@ func (s *scope) describeJobs() string {
 	switch {
 	case s.nodes == nil:
 		return "Slurm does not answer"
-	case s.isIdle():
+	case s.isIdle() && s.promoted.isClosed():
 		return "none runs any more, and none starts while the partitions are closed for the change"
+	case s.isIdle():
+		return "none runs any more"
+	case len(s.nodes.Loads) == 0:
+		return "some are starting, or are being cleaned up"
 	}
 	var latest time.Time
 	for _, load := range s.nodes.Loads {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,28 +37,33 @@ func newCluster(t *testing.T) cluster {
 	return c
 }
 
+// newClosedCluster returns a cluster whose partitions are closed for a costly change, before slurmctld has loaded that.
+func newClosedCluster(t *testing.T) cluster {
+	t.Helper()
+	c := newCluster(t)
+	c.apply()
+	c.controller.Spec.ExtraConf += "SelectType=select/linear\n"
+	for range 2 { // begin, promote
+		c.reconcile(t)
+	}
+	c.expect(t, tres, true)
+	return c
+}
+
 // reconcile makes a plan and carries it out. Slurm is queried as in observeJobs.
 func (c cluster) reconcile(t *testing.T) plan {
 	t.Helper()
-	c.queue = nil
-	if awaitsJobs(c.scope) {
-		c.queue = &c.nodes.Queue
-	}
+	c.jobFree = awaitsJobs(c.scope) && !isBusy(c.nodes)
 	next := decide(c.scope)
 	switch next.stage {
 	case begin:
 		validateWith(next.candidate.hash, &validation.Report{Outcome: validation.Accepted})(c.scope)
 	case promote:
-		live, err := promotedConfigMap(c.scope, next.candidate)
+		live, err := promotedConfigMap(c.scope, &next)
 		if err != nil {
 			t.Fatal(err)
 		}
-		user := c.slurmUser()
-		c.promoted = &promoted{
-			files: live.Data, hash: next.candidate.hash, image: "new", user: &user,
-			closedBefore: splitList(live.Annotations[annotationClosedBefore]),
-		}
-		c.validation = nil
+		c.promoted, c.validation = promotedOf(live.Data, live.Annotations), nil
 	case notBuilt, validating, refused, validationFailed, settled:
 	}
 	return next
@@ -141,13 +147,7 @@ func TestCostlySettingsWaitUntilNoJobRuns(t *testing.T) {
 
 // A job that starts before the partitions are closed keeps the setting, and opens the partitions again.
 func TestJobThatStartsBeforeAChangeIsKept(t *testing.T) {
-	c := newCluster(t)
-	c.apply()
-	c.controller.Spec.ExtraConf += "SelectType=select/linear\n"
-	for range 2 {
-		c.reconcile(t)
-	}
-	c.expect(t, tres, true)
+	c := newClosedCluster(t)
 	c.apply()
 	c.runs(1)
 	if next := c.reconcile(t); next.stage != promote || !slices.Equal(next.candidate.waiting, []string{"SelectType"}) {
@@ -173,13 +173,142 @@ func TestPartitionsAreClosedOnlyForAValidChange(t *testing.T) {
 		c.reconcile(t)
 	}
 	c.expect(t, tres, true)
-	c.controller.Spec.ExtraConf = "SlurmUser=nobody\n"
-	if message := configurationCondition(c.scope, decide(c.scope)).Message; !strings.Contains(message, "no job starts") {
-		t.Errorf("a mistake while the partitions are closed: %s", message)
-	}
 	c.controller.Spec.ExtraConf = "PartitionName=all Nodes=ALL\n"
 	c.reconcile(t)
 	c.expect(t, tres, false)
+}
+
+// Partitions that are closed for a change open again if the next configuration cannot follow.
+func TestPartitionsOpenWhenTheChangeCannotFollow(t *testing.T) {
+	for name, change := range map[string]func(c cluster){
+		"a mistake in the spec":          func(c cluster) { c.controller.Spec.ExtraConf = "SlurmUser=nobody\n" },
+		"another change":                 func(c cluster) { c.controller.Spec.ExtraConf += "MessageTimeout=20\n" },
+		"a reference that is missing":    func(c cluster) { c.missing = []string{"Accounting a does not exist"} },
+		"an image that is not validated": func(c cluster) { c.image = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.controller.Spec.ExtraConf += "PartitionName=old Nodes=ALL State=DRAIN MaxTime=60\n"
+			for range 2 {
+				c.reconcile(t)
+			}
+			c.apply()
+			before := c.promoted
+			c.controller.Spec.ExtraConf += "SelectType=select/linear\n"
+			for range 2 {
+				c.reconcile(t)
+			}
+			c.expect(t, tres, true)
+			change(c)
+			if next := c.reconcile(t); !next.reopens {
+				t.Errorf("stage %d, %v", next.stage, next.problem)
+			}
+			if diff := cmp.Diff(before, c.promoted, cmp.AllowUnexported(promoted{}, leftOut{})); diff != "" {
+				t.Errorf("the configuration before and after (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// After a costly change, partitions open only when all slurmds have made it, whatever changes meanwhile.
+func TestPartitionsStayClosedUntilSlurmdsHaveFollowed(t *testing.T) {
+	for name, extraConf := range map[string]string{
+		"a mistake in the spec": "SlurmUser=nobody\n",
+		"another change":        "PartitionName=all Nodes=ALL\nSelectType=select/linear\nMessageTimeout=20\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClosedCluster(t)
+			c.apply()
+			c.reconcile(t)
+			c.expect(t, linear, true)
+			c.controller.Spec.ExtraConf = extraConf
+			for range 2 {
+				next := c.reconcile(t)
+				c.expect(t, linear, true) // slurmctld does not run with it
+				if after := next.requeueAfter(c.scope); after == 0 || after > waitInterval {
+					t.Errorf("the next reconcile is after %s", after)
+				}
+				if message := configurationCondition(c.scope, next).Message; next.problem != nil &&
+					!strings.Contains(message, "no job starts") {
+					t.Errorf("the condition says: %s", message)
+				}
+			}
+			c.apply()
+			for range 2 {
+				c.reconcile(t)
+			}
+			c.expect(t, linear, false)
+		})
+	}
+}
+
+// Slurm is silent while slurmctld loads the configuration with closed partitions. That does not open them at once.
+func TestPartitionsStayClosedWhileSlurmctldLoads(t *testing.T) {
+	c := newClosedCluster(t)
+	c.nodes = nil
+	if next := c.reconcile(t); next.requeueAfter(c.scope) != applyInterval {
+		t.Errorf("the next reconcile is after %s", next.requeueAfter(c.scope))
+	}
+	c.expect(t, tres, true)
+	c.apply()
+	c.reconcile(t)
+	c.expect(t, tres, false) // Slurm has been silent for long
+}
+
+// A cluster that another operator has taken meanwhile is left alone.
+func TestPartitionsOfForeignClusterAreNotOpened(t *testing.T) {
+	c := newClosedCluster(t)
+	c.statefulSet = &appsv1.StatefulSet{}
+	if next := decide(c.scope); next.problem == nil || next.problem.Reason != slinkyv1beta1.ReasonNotTakenOver {
+		t.Errorf("stage %d, problem %v", next.stage, next.problem)
+	}
+}
+
+// Lines of nodes wait until no job runs, or these nodes are drained.
+func TestNodeLinesWaitForJobs(t *testing.T) {
+	node := func(name string, flags slurm.Flags) *slurm.Node {
+		return &slurm.Node{Name: name, State: slurm.StateIdle, Flags: flags}
+	}
+	c := newCluster(t)
+	c.controller.Spec.ExtraConf += "NodeName=bm[1-2] CPUs=4\n"
+	for range 2 {
+		c.reconcile(t)
+	}
+	c.apply()
+	c.runs(1)
+	c.nodes.NodesAsOf, c.nodes.JobsAsOf = start, start
+	c.nodes.Nodes = []*slurm.Node{
+		node("bm1", slurm.FlagDrain), node("bm2", 0), node("dynamic", slurm.FlagDynamicNorm),
+	}
+	c.controller.Spec.ExtraConf = "PartitionName=all Nodes=ALL\nNodeName=bm2 CPUs=8\nNodeName=dynamic CPUs=2\n"
+	lines := func(t *testing.T, want string) {
+		t.Helper()
+		for range 2 {
+			c.reconcile(t)
+		}
+		c.apply()
+		if conf := c.promoted.files[slurmconf.FileName]; !strings.Contains(conf, want) {
+			t.Errorf("without %q:\n%s", want, conf)
+		}
+	}
+	lines(t, "NodeName=bm[1-2] CPUs=4\n")
+	if strings.Contains(c.promoted.files[slurmconf.FileName], "NodeName=dynamic") {
+		t.Error("a node that has registered without a line gets one")
+	}
+	if !c.awaitsLines() {
+		t.Error("the nodes are not queried again")
+	}
+	message := waitingMessage(c.scope, c.reconcile(t).candidate)
+	if !strings.Contains(message, "update 'nodename=bm[1-2],dynamic' state=drain") {
+		t.Errorf("the message is: %s", message)
+	}
+	c.drained = c.nodes
+	lines(t, "NodeName=bm2 CPUs=4\n")
+	if c.awaitsLines() {
+		t.Error("the nodes are queried for nothing")
+	}
+	c.controller.Annotations = map[string]string{slinkyv1beta1.AnnotationChangeDespiteJobs: "nodename"}
+	lines(t, "NodeName=bm2 CPUs=8\n")
 }
 
 // slurmctld does not close partitions that keep their state.

@@ -35,6 +35,8 @@ const (
 	// annotationClosedBefore lists the hashes of the validated configurations one of which follows this one, with which no
 	// job starts.
 	annotationClosedBefore = "controller." + slinkyv1beta1.GroupName + "/closed-before"
+	// annotationOpenStates are the states of partitions before they were closed.
+	annotationOpenStates = "controller." + slinkyv1beta1.GroupName + "/open-partition-states"
 	// annotationRefusedHash is the hash of the candidate that slurmctld refused in part, and annotationRefused the
 	// NodeSets whose changes it refused.
 	annotationRefusedHash = "controller." + slinkyv1beta1.GroupName + "/refused-config-hash"
@@ -62,6 +64,16 @@ func labels(controller *slinkyv1beta1.Controller) map[string]string {
 func inherit(set *applyappsv1.StatefulSetApplyConfiguration, metadata slinkyv1beta1.Metadata) {
 	set.WithLabels(naming.Merge(metadata.Labels, set.Labels)).
 		WithAnnotations(naming.MergeAnnotations(metadata.Annotations, set.Annotations))
+}
+
+// services returns the Services of a cluster.
+func services(controller *slinkyv1beta1.Controller) ([]*applycorev1.ServiceApplyConfiguration, error) {
+	var all []*applycorev1.ServiceApplyConfiguration
+	for _, pod := range naming.ControllerPods(controller) {
+		all = append(all, hostService(controller, pod))
+	}
+	service, err := clientService(controller)
+	return append(all, service), err
 }
 
 // clientService returns the Service for clients other than the cluster's own pods.
@@ -95,16 +107,25 @@ func serviceAccount(controller *slinkyv1beta1.Controller) *applycorev1.ServiceAc
 }
 
 // promotedConfigMap returns the ConfigMap that slurmctld's pods mount.
-func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMapApplyConfiguration, error) {
+func promotedConfigMap(scope *scope, plan *plan) (*applycorev1.ConfigMapApplyConfiguration, error) {
+	candidate := plan.candidate
 	live := configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
-		WithAnnotations(map[string]string{annotationVersion: scope.slurmVersion,
-			annotationSlurmKey: slurmconf.KeyDigest(scope.slurmKey), annotationUser: clusterconf.FormatUser(scope.slurmUser())}).
+		WithAnnotations(origin(scope.image, scope.slurmVersion, slurmconf.KeyDigest(scope.slurmKey), scope.slurmUser())).
 		WithData(candidate.files)
+	if plan.reopens {
+		live.WithAnnotations(scope.promoted.origin())
+	}
 	if len(candidate.leaving) > 0 {
 		live.WithAnnotations(map[string]string{annotationLeaving: strings.Join(candidate.leaving, ",")})
 	}
 	if len(candidate.closedBefore) > 0 {
-		live.WithAnnotations(map[string]string{annotationClosedBefore: strings.Join(candidate.closedBefore, ",")})
+		states, err := json.Marshal(candidate.openStates)
+		if err != nil {
+			return nil, err
+		}
+		live.WithAnnotations(map[string]string{
+			annotationClosedBefore: strings.Join(candidate.closedBefore, ","), annotationOpenStates: string(states),
+		})
 	}
 	if candidate.refusedHash != "" {
 		refused, err := json.Marshal(candidate.refused)
@@ -116,6 +137,19 @@ func promotedConfigMap(scope *scope, candidate candidate) (*applycorev1.ConfigMa
 		})
 	}
 	return live, nil
+}
+
+// origin returns the annotations that say how a configuration was validated: with which image, release, key and user.
+func origin(image, release, keyDigest string, user slinkyv1beta1.SlurmUser) map[string]string {
+	return map[string]string{
+		annotationImage: image, annotationVersion: release, annotationSlurmKey: keyDigest,
+		annotationUser: clusterconf.FormatUser(user),
+	}
+}
+
+// origin returns the annotations of a promoted configuration that say how it was validated.
+func (p *promoted) origin() map[string]string {
+	return origin(p.image, p.slurmVersion, p.slurmKey, *p.user)
 }
 
 // candidateConfigMap returns the ConfigMap for a validation run, which must not affect the real cluster.

@@ -24,29 +24,30 @@ func (r *Reconciler) observeJobs(ctx context.Context, scope *scope) error {
 	if err != nil {
 		return nil // without the jobs everything waits; the session reports why
 	}
+	scope.jobFree = !isBusy(snapshot)
 	scope.queue = queueOf(ctx, session, scope, snapshot)
 	return nil
 }
 
-// queueOf returns the jobs of a snapshot. If there are too many to list and a partition may be removed, they are
-// counted one by one. It returns nil if the snapshot is not conclusive.
+// isBusy reports whether a job held a node when a snapshot was taken, or was cleaned up on an unknown one.
+func isBusy(snapshot *slurm.Snapshot) bool {
+	return len(snapshot.Loads) > 0 || snapshot.Running > 0 || snapshot.Unplaced > 0
+}
+
+// queueOf returns the jobs of a snapshot by partition. If there are too many to list and a partition may be removed,
+// they are counted one by one. It returns nil if they are not known.
 func queueOf(ctx context.Context, session *slurm.Session, scope *scope, snapshot *slurm.Snapshot) *slurm.Queue {
 	switch {
 	case !snapshot.Partial:
 		return &snapshot.Queue
-	case hasLeavingPartitions(scope):
-		if inForce, _ := applied(scope, scope.promoted.hash); !inForce {
-			return nil
-		}
-		if queue, err := session.CountJobs(ctx); err == nil { // otherwise every partition is kept
-			return &queue
-		}
+	case !hasLeavingPartitions(scope) || !scope.hasApplied():
 		return nil
-	case len(snapshot.Loads) == 0 && snapshot.Running+snapshot.Unplaced > 0: // a job is on an unknown Slurm node
-		return nil
-	default:
-		return &snapshot.Queue
 	}
+	queue, err := session.CountJobs(ctx)
+	if err != nil {
+		return nil // every partition is kept
+	}
+	return &queue
 }
 
 // awaitsJobs reports whether something waits for jobs that have ended according to the snapshot.
@@ -55,7 +56,7 @@ func awaitsJobs(scope *scope) bool {
 		return false
 	}
 	last := &scope.nodes.Queue
-	return (scope.persistenceChanged() || scope.promoted.isClosed()) && len(last.Loads) == 0 ||
+	return (scope.persistenceChanged() || scope.promoted.isClosed()) && !isBusy(scope.nodes) ||
 		hasLeavingPartitions(scope) &&
 			slices.ContainsFunc(scope.promoted.leaving, func(partition string) bool { return isEmpty(last, partition) })
 }

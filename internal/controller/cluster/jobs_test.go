@@ -58,7 +58,6 @@ func TestPartitionRemovalCountsJobsInLargeQueue(t *testing.T) {
 }
 
 func TestRunningJobsInLargeQueueProtectState(t *testing.T) {
-	scope := newScope()
 	for name, test := range map[string]struct {
 		queue slurm.Queue
 		holds bool
@@ -70,9 +69,8 @@ func TestRunningJobsInLargeQueueProtectState(t *testing.T) {
 		"one runs on an unknown node": {slurm.Queue{Partial: true, Running: 1}, true},
 		"one is cleaned up":           {slurm.Queue{Partial: true, Unplaced: 1}, true},
 	} {
-		scope.queue = queueOf(t.Context(), nil, scope, &slurm.Snapshot{Queue: test.queue})
-		if scope.holdsJobs() != test.holds {
-			t.Errorf("%s: holdsJobs() = %t", name, !test.holds)
+		if isBusy(&slurm.Snapshot{Queue: test.queue}) != test.holds {
+			t.Errorf("%s: busy: %t", name, !test.holds)
 		}
 	}
 }

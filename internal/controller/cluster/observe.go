@@ -63,15 +63,17 @@ type scope struct {
 	pods        []corev1.Pod
 	agents      map[string]agent.Report // by pod name
 	nodes       *slurm.Snapshot         // nil if Slurm does not answer
-	// drained is an earlier snapshot than nodes; nil unless a record of an elastic node may be changed.
+	// drained is an earlier snapshot than nodes; nil unless a record or line of a node may be changed.
 	drained *slurm.Snapshot
 	// dynamic are the Slurm nodes of pods whose slurmds exit if they find a record; only in clusters with elastic
 	// NodeSets.
 	dynamic map[string]bool
 	// recorded are the Slurm nodes of pods whose slurmds need a record; as above.
 	recorded map[string]bool
-	// queue holds the jobs as queried in this reconcile; nil if nothing waits for jobs, or Slurm does not answer.
-	queue *slurm.Queue
+	// jobFree is true if a query of this reconcile shows that no job holds a Slurm node, and queue holds the jobs by
+	// partition as that query shows them; nil if nothing waits for jobs, or they are not known.
+	jobFree bool
+	queue   *slurm.Queue
 
 	images naming.Images
 	now    time.Time
@@ -92,12 +94,34 @@ type promoted struct {
 	// closedBefore are the hashes of the validated configurations one of which follows this one, if no job starts with
 	// it.
 	closedBefore []string
+	// openStates are the states that lines of partitions had before they were closed, by the name of the partition.
+	openStates map[string]string
 	// leaving are partitions in it that accept no new jobs and are removed once they have none.
 	leaving []string
 	// refusedHash is the hash of the candidate that slurmctld refused because of the NodeSets in refused; empty if
 	// nothing is left out.
 	refusedHash string
 	refused     []leftOut
+}
+
+// makesChange reports whether no job starts with it, because it makes a costly change, which slurmds have to follow.
+func (p *promoted) makesChange() bool { return len(p.closedBefore) == 1 }
+
+// promotedOf returns the configuration in a live ConfigMap of this operator.
+func promotedOf(files, annotations map[string]string) *promoted {
+	live := &promoted{
+		files: files, hash: annotations[annotationHash],
+		image: annotations[annotationImage], slurmVersion: annotations[annotationVersion],
+		slurmKey:     annotations[annotationSlurmKey],
+		leaving:      splitList(annotations[annotationLeaving]),
+		refusedHash:  annotations[annotationRefusedHash],
+		closedBefore: splitList(annotations[annotationClosedBefore]),
+		user:         clusterconf.ParseUser(annotations[annotationUser]),
+	}
+	// An invalid annotation only makes the message less precise, or the partitions wait to be opened.
+	_ = json.Unmarshal([]byte(annotations[annotationRefused]), &live.refused)
+	_ = json.Unmarshal([]byte(annotations[annotationOpenStates]), &live.openStates)
+	return live
 }
 
 // isClosed reports whether no job starts with it, because a costly change is about to be made.
@@ -247,17 +271,7 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 		scope.promoted = &promoted{files: live.Data, foreign: true}
 	}
 	if live != nil && live.Annotations[annotationHash] != "" {
-		scope.promoted = &promoted{
-			files: live.Data, hash: live.Annotations[annotationHash],
-			image: live.Annotations[annotationImage], slurmVersion: live.Annotations[annotationVersion],
-			slurmKey:     live.Annotations[annotationSlurmKey],
-			leaving:      splitList(live.Annotations[annotationLeaving]),
-			refusedHash:  live.Annotations[annotationRefusedHash],
-			closedBefore: splitList(live.Annotations[annotationClosedBefore]),
-			user:         clusterconf.ParseUser(live.Annotations[annotationUser]),
-		}
-		// An invalid annotation only makes the message less precise.
-		_ = json.Unmarshal([]byte(live.Annotations[annotationRefused]), &scope.promoted.refused)
+		scope.promoted = promotedOf(live.Data, live.Annotations)
 	}
 	runs, err := reference.OwnPods(ctx, r.Client, naming.Validation, controller)
 	if err != nil {

@@ -31,6 +31,8 @@ type plan struct {
 	detail string
 	// endValidation is true if the existing validation run is no longer needed.
 	endValidation bool
+	// reopens is true if the candidate is the configuration in force with open partitions, and nothing else may change.
+	reopens bool
 	// image is the image for slurmctld's pods: always one with which the configuration was validated. Empty before the
 	// first validation run.
 	image string
@@ -57,7 +59,10 @@ const (
 )
 
 // decide makes a plan.
-func decide(scope *scope) plan {
+func decide(scope *scope) plan { return reopen(scope, advance(scope)) }
+
+// advance makes a plan that leads to the configuration of the spec.
+func advance(scope *scope) plan {
 	if problem := obstacle(scope); problem != nil {
 		return keep(scope, plan{problem: problem})
 	}
@@ -265,6 +270,9 @@ func applied(scope *scope, hash string) (bool, string) {
 
 // requeueAfter returns when to poll again for changes that cause no watch event; 0 is never.
 func (p plan) requeueAfter(scope *scope) time.Duration {
+	if scope.promoted.isClosed() && (p.problem != nil || p.stage != promote && p.stage != settled) {
+		return waitInterval // the partitions open when all slurmds have followed
+	}
 	if p.problem != nil {
 		return child.RetryRefusal
 	}

@@ -179,7 +179,6 @@ func TestInvalidSpecLeavesRunningClusterUnchanged(t *testing.T) {
 		"persistence disabled while jobs run": {
 			func(s *scope) {
 				s.statefulSet, s.controller.Spec.Persistence.Enabled = ranWith("slurm-controller-state"), new(false)
-				s.queue = &slurm.Queue{Loads: map[string]slurm.Load{"gpu-0": {Running: 1}}}
 			}, slinkyv1beta1.ReasonStateInUse, "put the old value back",
 		},
 		"persistence enabled while Slurm does not answer": {

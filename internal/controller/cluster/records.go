@@ -35,10 +35,31 @@ func (s *scope) recordsInForce() map[string][]slurmconf.Pair {
 	return slurmconf.RecordsInForce(s.inForce(), written)
 }
 
-// observeRecords finds the slurmds with and without a record, and refreshes the snapshot of Slurm if a record may be
-// changed according to the last one.
+// observeRecords finds the slurmds with and without a record, and refreshes the snapshot of Slurm if a record, or a
+// line of an administrator's node, may be changed according to the last one.
 func (r *Reconciler) observeRecords(ctx context.Context, scope *scope) error {
-	if scope.controller.Spec.External || !scope.isElastic() {
+	if scope.controller.Spec.External {
+		return nil
+	}
+	if err := r.observeElastic(ctx, scope); err != nil {
+		return err
+	}
+	session, connected := r.Pool.Get(slurm.Key{Namespace: scope.controller.Namespace, Name: scope.controller.Name})
+	if !connected || !scope.awaitsRecords() && !scope.awaitsLines() {
+		return nil
+	}
+	refresh, cancel := context.WithTimeout(ctx, jobsTimeout)
+	defer cancel()
+	if snapshot, err := session.Mirror.Refresh(refresh); err == nil { // otherwise nothing is changed
+		scope.drained = scope.nodes
+		scope.nodes = snapshot
+	}
+	return nil
+}
+
+// observeElastic finds the slurmds with and without a record, in clusters with elastic NodeSets.
+func (r *Reconciler) observeElastic(ctx context.Context, scope *scope) error {
+	if !scope.isElastic() {
 		return nil
 	}
 	pods := &corev1.PodList{}
@@ -56,23 +77,27 @@ func (r *Reconciler) observeRecords(ctx context.Context, scope *scope) error {
 		}
 		by[labels[slinkyv1beta1.LabelPodHostname]] = true
 	}
-	wanted := elasticRecords(scope, contributions(scope).leftOut)
-	cautious := slurmconf.SettleRecords(wanted, scope.recordsInForce(), never, scope.mayAddRecord)
-	eager := slurmconf.SettleRecords(wanted, scope.recordsInForce(), isDrained(scope.nodes), scope.mayAddRecord)
-	if slices.EqualFunc(cautious, eager, sameRecord) {
-		return nil
-	}
-	session, connected := r.Pool.Get(slurm.Key{Namespace: scope.controller.Namespace, Name: scope.controller.Name})
-	if !connected {
-		return nil
-	}
-	refresh, cancel := context.WithTimeout(ctx, jobsTimeout)
-	defer cancel()
-	if snapshot, err := session.Mirror.Refresh(refresh); err == nil { // otherwise no record is changed
-		scope.drained = scope.nodes
-		scope.nodes = snapshot
-	}
 	return nil
+}
+
+// awaitsRecords reports whether records of elastic nodes are to be changed that are drained according to the snapshot.
+func (s *scope) awaitsRecords() bool {
+	if !s.isElastic() {
+		return false
+	}
+	wanted := elasticRecords(s, contributions(s).leftOut)
+	cautious := slurmconf.SettleRecords(wanted, s.recordsInForce(), never, s.mayAddRecord)
+	eager := slurmconf.SettleRecords(wanted, s.recordsInForce(), isDrained(s.nodes), s.mayAddRecord)
+	return !slices.EqualFunc(cautious, eager, sameRecord)
+}
+
+// awaitsLines reports whether lines of an administrator's nodes are to be changed that are drained according to the
+// snapshot.
+func (s *scope) awaitsLines() bool {
+	written, _ := slurmconf.Parse(s.controller.Spec.ExtraConf) // errors are reported when it is merged
+	_, cautious := slurmconf.KeepNodes(written, s.inForce(), never, s.mayAddRecord)
+	_, eager := slurmconf.KeepNodes(written, s.inForce(), isDrained(s.nodes), s.mayAddRecord)
+	return len(eager) < len(cautious)
 }
 
 func never(string) bool { return false }
@@ -99,11 +124,14 @@ func isDrained(snapshot *slurm.Snapshot) func(node string) bool {
 	}
 }
 
-// mayChangeRecord reports whether the record of a node may be changed or removed: two snapshots in a row show it
-// drained, so that the jobs of the second were read after the drain.
-func (s *scope) mayChangeRecord(node string) bool {
-	return isDrained(s.drained)(node) && isDrained(s.nodes)(node) && !s.keepsRecord(node)
+// wasDrained reports whether two snapshots in a row show a node drained, so that the jobs of the second were read after
+// the drain.
+func (s *scope) wasDrained(node string) bool {
+	return isDrained(s.drained)(node) && isDrained(s.nodes)(node)
 }
+
+// mayChangeRecord reports whether the record of an elastic node may be changed or removed.
+func (s *scope) mayChangeRecord(node string) bool { return s.wasDrained(node) && !s.keepsRecord(node) }
 
 // keepsRecord reports whether a node of a NodeSet that is no longer elastic keeps its record: its pod still needs it,
 // or an administrator has closed it, and it would be open without the record.

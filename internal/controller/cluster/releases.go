@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -102,7 +101,7 @@ func releaseProblem(scope *scope) *status.Verdict {
 func (s *scope) stateRelease() (slurm.Version, bool) {
 	switch {
 	case s.isForeign():
-		return latest(s.foreignReleases())
+		return slurm.Latest(s.foreignReleases())
 	case s.claim == "": // the state ends with its pod
 		return slurm.Version{}, false
 	}
@@ -114,10 +113,10 @@ func (s *scope) stateRelease() (slurm.Version, bool) {
 			started = append(started, pod.Annotations[annotationVersion])
 		}
 	}
-	if _, answers := latest(answering); answers {
-		return latest(append(answering, started...))
+	if _, answers := slurm.Latest(answering); answers {
+		return slurm.Latest(append(answering, started...))
 	}
-	return latest(append(started, s.recordedRelease()))
+	return slurm.Latest(append(started, s.recordedRelease()))
 }
 
 // mayHaveRun reports whether slurmctld may have run in a pod.
@@ -164,19 +163,6 @@ func (s *scope) releaseIn(image string) string {
 	return ""
 }
 
-// latest returns the latest of those releases that are known.
-func latest(releases []string) (latest slurm.Version, known bool) {
-	for _, release := range releases {
-		if version, err := slurm.ParseVersion(release); err == nil && (!known || version.Compare(latest) > 0) {
-			latest, known = version, true
-		}
-	}
-	return latest, known
-}
-
-// releaseTag matches the tag of an image that begins with a release of Slurm, such as 25.11-ubuntu24.04.
-var releaseTag = regexp.MustCompile(`:(\d\d\.(?:02|05|08|11)(?:\.\d+)?)(?:-[^:/@]*)?(?:@|$)`)
-
 // foreignReleases returns the releases of another operator's slurmctlds, as far as the tags of their images show them.
 func (s *scope) foreignReleases() []string {
 	var specs []*corev1.PodSpec
@@ -189,8 +175,8 @@ func (s *scope) foreignReleases() []string {
 	var releases []string
 	for _, spec := range specs {
 		for _, container := range spec.Containers {
-			if tag := releaseTag.FindStringSubmatch(container.Image); container.Name == containerSlurmctld && tag != nil {
-				releases = append(releases, tag[1])
+			if container.Name == containerSlurmctld {
+				releases = append(releases, slurm.ReleaseOfImage(container.Image))
 			}
 		}
 	}

@@ -128,7 +128,7 @@ func expectState(template *corev1.PodTemplateSpec) {
 func stateProblem(scope *scope) *status.Verdict {
 	name := scope.claim
 	switch {
-	case scope.persistenceChanged() && scope.holdsJobs():
+	case scope.persistenceChanged() && !scope.jobFree:
 		return status.Problem(slinkyv1beta1.ReasonStateInUse,
 			"spec.persistence.enabled was changed, so that slurmctld would start without what it knows of the jobs "+
 				"that run, and end them; "+
@@ -160,9 +160,6 @@ func (s *scope) persistenceChanged() bool {
 	wasKept := slices.ContainsFunc(s.statefulSet.Spec.Template.Spec.Volumes, isStateClaim)
 	return wasKept != (s.claim != "")
 }
-
-// holdsJobs reports whether a job may be on a Slurm node. It is true if Slurm does not answer.
-func (s *scope) holdsJobs() bool { return s.queue == nil || len(s.queue.Loads) > 0 }
 
 func isStateClaim(volume corev1.Volume) bool {
 	return volume.Name == volumeState && volume.PersistentVolumeClaim != nil

@@ -11,7 +11,6 @@ import (
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
-	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -52,11 +51,11 @@ func TestUnusedStateClaimIsNotReportedLost(t *testing.T) {
 	for name, change := range map[string]func(*scope){
 		"before slurmctld first ran": func(*scope) {},
 		"when persistence is enabled while no job runs": func(s *scope) {
-			s.statefulSet, s.queue = ranWithout(), &slurm.Queue{}
+			s.statefulSet, s.jobFree = ranWithout(), true
 		},
 		"when it was on another PVC": func(s *scope) { s.statefulSet = ranWith("other") },
 		"when persistence is disabled while no job runs": func(s *scope) {
-			s.statefulSet, s.queue = ranWith("slurm-controller-state"), &slurm.Queue{}
+			s.statefulSet, s.jobFree = ranWith("slurm-controller-state"), true
 			s.controller.Spec.Persistence.Enabled = new(false)
 		},
 		"when slurmctld is external now": func(s *scope) {

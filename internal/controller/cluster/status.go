@@ -64,7 +64,7 @@ func configurationCondition(scope *scope, plan plan) status.State {
 	case readyPods(scope) == 0 && plan.problem != nil && plan.problem.Reason == slinkyv1beta1.ReasonStateLost:
 		last = "" // nothing runs
 	case scope.promoted.isClosed():
-		last += ", with which no job starts, because a change was about to be made: correct the spec, and the partitions open"
+		last += ", with which no job starts until all slurmds have loaded it or the spec is corrected"
 	case scope.promoted == nil:
 		last = "; slurmctld starts once there is a configuration that it takes"
 	}
@@ -161,8 +161,11 @@ func verdict(scope *scope, plan plan, configuration status.State, failure error)
 
 // judgePods is about pods of a slurmctld that is ready.
 func judgePods(scope *scope) status.Verdict {
-	switch missing := missingPods(scope); {
+	switch missing, wanted := missingPods(scope), len(naming.ControllerPods(scope.controller)); {
 	case scope.controller.Spec.External:
+	case len(scope.pods) > wanted: // the pods are sorted, and those of the last backups are deleted
+		return status.Progressing(slinkyv1beta1.ReasonUpdating, "%d of %d pods of slurmctld are being deleted, such as %s",
+			len(scope.pods)-wanted, len(scope.pods), scope.pods[len(scope.pods)-1].Name)
 	case slices.ContainsFunc(scope.pods, scope.isReplaced):
 		return status.Progressing(slinkyv1beta1.ReasonUpdating, "%s",
 			"the pods of slurmctld are being replaced"+costlyReplacement(scope))

@@ -33,12 +33,16 @@ func TestControllerIsNotReadyWhileAPodIsReplaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		template string // the stamp of the present template; that of the pod is a
 		deleted  bool
+		former   []string // pods of backups that the spec no longer has
 		want     status.Verdict
 	}{
-		"the pod is of the present template": {"a", false, status.Ready("slurmctld is ready")},
-		"the template has changed": {"b", false, status.Progressing(slinkyv1beta1.ReasonUpdating,
+		"the pod is of the present template": {"a", false, nil, status.Ready("slurmctld is ready")},
+		"pods of former backups still run": {"a", false, []string{"slurm-controller-1", "slurm-controller-2"},
+			status.Progressing(slinkyv1beta1.ReasonUpdating,
+				"2 of 3 pods of slurmctld are being deleted, such as slurm-controller-2")},
+		"the template has changed": {"b", false, nil, status.Progressing(slinkyv1beta1.ReasonUpdating,
 			"the pods of slurmctld are being replaced")},
-		"the pod is being deleted": {"a", true, status.Progressing(slinkyv1beta1.ReasonUpdating,
+		"the pod is being deleted": {"a", true, nil, status.Progressing(slinkyv1beta1.ReasonUpdating,
 			"the pods of slurmctld are being replaced")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +59,11 @@ func TestControllerIsNotReadyWhileAPodIsReplaced(t *testing.T) {
 			pod.Status.Phase = corev1.PodRunning
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			scope.pods = []corev1.Pod{pod}
+			for _, name := range test.former {
+				backup := *pod.DeepCopy()
+				backup.Name = name
+				scope.pods = append(scope.pods, backup)
+			}
 			scope.controller.Status.Conditions = []metav1.Condition{{
 				Type: slinkyv1beta1.ConditionSlurmReachable, Status: metav1.ConditionTrue,
 			}}

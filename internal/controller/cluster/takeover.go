@@ -287,6 +287,11 @@ func (r *Reconciler) takeOver(ctx context.Context, scope *scope, plan *plan) err
 		return r.advanceConfiguration(ctx, scope, plan)
 	}
 	ctx = trace.Because(ctx, "TakeOver", "the user asked for the takeover of this cluster")
+	if scope.statefulSet != nil || len(scope.foreignPods()) > 0 { // while the old slurmctld runs
+		if err := r.acceptsServices(ctx, scope); err != nil {
+			return err
+		}
+	}
 	if scope.statefulSet != nil {
 		return r.releasePods(ctx, scope, plan)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/plugin/config"
 	"github.com/slurm-operator/slurm-operator/internal/plugin/kube"
 	"github.com/slurm-operator/slurm-operator/internal/plugin/output"
+	"github.com/slurm-operator/slurm-operator/internal/plugin/slurmcli"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
@@ -61,7 +62,7 @@ func configDiffCommand(session *session) *cobra.Command {
 		Use:   "diff",
 		Short: "Compare the configuration in force with the one that slurmctld runs, and with the next one",
 		Long: `Compares the configuration in force with what slurmctld reports that it runs with, and shows the lines of a
-configuration that is being validated or was refused.`,
+configuration that is being validated or was refused, and which changes wait because they would cost running jobs.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return flags.show(command, func() (any, func(*output.Page), error) {
@@ -86,7 +87,8 @@ func configCheckCommand(session *session) *cobra.Command {
 		Short: "Check a change of the configuration before it is applied",
 		Long: `Checks changed objects without applying them: by the API server and the operator's webhook (as kubectl apply
 --dry-run=server does), and by the operator's own builder of slurm.conf. It shows which lines of slurm.conf would
-change. The exit code is 1 if the change would not be applied.
+change, and which changes wait because they would cost running jobs: for how many jobs, until when, and how to make them
+at once. The exit code is 1 if the change would not be applied.
 
 With --slurmctld it also starts a throwaway slurmctld with the changed configuration, as the operator does before it
 applies a change: in a pod with the image of slurmctld, with random keys and temporary state. The pod and its ConfigMap
@@ -132,6 +134,17 @@ func (s *session) configuration(ctx context.Context) (*config.Input, *kube.Clien
 	if err != nil {
 		return nil, nil, err
 	}
+	input, err := configurationOf(ctx, client, controller, objects)
+	if err == nil && input.InForce == nil {
+		err = fmt.Errorf("the Controller %s has no configuration yet; see kubectl slurm status", controller.Name)
+	}
+	return input, client, err
+}
+
+// configurationOf reads the ConfigMaps of a configuration, and selects the other objects that it is made from.
+func configurationOf(
+	ctx context.Context, client *kube.Client, controller *slinkyv1beta1.Controller, objects *kube.Objects,
+) (*config.Input, error) {
 	input := &config.Input{Controller: controller, ConfigMaps: map[string]*corev1.ConfigMap{}}
 	for i := range objects.NodeSets {
 		if set := &objects.NodeSets[i]; set.Spec.ControllerRef.Name == controller.Name {
@@ -143,20 +156,17 @@ func (s *session) configuration(ctx context.Context) (*config.Input, *kube.Clien
 			input.Accounting = &objects.Accountings[i]
 		}
 	}
+	var err error
 	for _, name := range config.References(controller) {
-		if input.ConfigMaps[name], err = configMap(ctx, client, namespace, name); err != nil {
-			return nil, nil, err
+		if input.ConfigMaps[name], err = configMap(ctx, client, controller.Namespace, name); err != nil {
+			return nil, err
 		}
 	}
-	live, err := configMap(ctx, client, namespace, config.LiveName(controller.Name))
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case live == nil:
-		return nil, nil, fmt.Errorf("the Controller %s has no configuration yet; see kubectl slurm status", controller.Name)
+	live, err := configMap(ctx, client, controller.Namespace, config.LiveName(controller.Name))
+	if live != nil {
+		input.InForce = live.Data
 	}
-	input.InForce = live.Data
-	return input, client, nil
+	return input, err
 }
 
 // configMap reads a ConfigMap; nil if it does not exist.
@@ -193,6 +203,9 @@ func (s *session) configDiff(ctx context.Context) (*config.Difference, error) {
 		notes = append(notes, "slurmctld was not asked: "+err.Error())
 	}
 	difference := config.Compare(input, next, string(printed))
+	if err == nil {
+		notes = append(notes, countJobs(ctx, run, difference.Waits)...)
+	}
 	difference.Notes = notes
 	if applied := meta.FindStatusCondition(controller.Status.Conditions,
 		slinkyv1beta1.ConditionConfigurationApplied); applied != nil {
@@ -241,6 +254,9 @@ func (s *session) configCheck(command *cobra.Command, file string, validate bool
 		return nil, err
 	}
 	check.Effect(input, after)
+	if check.Waits != nil {
+		check.Notes = append(check.Notes, s.countJobs(ctx, client, input.Controller, check.Waits)...)
+	}
 	switch {
 	case !check.Accepted(): // it says enough
 	case validate:
@@ -250,6 +266,31 @@ func (s *session) configCheck(command *cobra.Command, file string, validate bool
 	}
 	return check, ctx.Err()
 }
+
+// countJobs counts the jobs that changes wait for. It returns why it could not.
+func (s *session) countJobs(
+	ctx context.Context, client *kube.Client, controller *slinkyv1beta1.Controller, waits *config.Waits,
+) []string {
+	run, err := s.slurm(ctx, client, controller)
+	if err != nil {
+		return []string{notCounted(err)}
+	}
+	return countJobs(ctx, run, waits)
+}
+
+func countJobs(ctx context.Context, run slurmcli.Runner, waits *config.Waits) []string {
+	if waits == nil {
+		return nil
+	}
+	jobs, err := run.Jobs(ctx)
+	if err != nil {
+		return []string{notCounted(err)}
+	}
+	waits.Count(jobs)
+	return nil
+}
+
+func notCounted(err error) string { return "jobs were not counted: " + err.Error() }
 
 // checked are the resources of the kinds that change a configuration.
 var checked = map[string]schema.GroupVersionResource{

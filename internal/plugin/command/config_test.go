@@ -25,6 +25,33 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// A change that waits because of running jobs is named before it is made, with the jobs that it waits for.
+func TestCostlyChangesAreNamedBeforehand(t *testing.T) {
+	for name, command := range map[string]string{"config-check-costly.txt": "config check", "plan-costly.txt": "plan"} {
+		t.Run(name, func(t *testing.T) {
+			server := loaded(t, "config.yaml", "slurmctld.yaml")
+			out, err := run(t, server, append(strings.Fields(command), "--filename=testdata/costly.yaml")...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Compare(t, name, out)
+		})
+	}
+}
+
+// Without an answer of Slurm, the keys are named nevertheless.
+func TestCostlyChangesAreNamedWithoutSlurm(t *testing.T) {
+	out, err := run(t, loaded(t, "config.yaml"), "config", "check", "--filename=testdata/costly.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"SelectType stays", "how many jobs run is not known", "note: jobs were not counted: "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing:\n%s", want, out)
+		}
+	}
+}
+
 func TestConfigCheckFailsForAMistake(t *testing.T) {
 	out, err := run(t, loaded(t, "config.yaml"), "config", "check", "--filename=testdata/mistake.yaml")
 	if code, is := errors.AsType[ExitCode](err); !is || code != 1 {

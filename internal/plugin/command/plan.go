@@ -25,7 +25,8 @@ func planCommand(session *session) *cobra.Command {
 		Use:   "plan [--filename FILE]",
 		Short: "Show what the operator does next with the pods of NodeSets, or would do after a change",
 		Long: `Shows the next steps of the operator for the pods of NodeSets: which Slurm nodes it drains, which pods it
-creates, deletes or replaces, and which jobs it waits for. With --filename, it shows the steps after the NodeSets in the
+creates, deletes or replaces, and which jobs it waits for; and which changes of slurm.conf and of slurmctld's pod wait
+because they would cost running jobs. With --filename, it shows the steps after the NodeSets and the Controller in the
 file were applied; nothing is applied. It is the operator's own planner, fed with what you may read.`,
 		Example: `  kubectl slurm plan
   kubectl slurm plan --nodeset=gpu
@@ -43,7 +44,8 @@ file were applied; nothing is applied. It is the operator's own planner, fed wit
 	}
 	flags.addFormat(command)
 	flags.addWatch(command)
-	command.Flags().StringVarP(&file, "filename", "f", "", "file with changed NodeSets; - for standard input")
+	command.Flags().StringVarP(&file, "filename", "f", "",
+		"file with changed NodeSets, or a changed Controller; - for standard input")
 	command.Flags().StringVar(&nodeSet, "nodeset", "", "show only this NodeSet")
 	_ = command.RegisterFlagCompletionFunc("nodeset", session.complete(session.nodeSetNames))
 	return command
@@ -64,11 +66,19 @@ func (s *session) plan(command *cobra.Command, file, only string) (*forecast.Res
 	if err != nil {
 		return nil, err
 	}
-	changes, err := connected.changedNodeSets(command, file)
+	changed, err := connected.changedObjects(command, file)
 	if err != nil {
 		return nil, err
 	}
-	result := &forecast.Result{Controller: controller.Name, NodeSets: []forecast.NodeSet{}, Notes: connected.allNotes()}
+	result := &forecast.Result{Controller: controller.Name, NodeSets: []forecast.NodeSet{}}
+	if result.Waits, err = connected.waits(ctx, objects, changed); err != nil {
+		return nil, err
+	}
+	if result.Waits != nil && input.Asked {
+		result.Waits.Count(input.Jobs)
+	}
+	result.Notes = connected.allNotes()
+	changes := nodeSetsOf(changed)
 	add := func(before, after *slinkyv1beta1.NodeSet) error {
 		if only != "" && after.Name != only || file != "" && before == after {
 			return nil
@@ -152,37 +162,71 @@ func (c *cluster) started(ctx context.Context) (metav1.Time, error) {
 	return metav1.Time{}, err
 }
 
-// changedNodeSets reads the NodeSets of a file, as the API server would store them.
-func (c *cluster) changedNodeSets(command *cobra.Command, file string) (map[string]*slinkyv1beta1.NodeSet, error) {
-	changes := map[string]*slinkyv1beta1.NodeSet{}
+// waits returns what a change makes wait, or, if nothing changes, what waits now. It is nil if nothing does.
+func (c *cluster) waits(ctx context.Context, objects *kube.Objects, changed []any) (*config.Waits, error) {
+	before, err := configurationOf(ctx, c.client, c.controller, objects)
+	if err != nil {
+		return nil, c.rights.Optional(err)
+	}
+	if len(changed) == 0 {
+		return config.Waiting(before), nil
+	}
+	after, err := before.With(changed)
+	if err != nil {
+		return nil, err
+	}
+	return config.WaitsOf(before, after), nil
+}
+
+// changedObjects reads the NodeSets of a file, and the Controller, as the API server would store them.
+func (c *cluster) changedObjects(command *cobra.Command, file string) ([]any, error) {
 	if file == "" {
-		return changes, nil
+		return nil, nil
 	}
 	objects, err := readObjects(command, file)
 	if err != nil {
 		return nil, err
 	}
+	var changed []any
 	for _, object := range objects {
-		if object.GetKind() != "NodeSet" {
+		if kind := object.GetKind(); kind != "NodeSet" && kind != "Controller" {
 			continue
 		}
 		object.SetNamespace(c.controller.Namespace)
 		check := &config.Check{}
-		tryOn(command.Context(), c.client, kube.NodeSets, object, check)
+		tryOn(command.Context(), c.client, checked[object.GetKind()], object, check)
 		if len(check.Refusals) > 0 {
 			return nil, errors.New(check.Refusals[0].Object + " is refused: " + check.Refusals[0].Message)
 		}
-		set, err := typed(object)
+		typed, err := typed(object)
 		if err != nil {
 			return nil, err
 		}
-		changed, _ := set.(*slinkyv1beta1.NodeSet) // by its kind
-		if changed.Spec.ControllerRef.Name == c.controller.Name {
-			changes[changed.Name] = changed
+		switch object := typed.(type) {
+		case *slinkyv1beta1.NodeSet:
+			if object.Spec.ControllerRef.Name != c.controller.Name {
+				continue
+			}
+		case *slinkyv1beta1.Controller:
+			if object.Name != c.controller.Name {
+				continue
+			}
+		}
+		changed = append(changed, typed)
+	}
+	if len(changed) == 0 {
+		return nil, fmt.Errorf("%s has neither the Controller %s nor a NodeSet of it", file, c.controller.Name)
+	}
+	return changed, nil
+}
+
+// nodeSetsOf returns the NodeSets among objects, by name.
+func nodeSetsOf(objects []any) map[string]*slinkyv1beta1.NodeSet {
+	sets := map[string]*slinkyv1beta1.NodeSet{}
+	for _, object := range objects {
+		if set, is := object.(*slinkyv1beta1.NodeSet); is {
+			sets[set.Name] = set
 		}
 	}
-	if len(changes) == 0 {
-		return nil, fmt.Errorf("%s has no NodeSet of the Controller %s", file, c.controller.Name)
-	}
-	return changes, nil
+	return sets
 }

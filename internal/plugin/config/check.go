@@ -1,12 +1,12 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 )
@@ -22,6 +22,8 @@ type Check struct {
 	Warnings []Problem `json:"warnings,omitempty"`
 	// Lines are the lines of slurm.conf that would change.
 	Lines []string `json:"lines,omitempty"`
+	// Waits are the changes that are not made at once, because they would cost jobs; nil if there are none.
+	Waits *Waits `json:"waits,omitempty"`
 	// Checked and NotChecked say what the answer is worth.
 	Checked    []string `json:"checked"`
 	NotChecked []string `json:"notChecked"`
@@ -46,6 +48,7 @@ func (in *Input) With(objects []any) (*Input, error) {
 					object.Name, in.Controller.Name)
 			}
 			object.Status = in.Controller.Status
+			keepAnnotations(object, in.Controller)
 			changed.Controller = object
 		case *slinkyv1beta1.Accounting:
 			if in.Accounting != nil && object.Name == in.Accounting.Name {
@@ -61,18 +64,23 @@ func (in *Input) With(objects []any) (*Input, error) {
 				continue
 			}
 			object.Status, object.CreationTimestamp = in.NodeSets[index].Status, in.NodeSets[index].CreationTimestamp
-			for key, value := range in.NodeSets[index].Annotations {
-				if object.Annotations == nil {
-					object.Annotations = map[string]string{}
-				}
-				object.Annotations[key] = cmp.Or(object.Annotations[key], value)
-			}
+			keepAnnotations(object, &in.NodeSets[index])
 			changed.NodeSets[index] = *object
 		case *corev1.ConfigMap:
 			changed.ConfigMaps[object.Name] = object
 		}
 	}
 	return &changed, nil
+}
+
+// keepAnnotations adds the annotations that an object has and a change of it does not mention.
+func keepAnnotations(changed, object metav1.Object) {
+	annotations := maps.Clone(object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, changed.GetAnnotations())
+	changed.SetAnnotations(annotations)
 }
 
 // Effect adds what a change does to slurm.conf, and what the operator would refuse that it does not refuse now.
@@ -88,6 +96,9 @@ func (c *Check) Effect(before, after *Input) {
 		c.Problems = append(c.Problems, problem)
 	}
 	c.Lines = Lines(was.Render(), becomes.Render())
+	if c.Accepted() {
+		c.Waits = WaitsOf(before, after)
+	}
 	c.Checked = append(c.Checked,
 		"the operator's builder of slurm.conf: syntax, keys that the operator owns, names, files and releases")
 }

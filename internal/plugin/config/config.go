@@ -219,6 +219,9 @@ func (e *explainer) gresSource() string {
 	return "NodeSet " + strings.Join(sets, ", ")
 }
 
+// ofNodeSet begins the object of a problem of a NodeSet.
+const ofNodeSet = "NodeSet "
+
 // A Problem is why a configuration cannot be applied, or only in part.
 type Problem struct {
 	Object  string `json:"object"`
@@ -287,8 +290,7 @@ func (in *Input) complete(cluster *slurmconf.Cluster) {
 	value, _ := inForce.Get("MaxNodeCount")
 	current, _ := strconv.Atoi(value) // the operator wrote it
 	cluster.MaxNodeCount = clusterconf.MaxNodeCount(in.Controller, in.NodeSets, current)
-	cluster.Contain = in.InForce == nil || cluster.Confined || slurmconf.HasExternStep(inForce) ||
-		slices.ContainsFunc(in.NodeSets, func(set slinkyv1beta1.NodeSet) bool { return set.Spec.SSH.Enabled })
+	cluster.Contain = in.InForce == nil || clusterconf.Contains(in.NodeSets, inForce)
 }
 
 // contribute adds the NodeSets, and returns those that would be left out.
@@ -311,7 +313,7 @@ func (in *Input) contribute(cluster *slurmconf.Cluster) []Problem {
 			err = fmt.Errorf("another NodeSet has the name %s in Slurm already; give this one another name", set.Name)
 		}
 		if err != nil {
-			problems = append(problems, Problem{"NodeSet " + set.Name, err.Error()})
+			problems = append(problems, Problem{ofNodeSet + set.Name, err.Error()})
 			continue
 		}
 		cluster.NodeSets = append(cluster.NodeSets, contribution)

@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/plugin/output"
+	"github.com/slurm-operator/slurm-operator/internal/plugin/slurmcli"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 	"github.com/slurm-operator/slurm-operator/test/golden"
 )
@@ -122,12 +124,53 @@ SlurmdTimeout           = 600 sec
 	}
 }
 
+func TestDifferenceNamesWhatWaits(t *testing.T) {
+	in := input(t)
+	in.Controller.Spec.ExtraConf += "SelectType=select/linear\n"
+	in.Controller.Annotations = map[string]string{slinkyv1beta1.AnnotationChangeDespiteJobs: "PrologFlags"}
+	difference := Compare(in, nil, "")
+	golden.Compare(t, "diff-waiting.txt", draw(&difference))
+}
+
+func TestRemovedNodeLinesWait(t *testing.T) {
+	for name, despite := range map[string]string{"waits-nodes.txt": "", "waits-nodes-despite-jobs.txt": "NodeName"} {
+		in := input(t)
+		in.InForce[slurmconf.FileName] += "NodeName=bm[1-2] CPUs=4\n"
+		in.Controller.Annotations = map[string]string{slinkyv1beta1.AnnotationChangeDespiteJobs: despite}
+		golden.Compare(t, name, draw(Waiting(in)))
+	}
+}
+
 func TestCheck(t *testing.T) {
 	for name, change := range map[string]func(*slinkyv1beta1.Controller, *slinkyv1beta1.NodeSet) []any{
 		"valid.txt": func(controller *slinkyv1beta1.Controller, set *slinkyv1beta1.NodeSet) []any {
 			controller.Spec.ExtraConf += "MaxJobCount=20000\n"
 			set.Spec.Partition.Config = "MaxTime=120"
 			return []any{controller, set}
+		},
+		"costly.txt": func(controller *slinkyv1beta1.Controller, set *slinkyv1beta1.NodeSet) []any {
+			controller.Spec.ExtraConf = "SELECTTYPE=select/linear\nSlurmdSpoolDir=/scratch\nMaxJobCount=500\n"
+			set.Spec.Partition.Enabled = false
+			gpu := nodeSet("gpu", "Default=YES")
+			return []any{controller, set, &gpu}
+		},
+		"costly-despite-jobs.txt": func(controller *slinkyv1beta1.Controller, _ *slinkyv1beta1.NodeSet) []any {
+			controller.Annotations = map[string]string{slinkyv1beta1.AnnotationChangeDespiteJobs: "maxjobcount,SelectType"}
+			controller.Spec.ExtraConf += "SelectType=select/linear\nSlurmdSpoolDir=/scratch\nMaxJobCount=500\n"
+			return []any{controller}
+		},
+		"costly-taken-back.txt": func(controller *slinkyv1beta1.Controller, _ *slinkyv1beta1.NodeSet) []any {
+			controller.Spec.ExtraConf += "SelectType=select/linear\nSelectType=select/cons_tres\nMaxJobCount=10000\n"
+			return []any{controller}
+		},
+		"costly-with-mistake.txt": func(controller *slinkyv1beta1.Controller, _ *slinkyv1beta1.NodeSet) []any {
+			controller.Spec.ExtraConf += "SelectType=select/linear\nClusterName=other\n"
+			return []any{controller}
+		},
+		"slurmctld-without-volume.txt": func(controller *slinkyv1beta1.Controller, _ *slinkyv1beta1.NodeSet) []any {
+			controller.Spec.Persistence.Enabled = new(false)
+			controller.Spec.Slurmctld.Raw = []byte(`{"image":"other"}`)
+			return []any{controller}
 		},
 		"no-change.txt": func(controller *slinkyv1beta1.Controller, _ *slinkyv1beta1.NodeSet) []any {
 			return []any{controller}
@@ -167,6 +210,103 @@ func TestCheck(t *testing.T) {
 			check.Effect(in, after)
 			golden.Compare(t, "check-"+name, draw(check))
 		})
+	}
+}
+
+// What waits, waits for jobs: those that run, for MaxJobCount also pending ones, and for a partition its own.
+func TestJobsThatChangesWaitFor(t *testing.T) {
+	at := func(hour int) *time.Time { return new(time.Date(2026, 3, 5, hour, 0, 0, 0, time.UTC)) }
+	limited := []slurmcli.Job{
+		{State: "RUNNING", Partition: "debug", Limit: "1:00:00", End: at(13)},
+		{State: "COMPLETING", Partition: "gpu", Limit: "1:00:00", End: at(14)},
+		{State: "PENDING", Partition: "gpu,debug", Limit: "1:00:00"},
+	}
+	for name, jobs := range map[string][]slurmcli.Job{
+		"limited.txt":   limited,
+		"unlimited.txt": append(limited[:2:2], slurmcli.Job{State: "RUNNING", Limit: "UNLIMITED", End: at(15)}),
+		"none.txt":      nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(t)
+			controller, set := in.Controller.DeepCopy(), in.NodeSets[1].DeepCopy()
+			controller.Spec.ExtraConf += "SelectType=select/linear\nMaxJobCount=500\n"
+			set.Spec.Partition.Enabled = false
+			after, err := in.With([]any{controller, set})
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits := WaitsOf(in, after)
+			waits.Count(jobs)
+			golden.Compare(t, "waits-"+name, draw(waits))
+		})
+	}
+}
+
+// What cannot be applied does not wait for jobs: a NodeSet with a mistake keeps what it has in force, and so does
+// everything if the Controller has one.
+func TestNothingWaitsBecauseOfAMistake(t *testing.T) {
+	for name, mistake := range map[string]func(*Input){
+		"of a NodeSet":      func(in *Input) { in.NodeSets[1].Spec.Partition.Config = "MaxTime" },
+		"of the Controller": func(in *Input) { in.Controller.Spec.ExtraConf = "SelectType=select/linear\nSlurmUser=x\n" },
+	} {
+		in := input(t)
+		mistake(in)
+		if waits := Waiting(in); waits != nil {
+			t.Errorf("%s: %+v", name, waits)
+		}
+	}
+}
+
+// Without a change of its template, the pod of slurmctld stays.
+func TestPodWithoutVolumeStaysIfItsTemplateDoes(t *testing.T) {
+	in := input(t)
+	in.Controller.Spec.Persistence.Enabled = new(false)
+	controller := in.Controller.DeepCopy()
+	controller.Spec.ExtraConf += "MaxArraySize=2000\n"
+	after, err := in.With([]any{controller})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waits := WaitsOf(in, after); waits != nil {
+		t.Errorf("%+v", waits)
+	}
+}
+
+// An annotation stays in force if a changed manifest does not have it.
+func TestAnnotationOfTheControllerCountsForAChange(t *testing.T) {
+	in := input(t)
+	controller := in.Controller.DeepCopy()
+	controller.Spec.ExtraConf += "SelectType=select/linear\n"
+	in.Controller.Annotations = map[string]string{slinkyv1beta1.AnnotationChangeDespiteJobs: "SelectType"}
+	after, err := in.With([]any{controller})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waits := WaitsOf(in, after); waits == nil || !waits.Keys[0].Despite || waits.Override != "" {
+		t.Errorf("%+v", waits)
+	}
+}
+
+// An external slurmctld has a configuration of its own, and before the first configuration there are no jobs.
+func TestNothingWaitsInAClusterThatIsNotConfiguredHere(t *testing.T) {
+	for name, change := range map[string]func(*Input){
+		"external": func(in *Input) {
+			in.Controller.Spec.External = true
+			in.Controller.Spec.ExternalConfig = &slinkyv1beta1.ExternalConfig{Host: "ctl"}
+		},
+		"new": func(in *Input) { in.InForce = nil },
+	} {
+		in := input(t)
+		change(in)
+		controller := in.Controller.DeepCopy()
+		controller.Spec.ExtraConf += "SelectType=select/linear\n"
+		after, err := in.With([]any{controller})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waits := WaitsOf(in, after); waits != nil {
+			t.Errorf("%s: %v", name, waits)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ type Difference struct {
 	Changed []Change `json:"changed,omitempty"`
 	// Next is what the configuration that is being validated, or was refused, changes. It is nil if there is none.
 	Next *Next `json:"next,omitempty"`
+	// Waits are the changes that are not made yet, because they would cost jobs; nil if there are none.
+	Waits *Waits `json:"waits,omitempty"`
 	// Condition is the message of the condition ConfigurationApplied.
 	Condition string   `json:"condition,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
@@ -43,7 +45,7 @@ type Change struct {
 func Compare(in *Input, next map[string]string, printed string) Difference {
 	inForce := in.document()
 	parameters, _ := inForce.Get("SlurmctldParameters")
-	difference := Difference{Controller: in.Controller.Name, InForce: slurmconf.HashOf(parameters)}
+	difference := Difference{Controller: in.Controller.Name, InForce: slurmconf.HashOf(parameters), Waits: Waiting(in)}
 	if next != nil {
 		document, _ := slurmconf.Parse(next[slurmconf.FileName])
 		value, _ := document.Get("SlurmctldParameters")

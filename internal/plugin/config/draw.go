@@ -63,6 +63,9 @@ func (d *Difference) Draw(page *output.Page) {
 		page.Line("Next        %s", d.Next.Hash)
 		drawLines(page, d.Next.Lines)
 	}
+	if d.Waits != nil {
+		d.Waits.Draw(page)
+	}
 	page.Notes(d.Notes)
 }
 
@@ -97,6 +100,9 @@ func (c *Check) Draw(page *output.Page) {
 	default:
 		page.Line("%s", page.Good("No mistake was found")+"; slurm.conf changes:")
 		drawLines(page, c.Lines)
+	}
+	if c.Waits != nil {
+		c.Waits.Draw(page)
 	}
 	for _, text := range c.Checked {
 		page.Line("%s %s", page.Dim("checked:    "), text)

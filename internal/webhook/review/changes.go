@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podshape"
 )
@@ -71,9 +72,14 @@ func controllerChanges(before, after *slinkyv1beta1.Controller, found Found) []F
 	}
 	if fields := strings.Join(podshape.Changed(podshape.OfController(was), podshape.OfController(is)),
 		", "); fields != "" {
-		findings = append(findings,
-			find(fields, "", "slurmctld's pod is replaced; commands wait for some seconds, and running jobs go on"))
+		effect := "slurmctld's pod is replaced; commands wait for some seconds, and running jobs go on"
+		if !clusterconf.KeepsState(before, after) {
+			effect = "slurmctld's pod is replaced when no job runs, because the new one does not have its state " +
+				"(spec.persistence), and jobs end with that; to replace it now, and lose jobs, delete the pod"
+		}
+		findings = append(findings, find(fields, "", "%s", effect))
 	}
+	findings = append(findings, controllerCosts(before, after, found)...)
 	if was.AccountingRef != nil && differ(was.AccountingRef, is.AccountingRef) {
 		findings = append(findings,
 			find("spec.accountingRef", "",
@@ -157,6 +163,7 @@ func nodeSetChanges(before, after *slinkyv1beta1.NodeSet, found Found) []Finding
 		findings = append(findings,
 			find(fields, "", "%d pods are of an older revision: %s", pods, rollout(is, found.Now)))
 	}
+	findings = append(findings, nodeSetCosts(before, after, found)...)
 	if len(is.VolumeClaimTemplates) == 0 {
 		return findings
 	}

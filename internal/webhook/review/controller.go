@@ -15,7 +15,9 @@ import (
 
 // Controllers reviews Controllers.
 var Controllers = Reviewer[*slinkyv1beta1.Controller]{
-	Spec:       func(controller *slinkyv1beta1.Controller) any { return controller.Spec },
+	Spec: func(controller *slinkyv1beta1.Controller) any {
+		return []any{controller.Spec, clusterconf.DespiteJobs(controller)}
+	},
 	References: controllerReferences,
 	Cluster:    func(controller *slinkyv1beta1.Controller) string { return controller.Name },
 	Faults:     controllerFaults,
@@ -41,6 +43,9 @@ func controllerReferences(controller *slinkyv1beta1.Controller) []Reference {
 			references = append(references,
 				named(fmt.Sprintf("%s[%d].name", group.Field, i), ConfigMapKind, file.Name, noConfiguration))
 		}
+	}
+	if !spec.External {
+		references = append(references, lookUp(ConfigMapKind, naming.Configuration(controller.Name)))
 	}
 	switch claim := spec.Persistence.ExistingClaim; {
 	case naming.StateClaim(controller) == "":

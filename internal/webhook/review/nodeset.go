@@ -21,6 +21,7 @@ var NodeSets = Reviewer[*slinkyv1beta1.NodeSet]{
 	References: func(set *slinkyv1beta1.NodeSet) []Reference {
 		return []Reference{
 			named("spec.controllerRef.name", ControllerKind, set.Spec.ControllerRef.Name, "no pod is created"),
+			lookUp(ConfigMapKind, naming.Configuration(set.Spec.ControllerRef.Name)),
 		}
 	},
 	Cluster:  func(set *slinkyv1beta1.NodeSet) string { return set.Spec.ControllerRef.Name },

@@ -41,8 +41,8 @@ func TestMessages(t *testing.T) {
 		tests map[string]test
 		run   func(*testing.T, test) review.Review
 	}{
-		{"Controller", controllerTests, run(review.Controllers)},
-		{"NodeSet", nodeSetTests, run(review.NodeSets)},
+		{"Controller", with(controllerTests, controllerCostTests), run(review.Controllers)},
+		{"NodeSet", with(nodeSetTests, nodeSetCostTests), run(review.NodeSets)},
 		{"LoginSet", loginSetTests, run(review.LoginSets)},
 		{"Accounting", accountingTests, run(review.Accountings)},
 		{"RestApi", restAPITests, run(review.RestAPIs)},
@@ -72,6 +72,13 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	golden.Compare(t, "messages.txt", text.String())
+}
+
+// with returns the tests of two maps.
+func with(tests, more map[string]test) map[string]test {
+	all := maps.Clone(tests)
+	maps.Copy(all, more)
+	return all
 }
 
 // run returns a function that reviews objects of a resource type.
