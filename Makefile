@@ -27,6 +27,7 @@ FROM ?= 1
 SEED ?= 0
 SCALE ?= .
 SCALE_FLAGS ?= -docs=baseline
+COSTS_FLAGS ?=
 # The minor version of Kubernetes whose API server and test cluster are used, of the modules hack/binaries/kubernetes-*.
 # The newest, if it is empty.
 export KUBERNETES ?=
@@ -59,7 +60,7 @@ SIGN_FLAGS ?=
 
 TOOL := hack/tool hack/tools
 HELMTOOL := hack/tool hack/tools/helm
-TAGS := integration,slurm,cluster,e2e,scale,mutation,soak,release
+TAGS := integration,slurm,cluster,e2e,scale,mutation,soak,release,costs
 # Test results are recorded for verify-requirements.
 RECORDS := $(shell mkdir -p bin/tests)bin/tests
 RECORD = $(RECORDS)/$@-$(SLURM)$(KUBERNETES:%=-kubernetes-%).json
@@ -70,7 +71,7 @@ TOTALS = grep -o '[0-9]* ledgers:[^"\\]*' $(RECORD)
 DEVCLUSTER := bin/devcluster
 
 .PHONY: help deps build binaries images plugin-release sbom outdated release publish bundle generate charts verify lint vulnerabilities test test-race test-integration test-charts test-release test-slurm test-confinement \
-    docs fuzz test-under-load test-model test-mutations bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
+    docs fuzz test-under-load test-model test-mutations test-costs bench-slurm bench-queue test-e2e test-e2e-full soak test-cluster test-scale verify-requirements cluster-up \
     cluster-down cluster-status kubeconfig ci clean bin/slurm-operator bin/kubectl-slurm $(DEVCLUSTER)
 
 ##@ General
@@ -187,6 +188,9 @@ test-model: ## Run N (10000) random sequences against the NodeSet plan, starting
 
 test-mutations: ## Run mutation tests of the NodeSet plan, and show which tests detect each mutation
 	go test -tags mutation -count=1 -v -timeout 1h -run '^TestMutations$$' $(PLAN)
+
+test-costs: ## Change each setting of slurm.conf below a running job on real Slurm; COSTS_FLAGS=-update records the costs (root)
+	$(TEST) -tags costs -count=1 ./test/costs -args $(COSTS_FLAGS)
 
 bench-slurm: ## Measure the Slurm mirror against a real slurmctld with 5,000 and 16,000 nodes (root)
 	go test -tags slurm -run '^$$' -bench Mirror -benchtime 1x -timeout 2h ./internal/slurm/bench -args -nodes=5000,16000
