@@ -91,7 +91,12 @@ func start(ctx context.Context) (*Server, error) {
 		},
 	}
 	// Nothing deletes the Services of finished tests, and envtest's own range has only 254 addresses.
-	server.environment.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.96.0.0/16")
+	server.environment.ControlPlane.GetAPIServer().Configure().
+		Set("service-cluster-ip-range", "10.96.0.0/16").
+		// The clients of all tests share one connection. When it has as many streams as the server allows (100), the
+		// server may see a new stream before the end of one that the client has already seen to end, and then it
+		// answers the new one with PROTOCOL_ERROR (golang.org/x/net/http2, over_max_streams).
+		Set("http2-max-streams-per-connection", "10000")
 	if server.Config, err = server.environment.Start(); err != nil {
 		// The API server may be running if only the CRDs failed.
 		return nil, errors.Join(fmt.Errorf("starting the API server: %w", err), server.stop())
