@@ -175,7 +175,8 @@ func (c pluginCluster) breakages() []breakage {
 		{
 			name: "an image that does not exist", check: "ImagePull", object: "Pod/broken-",
 			provoke: apply(extraNodeSet("broken", "slurmd: {image: slurm-operator/slurmd:no-such-tag}")),
-			cleanUp: kubectl("delete", "nodeset/broken", "--timeout=5m"),
+			// No image has ever run here, so doctor proposes to edit the NodeSet, which needs a terminal.
+			repair: kubectl("delete", "nodeset/broken", "--timeout=5m"),
 		},
 		{
 			name: "a pod that fits no Kubernetes node", check: "Unscheduled", object: "Pod/nowhere-",

@@ -4,20 +4,30 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slurm-operator/slurm-operator/internal/plugin/config"
 	"github.com/slurm-operator/slurm-operator/internal/plugin/output"
 )
 
 // A Result is the answer of the command.
 type Result struct {
-	Controller string    `json:"controller"`
-	NodeSets   []NodeSet `json:"nodeSets"`
-	Notes      []string  `json:"notes,omitempty"`
+	Controller string `json:"controller"`
+	// Waits are the changes of slurm.conf and of slurmctld's pod that would cost jobs; nil if there are none.
+	Waits    *config.Waits `json:"waits,omitempty"`
+	NodeSets []NodeSet     `json:"nodeSets"`
+	Notes    []string      `json:"notes,omitempty"`
 }
 
 // Draw writes the forecasts.
 func (r *Result) Draw(page *output.Page) {
+	switch title := page.Bold("Controller " + r.Controller); {
+	case r.Waits != nil:
+		page.Line("%s:", title)
+		r.Waits.Draw(page)
+	case len(r.NodeSets) == 0:
+		page.Line("%s: %s", title, page.Good("no change waits for jobs"))
+	}
 	for i := range r.NodeSets {
-		if i > 0 {
+		if i > 0 || r.Waits != nil {
 			page.Line("")
 		}
 		r.NodeSets[i].draw(page)

@@ -158,9 +158,12 @@ func unready(pod *corev1.Pod) []Finding {
 	for i := range pod.Status.ContainerStatuses {
 		container := &pod.Status.ContainerStatuses[i]
 		if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "" {
+			remedy := "kubectl describe pod " + pod.Name
+			if container.LastTerminationState.Terminated != nil { // otherwise there is no log
+				remedy = fmt.Sprintf("kubectl logs %s --container=%s --previous", pod.Name, container.Name)
+			}
 			return []Finding{{fmt.Sprintf("the container %s of its pod does not run: %s",
-				container.Name, strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")),
-				fmt.Sprintf("kubectl logs %s --container=%s --previous", pod.Name, container.Name)}}
+				container.Name, strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")), remedy}}
 		}
 	}
 	if state := nodes.PodState(pod); state != string(corev1.PodRunning) {

@@ -105,8 +105,13 @@ func TestEveryCauseIsNamed(t *testing.T) {
 		"a failing container": {func(s *scene) {
 			s.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "slurmd", State: corev1.ContainerState{
 				Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"},
-			}}}
+			}, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}
 		}, []string{"the container slurmd of its pod does not run: CrashLoopBackOff: back-off", "--previous"}},
+		"a container that has never run, and so has no log": {func(s *scene) {
+			s.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "slurmd", State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"},
+			}}}
+		}, []string{"does not run: ImagePullBackOff: not found\n    kubectl describe pod gpu-0"}},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, test.change, test.want) })
 	}

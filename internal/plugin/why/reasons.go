@@ -21,7 +21,7 @@ var explanations = map[string]Explanation{
 	"None": {Meaning: "Slurm has not considered it yet",
 		Starts: "the next run of the scheduler, within seconds; if this lasts, see whether slurmctld is overloaded: kubectl slurm -- sdiag"},
 	"Priority": {Meaning: "other jobs of the partition have a higher priority", Nodes: true,
-		Starts: "its turn; compare the priorities: kubectl slurm -- squeue --partition=<partition> --state=pending --sort=-p --format='%i %Q %u'"},
+		Starts: "its turn; compare the priorities: kubectl slurm -- squeue --partition=<partition> --states=pending --sort=-p --format='%i %Q %u'"},
 	"Resources": {Meaning: "the nodes, CPUs, memory or devices that it asks for are in use", Nodes: true,
 		Starts: "jobs that end, or more nodes: kubectl scale nodeset … --replicas=…"},
 	"ReqNodeNotAvail": {Meaning: "nodes that it asks for are not available: drained, down or reserved", Nodes: true,

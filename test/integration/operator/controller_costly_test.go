@@ -28,8 +28,13 @@ func TestCostlySettingWaitsForJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	world.eventually(t, "slurm", controller, func() error {
+		if jobs := controller.Status.Jobs; jobs == nil || jobs.Running != 1 {
+			return fmt.Errorf("the operator does not know the job: %+v", jobs)
+		}
+		return nil
+	})
 	live := &corev1.ConfigMap{}
-	world.get(t, "slurm-config", live)
 	var closed atomic.Bool
 	stop := world.acceptEverything(t, func(live *corev1.ConfigMap) {
 		if strings.Contains(live.Data["slurm.conf"], "State=DOWN") {
@@ -68,4 +73,46 @@ func TestCostlySettingWaitsForJobs(t *testing.T) {
 	if !closed.Load() {
 		t.Error("the partitions were not closed before the change")
 	}
+}
+
+// Lines of an administrator's nodes change when these nodes are drained and empty, also while jobs run on others.
+func TestNodeLinesWaitForDrain(t *testing.T) {
+	t.Parallel()
+	world := newWorld(t)
+	world.slurm.AddNodes("bm1", "bm2")
+	world.slurm.SetFlag("bm2", "DRAIN", true)
+	controller := world.readyControllerWith(t, slinkyv1beta1.ControllerSpec{
+		ExtraConf: "NodeName=bm[1-2] CPUs=4\nPartitionName=all Nodes=ALL",
+	}, "slurm-auth-jwths256")
+	if _, err := world.slurm.Submitter("root").Submit(t.Context(), slurmtest.JobRequest{
+		Name: "long", Script: "#!/bin/sh\n" + forever, Nodes: 1, TimeLimit: time.Hour,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	world.slurm.SetFlag("bm2", "DRAIN", false)
+	stop := world.acceptEverything(t)
+	defer stop()
+	world.patch(t, controller, `{"spec": {"extraConf": "PartitionName=all Nodes=ALL\nMaxArraySize=2000"}}`)
+	live := &corev1.ConfigMap{}
+	lines := func(want string) {
+		t.Helper()
+		world.eventually(t, "slurm-config", live, func() error {
+			text := live.Data["slurm.conf"]
+			if !strings.Contains(text, "MaxArraySize=2000") || !strings.Contains(text, want+" CPUs=4\n") {
+				return fmt.Errorf("slurm.conf is\n%s", text)
+			}
+			return nil
+		})
+	}
+	lines("NodeName=bm[1-2]")
+	world.eventually(t, "slurm", controller, func() error {
+		message := meta.FindStatusCondition(controller.Status.Conditions,
+			slinkyv1beta1.ConditionConfigurationApplied).Message
+		if !strings.Contains(message, "the lines of Slurm nodes bm[1-2] change earlier if these nodes are drained") {
+			return fmt.Errorf("the message is %q", message)
+		}
+		return nil
+	})
+	world.slurm.SetFlag("bm2", "DRAIN", true)
+	lines("NodeName=bm1")
 }

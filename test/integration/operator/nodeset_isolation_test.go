@@ -130,8 +130,12 @@ func TestLostSlurmNodeRecordIsRestored(t *testing.T) {
 		func() error { return hasCondition(pod, slinkyv1beta1.PodConditionRegistered, corev1.ConditionTrue) })
 	before := w.uids(t)
 	w.slurm.ForgetNode("gpu-1")
-	w.eventually(t, "gpu-1", pod,
-		func() error { return hasCondition(pod, slinkyv1beta1.PodConditionRegistered, corev1.ConditionFalse) })
+	w.eventually(t, "gpu-1", pod, func() error {
+		if pod.UID != before["gpu-1"] {
+			return nil // it has been replaced already
+		}
+		return hasCondition(pod, slinkyv1beta1.PodConditionRegistered, corev1.ConditionFalse)
+	})
 	w.until(t, "gpu-1 to be another pod", func(context.Context) error {
 		if now := w.uids(t); now["gpu-1"] == before["gpu-1"] {
 			return fmt.Errorf("the pods are %v", now)

@@ -145,6 +145,22 @@ func TestElasticNodeSetRequestsCapacity(t *testing.T) {
 	w.waitUntilIdle(t)
 }
 
+// The spec stops asking for room while the operator is down: only what is in Kubernetes tells the next one of requests.
+func TestProvisioningRequestFromBeforeARestartIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	installProvisioningRequests(t)
+	w := newProvisioningWorld(t, 2)
+	w.ready(t)
+	job := w.submit(t, 2, "sleep 1")
+	w.request(t)
+	w.waitUntilIdle(t)
+	w.stopManager()
+	w.patch(t, w.set, `{"spec":{"elastic":{"provisioning":null}}}`)
+	defer w.run(t, countWrites(server.Config, &w.writes))()
+	w.requestIsGone(t)
+	w.jobIs(t, job, "COMPLETED")
+}
+
 // says returns an error unless the message of a condition contains a text.
 func says(set *slinkyv1beta1.NodeSet, kind, text string) error {
 	for _, is := range set.Status.Conditions {

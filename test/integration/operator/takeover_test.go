@@ -64,6 +64,36 @@ func (w *world) foreignCluster(t *testing.T) *slinkyv1beta1.Controller {
 	return controller
 }
 
+// The old slurmctld runs on while Kubernetes would not accept a Service of the new one.
+func TestOldSlurmctldRunsUntilServicesAreAccepted(t *testing.T) {
+	t.Parallel()
+	world := newWorld(t)
+	controller := world.foreignCluster(t)
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 6817}}},
+	}
+	world.create(t, service)
+	world.patch(t, controller, `{"metadata":{"annotations":{%q:"true"}}}`, slinkyv1beta1.AnnotationTakeOver)
+	world.finishValidation(t, validation.Report{
+		Outcome: validation.Accepted, SlurmVersion: "26.05.5", SlurmUser: &slurmuser.User{UID: 401, GID: 401},
+	})
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionReady, metav1.ConditionFalse,
+			slinkyv1beta1.ReasonInvalidSpec)
+	})
+	pod := &corev1.Pod{}
+	world.get(t, "slurm-controller-0", pod)
+	if pod.DeletionTimestamp != nil || len(pod.Annotations) > 0 {
+		t.Errorf("the pod of the old slurmctld has been changed: %v", pod.ObjectMeta)
+	}
+	if err := world.Delete(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	world.patch(t, controller, `{"metadata":{"labels":{"event":"true"}}}`) // the next attempt is a minute later
+	world.gone(t, "slurm-controller-0", pod)
+}
+
 // A cluster of another operator is taken over when the user asks for it, step by step.
 func TestClusterOfAnotherOperatorIsTakenOver(t *testing.T) {
 	t.Parallel()

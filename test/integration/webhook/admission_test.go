@@ -95,6 +95,28 @@ spec: {accountingRef: {name: missing}}
 kind: Controller
 metadata: {labels: {a: b}}
 spec: {accountingRef: {name: missing}}`,
+	"Controller: what costs running jobs waits": `
+kind: ConfigMap
+metadata: {name: x-config}
+data: {slurm.conf: "PrologFlags=Contain\nSelectType=select/cons_tres\nGresTypes=gpu\n"}
+---
+kind: Controller
+spec: {jobConfinement: Cgroups}
+---
+kind: NodeSet
+metadata: {name: gpu}
+spec: {controllerRef: {name: x}, extraConf: Gres=gpu:1}
+---
+kind: NodeSet
+metadata: {name: gpu}
+spec: {controllerRef: {name: x}}
+---
+kind: Controller
+spec: {jobConfinement: Cgroups, extraConf: SelectType=select/linear}
+---
+kind: Controller
+metadata: {annotations: {controller.slinky.slurm.net/change-despite-jobs: SelectType}}
+spec: {jobConfinement: Cgroups, extraConf: SelectType=select/linear}`,
 	"LoginSet: what it refers to has to come": `
 kind: LoginSet
 spec: {controllerRef: {name: missing}, sssdConfRef: {name: sssd, key: sssd.conf}, rootSshAuthorizedKeys: nonsense}`,
