@@ -24,8 +24,8 @@ const maxClusterName = 40
 func CheckName(controller *slinkyv1beta1.Controller) error {
 	if name := naming.ClusterName(controller); len(name) > maxClusterName {
 		return fmt.Errorf(
-			"the cluster's name %s, made from namespace and name, has %d characters, and Slurm takes %d; set "+
-				"spec.clusterName",
+			"the cluster's name %s, made from namespace and name, has %d characters, and Slurm takes %d; delete the "+
+				"Controller, and create it with spec.clusterName, which cannot be added later",
 			name, len(name), maxClusterName)
 	}
 	return nil
@@ -109,7 +109,7 @@ func NodeSet(set *slinkyv1beta1.NodeSet) (slurmconf.NodeSet, nodeconf.Node, erro
 // MaxNodeCount derives the limit from the size of a cluster: its NodeSets, and the nodes in extraConf. inForce is the
 // limit in force; zero if there is none.
 func MaxNodeCount(controller *slinkyv1beta1.Controller, sets []slinkyv1beta1.NodeSet, inForce int) int {
-	written, _ := slurmconf.Parse(controller.Spec.ExtraConf) // errors are reported elsewhere
+	written := slurmconf.Written(controller.Spec.ExtraConf)
 	desired := slurmconf.CountNodes(written)
 	for i := range sets {
 		if set := &sets[i]; set.Spec.ScalingMode == slinkyv1beta1.ScalingModeDaemonSet {

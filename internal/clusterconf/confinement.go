@@ -49,7 +49,7 @@ func PreparesPods(controller *slinkyv1beta1.Controller) (prepares, known bool) {
 // ConfiguresCgroups reports whether an administrator has chosen how Slurm uses cgroups: with a cgroup.conf, or in the
 // lines that are added to slurm.conf.
 func ConfiguresCgroups(extraConf string, files []File) bool {
-	written, _ := slurmconf.Parse(extraConf) // errors are reported when it is merged
+	written := slurmconf.Written(extraConf)
 	_, found := written.Get(processTracking)
 	return found || slices.ContainsFunc(files, func(file File) bool { return file.Name == CgroupFile })
 }

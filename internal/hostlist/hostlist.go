@@ -209,6 +209,14 @@ func Compress(names []string) (string, error) {
 	return expression.String(), nil
 }
 
+// Text returns names for a message: as a short expression, or separated by commas if one does not fit into it.
+func Text(names []string) string {
+	if expression, err := Compress(names); err == nil {
+		return expression
+	}
+	return strings.Join(names, ",")
+}
+
 // splitName is a name, split at its last number.
 type splitName struct {
 	before, after string

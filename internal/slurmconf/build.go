@@ -119,7 +119,7 @@ func Build(cluster Cluster) (Document, error) {
 	cluster.defaults(&m.own)
 	sets := slices.SortedFunc(slices.Values(cluster.NodeSets),
 		func(a, b NodeSet) int { return cmp.Compare(a.Name, b.Name) })
-	written, _ := Parse(cluster.ExtraConf) // errors are reported when it is merged
+	written := Written(cluster.ExtraConf)
 	defined := namesOf(written, nodeSet)
 	for _, set := range sets {
 		defined[set.slurmName()] = true

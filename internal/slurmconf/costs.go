@@ -2,7 +2,6 @@ package slurmconf
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 )
@@ -51,12 +50,8 @@ func CostsOf(document, inForce Document, excepted []string) Costs {
 			key, costlyValue(inForce, key), costlyValue(document, key), contains(excepted, key),
 		})
 	}
-	if _, nodes := KeepNodes(document, inForce, never, always); len(nodes) > 0 {
-		names, err := hostlist.Compress(nodes)
-		if err != nil {
-			names = strings.Join(nodes, ",")
-		}
-		costs.Nodes = []CostlyNodes{{names, contains(excepted, NodeLines)}}
+	if _, nodes := KeepNodes(document, inForce, never, always); len(nodes.Kept) > 0 {
+		costs.Nodes = []CostlyNodes{{hostlist.Text(nodes.Kept), contains(excepted, NodeLines)}}
 	}
 	costs.GresTypes = without(typesOf(inForce), typesOf(document))
 	_, costs.Partitions = KeepPartitions(document, inForce, never)

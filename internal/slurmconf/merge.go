@@ -25,11 +25,10 @@ func (m *merger) merge(text string) (Document, error) {
 	for entry := range m.own.All() {
 		m.add(entry)
 	}
-	extra, err := Parse(text)
-	if err != nil {
+	if _, err := Parse(text); err != nil {
 		m.faults = append(m.faults, err)
 	}
-	for entry := range extra.All() {
+	for entry := range Written(text).All() {
 		switch owner, owned := m.owned.find(entry.Key()); {
 		case owned:
 			if !m.matches(entry) {
@@ -48,6 +47,16 @@ func (m *merger) merge(text string) (Document, error) {
 		entry.Pairs = []Pair{{entry.Key(), strings.Join(list.tokens, ",")}}
 	}
 	return Document{m.entries}, errors.Join(m.faults...)
+}
+
+// Written returns the lines of an administrator's text as they are merged, without those that cannot be parsed. Build
+// reports the errors.
+func Written(text string) Document {
+	written, _ := Parse(text)
+	for i, entry := range written.entries {
+		written.entries[i] = withStateLast(entry)
+	}
+	return written
 }
 
 // refuse records what is wrong with an entry. The text shows only its key, because the value may be a secret.

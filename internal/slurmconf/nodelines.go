@@ -18,21 +18,31 @@ var harmlessParameters = []string{"Feature", "Features", "Weight"}
 // ownAddress are the parameters of a line for several nodes that may have a value for each of them.
 var ownAddress = []string{"NodeAddr", "NodeHostname", "BcastAddr", "Port"}
 
+// WaitingNodes are the nodes whose lines cannot be as wanted yet.
+type WaitingNodes struct {
+	// Kept are nodes whose lines change or are removed. Added are nodes that get a line although they have registered
+	// without one.
+	Kept, Added []string
+}
+
+// IsZero reports whether there are none.
+func (w WaitingNodes) IsZero() bool { return len(w.Kept)+len(w.Added) == 0 }
+
 // KeepNodes returns a document with the lines of those nodes of an earlier one that change or are removed, and may not,
 // and the names of these nodes. slurmctld ends the jobs of a node that it does not know any more, or not with these
 // resources. A node that is new in the document, and may not be added, has no line yet: a slurmd that has registered
 // without one exits when it finds one. Nodes are independent of each other: a line that is about more of them is split.
 // Records of elastic nodes are not among them: see SettleRecords.
-func KeepNodes(document, earlier Document, mayChange, mayAdd func(node string) bool) (kept Document, waiting []string) {
+func KeepNodes(document, earlier Document, mayChange, mayAdd func(node string) bool) (kept Document, waiting WaitingNodes) {
 	if slices.EqualFunc(nodeEntries(document), nodeEntries(earlier), sameEntry) {
-		return document, nil // as almost always
+		return document, WaitingNodes{} // as almost always
 	}
 	nodes := nodesOf(document)
 	wanted := map[string]node{}
 	for _, node := range nodes {
 		wanted[node.name] = node
 	}
-	keep, lines, inForce := map[string]bool{}, newNodeLines(), map[string]bool{}
+	keep, lines, inForce := map[string]bool{}, nodeLines{}, map[string]bool{}
 	for _, node := range nodesOf(earlier) {
 		inForce[node.name] = true
 		next, stays := wanted[node.name]
@@ -40,19 +50,42 @@ func KeepNodes(document, earlier Document, mayChange, mayAdd func(node string) b
 			continue
 		}
 		keep[node.name] = true
-		waiting = append(waiting, node.name)
+		waiting.Kept = append(waiting.Kept, node.name)
 		lines.add(node.name, node.effective)
 	}
 	for _, node := range nodes {
 		if !inForce[node.name] && !keep[node.name] && !mayAdd(node.name) {
 			keep[node.name] = true
-			waiting = append(waiting, node.name)
+			waiting.Added = append(waiting.Added, node.name)
 		}
 	}
-	if len(waiting) == 0 {
-		return document, nil
+	if waiting.IsZero() {
+		return document, waiting
 	}
 	return document.replaceNodes(nodes, keep, lines.entries()), waiting
+}
+
+// AdministratorsNodes returns the names of the nodes in a document, except those of elastic NodeSets.
+func AdministratorsNodes(document Document) map[string]bool {
+	names := map[string]bool{}
+	for _, node := range nodesOf(document) {
+		names[node.name] = true
+	}
+	return names
+}
+
+// WithoutNodes returns a document without an administrator's lines about some nodes.
+func WithoutNodes(document Document, without func(node string) bool) Document {
+	nodes, removed := nodesOf(document), map[string]bool{}
+	for _, node := range nodes {
+		if without(node.name) {
+			removed[node.name] = true
+		}
+	}
+	if len(removed) == 0 {
+		return document
+	}
+	return document.replaceNodes(nodes, removed, nil)
 }
 
 // replaceNodes returns a document without some of its nodes, and with other lines for them. These come before all
@@ -61,7 +94,7 @@ func (d Document) replaceNodes(nodes []node, replaced map[string]bool, replaceme
 	split := map[int]nodeLines{} // the lines of which nodes are replaced, with the other nodes
 	for _, node := range nodes {
 		if replaced[node.name] {
-			split[node.entry] = newNodeLines()
+			split[node.entry] = nodeLines{}
 		}
 	}
 	for _, node := range nodes {
@@ -98,9 +131,7 @@ func nodeEntries(document Document) []Entry {
 	return document.filter(isAboutNodes).entries
 }
 
-func isAboutNodes(entry Entry) bool {
-	return entry.Is(nodeName) && !slices.Contains(entry.Pairs, cloud)
-}
+func isAboutNodes(entry Entry) bool { return entry.Is(nodeName) && !isElasticRecord(entry) }
 
 func sameEntry(a, b Entry) bool { return slices.Equal(a.Pairs, b.Pairs) }
 
@@ -174,30 +205,50 @@ func sameButHarmless(a, b []Pair) bool {
 }
 
 // nodeLines collects nodes, and writes those with the same parameters into one line.
-type nodeLines struct {
-	nodes      map[string][]string
-	parameters map[string][]Pair
-}
+type nodeLines map[string][]node // by the parameters that they have in common
 
-func newNodeLines() nodeLines {
-	return nodeLines{nodes: map[string][]string{}, parameters: map[string][]Pair{}}
-}
-
-func (l nodeLines) add(node string, parameters []Pair) {
-	id := Document{[]Entry{{Pairs: append([]Pair{{nodeName, ""}}, parameters...)}}}.Render()
-	l.nodes[id] = append(l.nodes[id], node)
-	l.parameters[id] = parameters
+func (l nodeLines) add(name string, parameters []Pair) {
+	common := []Pair{{nodeName, ""}}
+	for _, pair := range parameters {
+		if contains(ownAddress, pair.Key) {
+			pair.Value = ""
+		}
+		common = append(common, pair)
+	}
+	id := Document{[]Entry{{Pairs: common}}}.Render()
+	l[id] = append(l[id], node{name: name, own: parameters})
 }
 
 // entries returns the lines, sorted.
 func (l nodeLines) entries() []Entry {
 	var entries []Entry
-	for _, id := range slices.Sorted(maps.Keys(l.nodes)) {
-		names, err := hostlist.Compress(l.nodes[id])
-		if err != nil {
-			names = strings.Join(l.nodes[id], ",")
+	for _, id := range slices.Sorted(maps.Keys(l)) {
+		nodes := l[id]
+		line := Entry{Pairs: []Pair{{nodeName, inOrder(nodes, func(n node) string { return n.name })}}}
+		for i, pair := range nodes[0].own {
+			if contains(ownAddress, pair.Key) {
+				pair.Value = inOrder(nodes, func(n node) string { return n.own[i].Value })
+			}
+			line.Pairs = append(line.Pairs, pair)
 		}
-		entries = append(entries, Entry{Pairs: append([]Pair{{nodeName, names}}, l.parameters[id]...)})
+		entries = append(entries, line)
 	}
 	return entries
+}
+
+// inOrder returns a hostlist expression for a text of each node, in their order; that text, if all have the same.
+func inOrder(nodes []node, text func(node) string) string {
+	texts := make([]string, len(nodes))
+	for i, node := range nodes {
+		texts[i] = text(node)
+	}
+	if len(slices.Compact(slices.Clone(texts))) == 1 {
+		return texts[0]
+	}
+	if expression, err := hostlist.Compress(texts); err == nil {
+		if again, err := hostlist.Expand(expression, len(texts)); err == nil && slices.Equal(again, texts) {
+			return expression
+		}
+	}
+	return strings.Join(texts, ",")
 }

@@ -109,10 +109,10 @@ func HasRecords(conf string) bool { return strings.Contains(conf, " "+cloud.Key+
 
 // RecordsInForce returns the parameters of the records for elastic nodes in a document, by the name of the node. Those
 // that the administrator has written into extraConf are not among them.
-func RecordsInForce(document, written Document) map[string][]Pair {
+func RecordsInForce(document Document) map[string][]Pair {
 	records := map[string][]Pair{}
 	for entry := range document.All() {
-		if !entry.Is(nodeName) || len(entry.Pairs) < 2 || entry.Pairs[1] != cloud || written.has(entry) {
+		if !isElasticRecord(entry) {
 			continue
 		}
 		names, err := hostlist.Expand(entry.Value(), maxNodeLimit)
@@ -124,6 +124,20 @@ func RecordsInForce(document, written Document) map[string][]Pair {
 		}
 	}
 	return records
+}
+
+// isElasticRecord reports whether a line of a generated slurm.conf is a record of elastic nodes. Such a record has its
+// state before all other parameters. An administrator's line never has: see withStateLast.
+func isElasticRecord(entry Entry) bool {
+	return entry.Is(nodeName) && len(entry.Pairs) > 2 && entry.Pairs[1] == cloud
+}
+
+// withStateLast returns an administrator's line in which no other parameter follows a state that comes first.
+func withStateLast(entry Entry) Entry {
+	if isElasticRecord(entry) {
+		entry.Pairs = slices.Concat(entry.Pairs[:1], entry.Pairs[2:], entry.Pairs[1:2])
+	}
+	return entry
 }
 
 // has reports whether a document has an entry.

@@ -27,7 +27,7 @@ func (s slurmClient) Close() {
 // UpdateNodes changes Slurm nodes, and logs it even if Slurm refused the change for some of them.
 func (s slurmClient) UpdateNodes(ctx context.Context, names []string, update slurm.NodeUpdate) error {
 	err := s.Client.UpdateNodes(ctx, names, update)
-	values := append([]any{"nodes", Hosts(names)}, changes(update)...)
+	values := append([]any{"nodes", hostlist.Text(names)}, changes(update)...)
 	switch {
 	case err == nil:
 		log.FromContext(ctx).Info(verb(update)+" Slurm nodes", values...)
@@ -79,7 +79,7 @@ func changes(update slurm.NodeUpdate) []any {
 func (s slurmClient) DeleteNodes(ctx context.Context, names []string) error {
 	err := s.Client.DeleteNodes(ctx, names)
 	if err == nil {
-		log.FromContext(ctx).Info("deleted Slurm nodes", "nodes", Hosts(names))
+		log.FromContext(ctx).Info("deleted Slurm nodes", "nodes", hostlist.Text(names))
 	}
 	return err
 }
@@ -102,15 +102,6 @@ func (s slurmClient) DeleteReservation(ctx context.Context, name string) error {
 		log.FromContext(ctx).Info("deleted Slurm reservation", "name", name)
 	}
 	return err
-}
-
-// Hosts returns the names of Slurm nodes as a hostlist, such as gpu-[0-3].
-func Hosts(names []string) string {
-	list, err := hostlist.Compress(names)
-	if err != nil {
-		return strings.Join(names, ",")
-	}
-	return list
 }
 
 // Requests returns an observer that logs each request to a cluster at level debug and passes it to the next observer.

@@ -40,7 +40,7 @@ func Treatment(setting, cost string) (string, error) {
 	switch {
 	case len(keys) > 0:
 		return "waits until no job runs", nil
-	case len(nodes) > 0:
+	case len(nodes.Kept) > 0:
 		return "waits until the node is drained and empty, or no job runs", nil
 	case len(partitions) > 0:
 		return "the partition stays until it is empty", nil

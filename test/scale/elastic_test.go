@@ -134,7 +134,7 @@ func (b *bench) addRecords(t *testing.T) {
 		document, err := slurmconf.Parse(live.Data[slurmconf.FileName])
 		parameters, _ := document.Get("SlurmctldParameters")
 		hash = slurmconf.HashOf(parameters)
-		return len(slurmconf.RecordsInForce(document, slurmconf.Document{})) == *records, err
+		return len(slurmconf.RecordsInForce(document)) == *records, err
 	})
 	names := make([]string, *records)
 	for ordinal := range names {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
@@ -26,7 +27,8 @@ type candidate struct {
 	held []string
 	// waiting are keys that are kept as they are in force until no job runs, and waitingNodes the Slurm nodes whose lines
 	// are.
-	waiting, waitingNodes []string
+	waiting      []string
+	waitingNodes slurmconf.WaitingNodes
 	// keepsJobCount is true if MaxJobCount is kept as it is in force because of the number of jobs.
 	keepsJobCount bool
 	// closedBefore are the hashes of the configurations one of which follows this one, with which no job starts;
@@ -87,6 +89,7 @@ func build(scope *scope) (candidate, *status.Verdict) {
 	if err != nil {
 		return candidate{}, status.Problem(slinkyv1beta1.ReasonInvalidSpec, "%s", "spec.extraConf: "+err.Error())
 	}
+	document = slurmconf.WithoutNodes(document, isLeft(cluster.Records))
 	if scope.keepsForeignCgroups() {
 		document = keepForeignCgroups(scope.promoted, document, files)
 	}
@@ -127,13 +130,17 @@ func seal(document slurmconf.Document, files map[string]string) (candidate, *sta
 	hash := slurmconf.Hash(files)
 	document = slurmconf.WithHash(document, hash)
 	files[slurmconf.FileName] = document.Render()
-	size := 0
-	for name, content := range files {
-		size += len(name) + len(content)
+	size, largest := 0, slurmconf.FileName
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		size += len(name) + len(files[name])
+		if len(files[name]) > len(files[largest]) {
+			largest = name
+		}
 	}
 	if size > maxConfiguration {
 		return candidate{}, status.Problem(slinkyv1beta1.ReasonInvalidSpec,
-			"the configuration files have %d bytes together, and a ConfigMap holds %d; put large scripts into the image", size, maxConfiguration)
+			"the configuration files have %d bytes together, of which %s has %d, and a ConfigMap holds %d; make it shorter, or put "+
+				"large scripts into the image", size, largest, len(files[largest]), maxConfiguration)
 	}
 	return candidate{document: document, files: files, hash: hash}, nil
 }

@@ -36,7 +36,7 @@ type contributed struct {
 // contributions returns what the NodeSets ask for. Settings that cannot be parsed are replaced by those in force.
 func contributions(scope *scope) contributed {
 	inForce := scope.inForce()
-	written, _ := slurmconf.Parse(scope.controller.Spec.ExtraConf) // errors are reported when it is merged
+	written := slurmconf.Written(scope.controller.Spec.ExtraConf)
 	names := clusterconf.SlurmNames(scope.nodeSets, inForce, written)
 	all := contributed{names: map[string]string{}}
 	keepsAll := scope.nodes == nil

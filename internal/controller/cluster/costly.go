@@ -66,10 +66,10 @@ func keepForJobs(scope *scope, wanted candidate, document slurmconf.Document, fi
 		return wanted, nil
 	}
 	document, waiting := slurmconf.KeepForJobs(document, scope.inForce(), scope.despiteJobs())
-	var nodes []string
+	var nodes slurmconf.WaitingNodes
 	if !scope.changesDespiteJobs(slurmconf.NodeLines) {
 		document, nodes = slurmconf.KeepNodes(document, scope.inForce(), scope.wasDrained, scope.mayAddRecord)
-		if len(nodes) > 0 {
+		if !nodes.IsZero() {
 			waiting = append(waiting, slurmconf.NodeLines)
 		}
 	}
@@ -188,7 +188,7 @@ func waitingMessage(scope *scope, candidate candidate) (message string) {
 	if len(candidate.waiting) > 0 {
 		keys := strings.Join(candidate.waiting, ",")
 		message = fmt.Sprintf("; %s stays as it was until no job runs, because a change would cost running jobs: %s; for new "+
-			"jobs to wait until then, create a reservation with Flags=MAINT for all nodes; to make the change now, and lose "+
+			"jobs to wait until then, create a reservation of all nodes with Flags=MAINT,IGNORE_JOBS, and delete it afterwards; to make the change now, and lose "+
 			"jobs, annotate the Controller with %s=%s", keys, scope.describeJobs(),
 			slinkyv1beta1.AnnotationChangeDespiteJobs, keys)
 	}
@@ -196,13 +196,14 @@ func waitingMessage(scope *scope, candidate candidate) (message string) {
 		message += "; with ReconfigFlags=KeepPartInfo or KeepPartState only the annotation makes the change, because " +
 			"partitions that keep their state cannot be closed for it"
 	}
-	if len(candidate.waitingNodes) > 0 {
-		nodes, err := hostlist.Compress(candidate.waitingNodes)
-		if err != nil {
-			nodes = strings.Join(candidate.waitingNodes, ",")
-		}
+	if kept := hostlist.Text(candidate.waitingNodes.Kept); kept != "" {
 		message += fmt.Sprintf("; the lines of Slurm nodes %s change earlier if these nodes are drained and have no job "+
-			"(scontrol update 'nodename=%s' state=drain reason=reconfiguration)", nodes, nodes)
+			"(scontrol update 'nodename=%s' state=drain reason=reconfiguration; resume those that stay afterwards)", kept, kept)
+	}
+	if added := hostlist.Text(candidate.waitingNodes.Added); added != "" {
+		message += fmt.Sprintf("; Slurm nodes %s have registered without a line, and their slurmds would exit with their "+
+			"jobs; to add the lines earlier, stop these slurmds when they have no job, and delete the nodes "+
+			"(scontrol delete 'nodename=%s')", added, added)
 	}
 	if len(candidate.closedBefore) > 0 && len(candidate.waiting) == 0 {
 		message += "; no job starts for a moment, while all slurmds make a change that costs running jobs"

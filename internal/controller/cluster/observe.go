@@ -135,6 +135,9 @@ func splitList(list string) []string {
 // document returns its slurm.conf. Lines that cannot be parsed, because the ConfigMap was edited, count as not in
 // force.
 func (p *promoted) document() slurmconf.Document {
+	if p.foreign {
+		return slurmconf.Written(p.files[slurmconf.FileName]) // it has no records of elastic nodes
+	}
 	document, _ := slurmconf.Parse(p.files[slurmconf.FileName])
 	return document
 }

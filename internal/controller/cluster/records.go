@@ -31,8 +31,7 @@ func (s *scope) isElastic() bool {
 
 // recordsInForce returns the records of elastic nodes that slurmctld runs with, by the name of the node.
 func (s *scope) recordsInForce() map[string][]slurmconf.Pair {
-	written, _ := slurmconf.Parse(s.controller.Spec.ExtraConf) // errors are reported when it is merged
-	return slurmconf.RecordsInForce(s.inForce(), written)
+	return slurmconf.RecordsInForce(s.inForce())
 }
 
 // observeRecords finds the slurmds with and without a record, and refreshes the snapshot of Slurm if a record, or a
@@ -86,18 +85,16 @@ func (s *scope) awaitsRecords() bool {
 		return false
 	}
 	wanted := elasticRecords(s, contributions(s).leftOut)
-	cautious := slurmconf.SettleRecords(wanted, s.recordsInForce(), never, s.mayAddRecord)
-	eager := slurmconf.SettleRecords(wanted, s.recordsInForce(), isDrained(s.nodes), s.mayAddRecord)
-	return !slices.EqualFunc(cautious, eager, sameRecord)
+	return !slices.EqualFunc(s.settle(wanted, never), s.settle(wanted, isDrained(s.nodes)), sameRecord)
 }
 
 // awaitsLines reports whether lines of an administrator's nodes are to be changed that are drained according to the
 // snapshot.
 func (s *scope) awaitsLines() bool {
-	written, _ := slurmconf.Parse(s.controller.Spec.ExtraConf) // errors are reported when it is merged
+	written := slurmconf.Written(s.controller.Spec.ExtraConf)
 	_, cautious := slurmconf.KeepNodes(written, s.inForce(), never, s.mayAddRecord)
 	_, eager := slurmconf.KeepNodes(written, s.inForce(), isDrained(s.nodes), s.mayAddRecord)
-	return len(eager) < len(cautious)
+	return len(eager.Kept) < len(cautious.Kept)
 }
 
 func never(string) bool { return false }
@@ -130,8 +127,16 @@ func (s *scope) wasDrained(node string) bool {
 	return isDrained(s.drained)(node) && isDrained(s.nodes)(node)
 }
 
-// mayChangeRecord reports whether the record of an elastic node may be changed or removed.
-func (s *scope) mayChangeRecord(node string) bool { return s.wasDrained(node) && !s.keepsRecord(node) }
+// settle returns the records for a configuration, given which nodes have been drained.
+func (s *scope) settle(wanted []slurmconf.Record, drained func(node string) bool) []slurmconf.Record {
+	lines := map[string]bool{} // of an administrator, which stay until their nodes are drained: see keepForJobs
+	if !s.changesDespiteJobs(slurmconf.NodeLines) {
+		lines = slurmconf.AdministratorsNodes(s.inForce())
+	}
+	return slurmconf.SettleRecords(wanted, s.recordsInForce(),
+		func(node string) bool { return drained(node) && !s.keepsRecord(node) },
+		func(node string) bool { return s.mayAddRecord(node) && (!lines[node] || drained(node)) })
+}
 
 // keepsRecord reports whether a node of a NodeSet that is no longer elastic keeps its record: its pod still needs it,
 // or an administrator has closed it, and it would be open without the record.
@@ -183,6 +188,18 @@ func elasticRecords(scope *scope, leftOut []leftOut) []slurmconf.Record {
 	return wanted
 }
 
+// isLeft returns whether a node has a record that no NodeSet asks for any more, and that stays for its jobs. slurmctld
+// refuses an administrator's line beside it.
+func isLeft(records []slurmconf.Record) func(node string) bool {
+	left := map[string]bool{}
+	for _, record := range records {
+		for _, node := range record.Nodes {
+			left[node] = left[node] || record.NodeSet == ""
+		}
+	}
+	return func(node string) bool { return left[node] }
+}
+
 func isLeftOut(leftOut []leftOut, set string) bool {
 	for _, each := range leftOut {
 		if each.NodeSet == set {
@@ -197,10 +214,11 @@ func settleRecords(scope *scope, leftOut []leftOut) (records []slurmconf.Record,
 	if scope.controller.Spec.External || !scope.isElastic() {
 		return nil, false
 	}
-	wanted, inForce := elasticRecords(scope, leftOut), scope.recordsInForce()
-	records = slurmconf.SettleRecords(wanted, inForce, scope.mayChangeRecord, scope.mayAddRecord)
+	wanted := elasticRecords(scope, leftOut)
+	records = scope.settle(wanted, scope.wasDrained)
 	always := func(string) bool { return true }
-	return records, !slices.EqualFunc(records, slurmconf.SettleRecords(wanted, inForce, always, always), sameRecord)
+	unhindered := slurmconf.SettleRecords(wanted, scope.recordsInForce(), always, always)
+	return records, !slices.EqualFunc(records, unhindered, sameRecord)
 }
 
 // checkPowerSaving returns why a NodeSet cannot be elastic in this cluster; nil if it can.

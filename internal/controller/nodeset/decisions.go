@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
-	"github.com/slurm-operator/slurm-operator/internal/trace"
+	"github.com/slurm-operator/slurm-operator/internal/hostlist"
 )
 
 // eventInterval is the least time between two events of a NodeSet about the same decision, however many pods it
@@ -150,33 +150,33 @@ func (a announcement) note(next *plan.Plan) string {
 	switch a.kind {
 	case plan.Drain:
 		text = fmt.Sprintf("drained %s %s: %s", plural(len(a.nodes), "Slurm node"), purposes[a.cause],
-			trace.Hosts(a.nodes))
+			hostlist.Text(a.nodes))
 		text += waitingForJobs(waitsFor(next, a.cause))
 	case plan.Undrain:
 		text = fmt.Sprintf("undrained %s: %s; they take jobs again", plural(len(a.nodes), "Slurm node"),
-			trace.Hosts(a.nodes))
+			hostlist.Text(a.nodes))
 	case plan.Delete:
-		text = fmt.Sprintf("deleted %s %s: %s", plural(len(a.pods), "pod"), purposes[a.cause], trace.Hosts(a.pods))
+		text = fmt.Sprintf("deleted %s %s: %s", plural(len(a.pods), "pod"), purposes[a.cause], hostlist.Text(a.pods))
 	case plan.Prune:
 		text = fmt.Sprintf("deleted %s without a pod from Slurm: %s", plural(len(a.nodes), "node"),
-			trace.Hosts(a.nodes))
+			hostlist.Text(a.nodes))
 	case plan.Create:
-		text = fmt.Sprintf("created %s: %s", plural(len(a.pods), "pod"), trace.Hosts(a.pods))
+		text = fmt.Sprintf("created %s: %s", plural(len(a.pods), "pod"), hostlist.Text(a.pods))
 	case plan.PowerUp:
 		text = fmt.Sprintf("powered up %s %s: %s", plural(len(a.nodes), "Slurm node"), purposes[a.cause],
-			trace.Hosts(a.nodes))
+			hostlist.Text(a.nodes))
 	case plan.PowerDown:
 		text = fmt.Sprintf("powered down %s %s: %s", plural(len(a.nodes), "Slurm node"), purposes[a.cause],
-			trace.Hosts(a.nodes))
+			hostlist.Text(a.nodes))
 	case plan.ForcePowerDown:
 		text = fmt.Sprintf("gave up starting %s %s: %s; their jobs return to the queue",
-			plural(len(a.nodes), "Slurm node"), purposes[a.cause], trace.Hosts(a.nodes))
+			plural(len(a.nodes), "Slurm node"), purposes[a.cause], hostlist.Text(a.nodes))
 	case plan.Resume:
 		text = fmt.Sprintf("resumed %s that did not start in time: %s", plural(len(a.nodes), "Slurm node"),
-			trace.Hosts(a.nodes))
+			hostlist.Text(a.nodes))
 	case plan.RequestCapacity:
 		text = fmt.Sprintf("asked cluster-autoscaler for room for the pods of %s: %s", plural(len(a.nodes), "Slurm node"),
-			trace.Hosts(a.nodes))
+			hostlist.Text(a.nodes))
 	case plan.ClearReason, plan.MarkPod, plan.UnmarkPod, plan.Withdraw:
 	}
 	return text

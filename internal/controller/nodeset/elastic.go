@@ -23,7 +23,7 @@ func (r *Reconciler) observeElastic(ctx context.Context, scope *scope) error {
 	if scope.set.Spec.Elastic == nil && (external || observation.IsDaemonSet(scope.set)) {
 		return nil
 	}
-	conf, written, running := "", "", ""
+	conf, running := "", ""
 	if scope.controller != nil {
 		configuration, err := reference.Object(ctx, r.Client, scope.set.Namespace,
 			naming.Configuration(scope.controller.Name), &corev1.ConfigMap{})
@@ -33,10 +33,10 @@ func (r *Reconciler) observeElastic(ctx context.Context, scope *scope) error {
 		if configuration != nil {
 			conf = configuration.Data[slurmconf.FileName]
 		}
-		written, running = scope.controller.Spec.ExtraConf, scope.controller.Status.AppliedConfigHash
+		running = scope.controller.Status.AppliedConfigHash
 	}
 	if scope.set.Spec.Elastic != nil {
-		scope.snapshot.Set.Elastic = desired.Elastic(scope.set, conf, written, running)
+		scope.snapshot.Set.Elastic = desired.Elastic(scope.set, conf, running)
 		return nil
 	}
 	var nodes []*slurm.Node
@@ -45,7 +45,7 @@ func (r *Reconciler) observeElastic(ctx context.Context, scope *scope) error {
 			nodes = known.Nodes
 		}
 	}
-	scope.snapshot.Set.Elastic = desired.EndedElastic(scope.set, conf, written, running, nodes)
+	scope.snapshot.Set.Elastic = desired.EndedElastic(scope.set, conf, running, nodes)
 	return nil
 }
 

@@ -131,7 +131,7 @@ type explainer struct {
 
 func newExplainer(in *Input) *explainer {
 	explain := &explainer{Input: in, names: map[string]string{}}
-	explain.written, _ = slurmconf.Parse(in.Controller.Spec.ExtraConf)
+	explain.written = slurmconf.Written(in.Controller.Spec.ExtraConf)
 	for set, name := range clusterconf.SlurmNames(in.NodeSets, in.document(), explain.written) {
 		explain.names[name] = set
 	}
@@ -297,7 +297,7 @@ func (in *Input) complete(cluster *slurmconf.Cluster) {
 func (in *Input) contribute(cluster *slurmconf.Cluster) []Problem {
 	var problems []Problem
 	inForce := in.document()
-	written, _ := slurmconf.Parse(in.Controller.Spec.ExtraConf) // errors are those of the whole
+	written := slurmconf.Written(in.Controller.Spec.ExtraConf)
 	names := clusterconf.SlurmNames(in.NodeSets, inForce, written)
 	for i := range in.NodeSets {
 		set := &in.NodeSets[i]

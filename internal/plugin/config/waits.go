@@ -172,7 +172,7 @@ func (w *Waits) Draw(page *output.Page) {
 	}
 	if len(keys) > 0 {
 		page.Line("%s %s stays as it is in force until no job runs, because a change would cost running jobs: %s; for new "+
-			"jobs to wait until then, create a reservation with Flags=MAINT for all nodes", waits, strings.Join(keys, ","),
+			"jobs to wait until then, create a reservation of all nodes with Flags=MAINT,IGNORE_JOBS, and delete it afterwards", waits, strings.Join(keys, ","),
 			w.Jobs.running())
 	}
 	for _, nodes := range w.Nodes {
@@ -183,7 +183,7 @@ func (w *Waits) Draw(page *output.Page) {
 		} else {
 			page.Line("%s the lines of Slurm nodes %s stay as they are in force until these nodes are drained and have no job, "+
 				"or no job runs, because a change would cost their jobs: %s; to change them earlier: scontrol update "+
-				"'nodename=%s' state=drain reason=reconfiguration", waits, nodes.Names, w.Jobs.running(), nodes.Names)
+				"'nodename=%s' state=drain reason=reconfiguration, and resume them afterwards", waits, nodes.Names, w.Jobs.running(), nodes.Names)
 		}
 	}
 	if w.Pod {

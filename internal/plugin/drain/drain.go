@@ -120,17 +120,9 @@ func choose(names []string, cluster []nodes.Node) ([]*nodes.Node, error) {
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("there is no node %s in Slurm; nothing was changed: see kubectl slurm nodes",
-			Compress(missing))
+			hostlist.Text(missing))
 	}
 	return chosen, nil
-}
-
-// Compress returns names as a hostlist expression, or as they are if they cannot be in one.
-func Compress(names []string) string {
-	if expression, err := hostlist.Compress(names); err == nil {
-		return expression
-	}
-	return strings.Join(names, ",")
 }
 
 // Command returns the command of Slurm that makes the changes; nil if there are none.
@@ -138,7 +130,7 @@ func (r *Result) Command() []string {
 	if len(r.Changed) == 0 {
 		return nil
 	}
-	command := []string{"scontrol", "update", "nodename=" + Compress(r.Changed)}
+	command := []string{"scontrol", "update", "nodename=" + hostlist.Text(r.Changed)}
 	if r.Verb == "drain" {
 		return append(command, "state=drain", "reason="+r.Reason)
 	}
@@ -152,7 +144,7 @@ func (r *Result) Draw(page *output.Page) {
 		verb = "would " + r.Verb
 	}
 	if len(r.Changed) > 0 {
-		text := fmt.Sprintf("%s %s: %s", verb, output.Plural(len(r.Changed), "node"), Compress(r.Changed))
+		text := fmt.Sprintf("%s %s: %s", verb, output.Plural(len(r.Changed), "node"), hostlist.Text(r.Changed))
 		if r.Reason != "" {
 			text += "; reason: " + r.Reason
 		}

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -277,16 +276,9 @@ func steps(set *slinkyv1beta1.NodeSet, next *plan.Plan) []Step {
 		names[index] = append(names[index], name)
 	}
 	for index := range all {
-		all[index].Nodes, all[index].Count = compress(names[index]), len(names[index])
+		all[index].Nodes, all[index].Count = hostlist.Text(names[index]), len(names[index])
 	}
 	return all
-}
-
-func compress(names []string) string {
-	if compressed, err := hostlist.Compress(names); err == nil {
-		return compressed
-	}
-	return strings.Join(names, ",")
 }
 
 // addWaits groups what holds pods. Pods with jobs have one entry each.
@@ -313,7 +305,7 @@ func (s *NodeSet) addWaits(next *plan.Plan) {
 		names[index] = append(names[index], wait.Pod.Name)
 	}
 	for index := range s.Waits {
-		s.Waits[index].Pods = compress(names[index])
+		s.Waits[index].Pods = hostlist.Text(names[index])
 	}
 	if unlimited {
 		s.JobsUntil = nil

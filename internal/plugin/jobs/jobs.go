@@ -107,21 +107,13 @@ func (j *Job) row(page *output.Page, now time.Time) []string {
 		j.ID, j.Name, j.User, j.Partition, mark(j.State), j.time(now), j.left(now), strconv.Itoa(j.NodeCount), j.Nodes,
 	}
 	if page.Wide {
-		row = append(row, strconv.Itoa(j.CPUs), j.TRES, j.QOS, compress(j.KubernetesNodes))
+		row = append(row, strconv.Itoa(j.CPUs), j.TRES, j.QOS, hostlist.Text(j.KubernetesNodes))
 	}
 	reason := ""
 	if j.State != "RUNNING" {
 		reason = j.Reason
 	}
 	return append(row, reason)
-}
-
-// compress returns names as a hostlist expression, or as they are if they cannot be in one.
-func compress(names []string) string {
-	if expression, err := hostlist.Compress(names); err == nil {
-		return expression
-	}
-	return strings.Join(names, ",")
 }
 
 // time returns how long the job has run, or waited.

@@ -60,7 +60,7 @@ func configurationCautions(controller *slinkyv1beta1.Controller, found Found) []
 // slurmNames returns the names of NodeSets in Slurm. The configuration in force is not known here; what follows from it
 // is recorded in the NodeSets.
 func slurmNames(controller *slinkyv1beta1.Controller, sets []slinkyv1beta1.NodeSet) map[string]string {
-	written, _ := slurmconf.Parse(controller.Spec.ExtraConf) // errors are faults
+	written := slurmconf.Written(controller.Spec.ExtraConf)
 	return clusterconf.SlurmNames(sets, slurmconf.Document{}, written)
 }
 

@@ -71,7 +71,7 @@ func costsOf(controller *slinkyv1beta1.Controller, sets []slinkyv1beta1.NodeSet,
 	inForce slurmconf.Document) slurmconf.Costs {
 	full := cluster(controller, found)
 	full.Confined, full.Contain = clusterconf.IsConfined(inForce), clusterconf.Contains(sets, inForce)
-	written, _ := slurmconf.Parse(controller.Spec.ExtraConf) // errors are faults
+	written := slurmconf.Written(controller.Spec.ExtraConf)
 	names, leftOut := clusterconf.SlurmNames(sets, inForce, written), false
 	for i := range sets {
 		set, _, err := clusterconf.NodeSet(&sets[i])

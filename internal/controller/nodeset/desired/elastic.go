@@ -16,9 +16,9 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
 
-// Elastic returns what package plan needs to know of an elastic NodeSet, given the slurm.conf of its cluster, the part
-// of it that the administrator has written, and the hash of the configuration that slurmctld runs with.
-func Elastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string) *plan.Elastic {
+// Elastic returns what package plan needs to know of an elastic NodeSet, given the slurm.conf of its cluster, and the
+// hash of the configuration that slurmctld runs with.
+func Elastic(set *slinkyv1beta1.NodeSet, conf, runningHash string) *plan.Elastic {
 	spec := set.Spec.Elastic
 	elastic := &plan.Elastic{
 		Min: int(spec.MinReplicas), Warm: int(spec.WarmReplicas), Max: int(spec.MaxReplicas),
@@ -26,7 +26,7 @@ func Elastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string) *pla
 		Backoff: cmp.Or(spec.CapacityBackoff.Duration, defaultTimeout),
 	}
 	elastic.Schedules, _ = schedule.Of(spec) // the NodeSet's status reports errors
-	inForce, pending := recordsInForce(conf, written, runningHash)
+	inForce, pending := recordsInForce(conf, runningHash)
 	node, invalid := nodeconf.Of(set) // the NodeSet's status reports it
 	wanted := node.Parameters()
 	for ordinal := range elastic.Max {
@@ -61,7 +61,7 @@ func promised(record []slurmconf.Pair) []slurmconf.Pair {
 // EndedElastic returns what package plan needs to know of a NodeSet that is no longer elastic, given the slurm.conf of
 // its cluster as above, and the Slurm nodes that slurmctld has; nil if no record is left. A record is also left if only
 // slurmctld has it: it has not read its new configuration yet.
-func EndedElastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string, nodes []*slurm.Node) *plan.Elastic {
+func EndedElastic(set *slinkyv1beta1.NodeSet, conf, runningHash string, nodes []*slurm.Node) *plan.Elastic {
 	ordinalOf, left := naming.WorkerOrdinals(set), map[string]int{}
 	for _, node := range nodes {
 		if !node.Flags.Has(slurm.FlagCloud) || node.Flags.Has(slurm.FlagDynamicNorm) {
@@ -74,7 +74,7 @@ func EndedElastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string,
 	if len(left) == 0 && !slurmconf.HasRecords(conf) {
 		return nil
 	}
-	inForce, pending := recordsInForce(conf, written, runningHash)
+	inForce, pending := recordsInForce(conf, runningHash)
 	for name := range inForce {
 		if ordinal, own := ordinalOf(name); own {
 			left[name] = ordinal
@@ -94,11 +94,10 @@ func EndedElastic(set *slinkyv1beta1.NodeSet, conf, written, runningHash string,
 }
 
 // recordsInForce returns the records of elastic nodes in a slurm.conf, and whether slurmctld does not run with it yet.
-func recordsInForce(conf, written, runningHash string) (records map[string][]slurmconf.Pair, pending bool) {
-	document, _ := slurmconf.Parse(conf)         // the operator wrote it
-	administrator, _ := slurmconf.Parse(written) // the Controller's status reports errors
+func recordsInForce(conf, runningHash string) (records map[string][]slurmconf.Pair, pending bool) {
+	document, _ := slurmconf.Parse(conf) // the operator wrote it
 	parameters, _ := document.Get("SlurmctldParameters")
-	return slurmconf.RecordsInForce(document, administrator),
+	return slurmconf.RecordsInForce(document),
 		runningHash == "" || slurmconf.HashOf(parameters) != runningHash
 }
 

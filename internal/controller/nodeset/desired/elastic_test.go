@@ -26,7 +26,7 @@ func TestElastic(t *testing.T) {
 		"NodeName=gpu-1 State=CLOUD Features=gpu CPUs=2 RealMemory=1000\n" +
 		"NodeName=gpu-2 State=CLOUD Features=gpu CPUs=4 RealMemory=1000 Weight=7\n" +
 		"NodeName=other-0 State=CLOUD CPUs=2\n"
-	got := Elastic(elasticSet(), conf, "", "abc")
+	got := Elastic(elasticSet(), conf, "abc")
 	want := &plan.Elastic{
 		Min: 1, Max: 3, Idle: 10 * time.Minute, Start: 10 * time.Minute, Backoff: 10 * time.Minute,
 		Slots: []plan.Slot{
@@ -38,7 +38,7 @@ func TestElastic(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, hash := range []string{"", "older"} {
-		for _, slot := range Elastic(elasticSet(), conf, "", hash).Slots {
+		for _, slot := range Elastic(elasticSet(), conf, hash).Slots {
 			if !slot.Pending {
 				t.Errorf("%s is settled although slurmctld runs with configuration %q", slot.SlurmNode, hash)
 			}
@@ -65,10 +65,10 @@ func TestEndedElastic(t *testing.T) {
 			{Ordinal: 3, SlurmNode: "gpu-3", Outdated: true, Mismatched: true},
 		},
 	}
-	if diff := cmp.Diff(want, EndedElastic(set, conf, "", "abc", nodes)); diff != "" {
+	if diff := cmp.Diff(want, EndedElastic(set, conf, "abc", nodes)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := EndedElastic(set, "", "", "abc", nodes[2:]); got != nil {
+	if got := EndedElastic(set, "", "abc", nodes[2:]); got != nil {
 		t.Errorf("without records it still has %+v", got)
 	}
 }

@@ -185,7 +185,7 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 		return Hold{
 			Why: fmt.Sprintf(
 				"slurmd runs in %s, and Slurm never had a node %s: it may have registered under another name; "+
-					"see sinfo, and delete the pod by hand when no job runs there", pod.Name, pod.SlurmNode), Kind: Unidentified}, true
+					"see squeue, and delete the pod by hand when no job runs there", pod.Name, pod.SlurmNode), Kind: Unidentified}, true
 	}
 	return Hold{}, false
 }
