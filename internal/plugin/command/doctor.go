@@ -54,6 +54,9 @@ func (s *session) examine(command *cobra.Command, flags *outputFlags, name strin
 			return nil, nil, err
 		}
 		found = doctor.Examine(snapshot)
+		for i := range found.Findings {
+			found.Findings[i].Fix = s.onServer(found.Findings[i].Fix)
+		}
 		return found, func(page *output.Page) { found.Draw(page) }, nil
 	})
 	if err == nil && found.ExitCode() != 0 {

@@ -79,6 +79,11 @@ func (s *session) drainingCommand(
 			return err
 		}
 		result.DryRun = dryRun
+		for _, kept := range [][]drain.Kept{result.Kept, result.Warnings, result.Refused} {
+			for i := range kept {
+				kept[i].Why = s.asCalled(kept[i].Why)
+			}
+		}
 		if words := result.Command(); words != nil && !dryRun {
 			if _, err := connected.run(ctx, words...); err != nil {
 				return err

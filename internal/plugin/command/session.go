@@ -49,6 +49,45 @@ func (s *session) addFlags(flags *pflag.FlagSet) {
 		"name of the Controller of the Slurm cluster, if there are several in the namespace")
 }
 
+// asCalled returns a text with the flags of this call in the commands that the text names, so that these are about the
+// same cluster when somebody types them.
+func (s *session) asCalled(text string) string {
+	context := s.overrides.Context
+	kubectl := s.server() + flag("cluster", context.Cluster) + flag("user", context.AuthInfo) +
+		flag("namespace", context.Namespace)
+	return withFlags(text, kubectl, kubectl+flag("controller", s.controller))
+}
+
+// onServer is asCalled for commands that have a namespace and the name of a Controller already.
+func (s *session) onServer(text string) string { return withFlags(text, s.server(), s.server()) }
+
+// server returns the flags of this call that choose the API server.
+func (s *session) server() string {
+	return flag("kubeconfig", s.rules.ExplicitPath) + flag("context", s.overrides.CurrentContext)
+}
+
+// withFlags adds flags to the commands of kubectl and of the plugin in a text.
+func withFlags(text, kubectl, plugin string) string {
+	const program, itself = "kubectl ", "kubectl slurm "
+	return strings.NewReplacer(itself, itself+plugin, program, program+kubectl).Replace(text)
+}
+
+// flag returns a flag for a shell; empty without a value.
+func flag(name, value string) string {
+	if value == "" {
+		return ""
+	}
+	return "--" + name + " " + quoted(value) + " "
+}
+
+// quoted returns a word for a shell.
+func quoted(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 func (s *session) config() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(s.rules, s.overrides)
 }

@@ -85,6 +85,7 @@ func (s *session) upgradePlan(command *cobra.Command, to string) (*upgrade.Plan,
 		return nil, err
 	}
 	addImages(input.Images, pods)
+	input.AddSpecs()
 	live, err := configMap(ctx, connected.client, controller.Namespace, config.LiveName(controller.Name))
 	if err := connected.rights.Optional(err); err != nil {
 		return nil, err

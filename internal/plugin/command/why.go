@@ -83,6 +83,7 @@ func (s *session) whyJob(ctx context.Context, connected *cluster, id string) (an
 	results := make([]why.Job, len(jobs))
 	for i := range jobs {
 		results[i] = why.ExplainJob(&jobs[i], joined, now)
+		results[i].Starts = s.asCalled(results[i].Starts)
 		results[i].Notes = connected.allNotes()
 	}
 	if len(results) == 1 {
@@ -128,6 +129,11 @@ func (s *session) whyNode(ctx context.Context, connected *cluster, name string) 
 		return nil, nil, err
 	}
 	result := why.ExplainNode(input)
+	for _, findings := range [][]why.Finding{result.Closing, result.Leaving, result.Holding} {
+		for i := range findings {
+			findings[i].Remedy = s.asCalled(findings[i].Remedy)
+		}
+	}
 	result.Notes = connected.allNotes()
 	return result, func(page *output.Page) { result.Draw(page) }, nil
 }

@@ -12,7 +12,8 @@ import (
 // A ResourceType is a CRD, as far as it is needed to see whether it is of the same version as this program.
 type ResourceType struct {
 	Metadata struct {
-		Name string `json:"name"`
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations,omitempty"`
 	} `json:"metadata"`
 	Spec struct {
 		Versions []struct {
@@ -38,8 +39,17 @@ var kinds = map[string]reflect.Type{
 	"tokens":      reflect.TypeFor[slinkyv1beta1.Token](),
 }
 
-// crdFix upgrades the CRDs. Helm does not do it with the operator's chart.
-const crdFix = "helm upgrade --install slurm-operator-crds charts/slurm-operator-crds"
+// crdFix returns the command that upgrades the CRDs, in the namespace from which they were installed. Helm does not do it
+// with the operator's chart.
+func (s *Snapshot) crdFix() string {
+	fix := "helm upgrade --install slurm-operator-crds charts/slurm-operator-crds"
+	for i := range s.ResourceTypes.Items {
+		if namespace := s.ResourceTypes.Items[i].Metadata.Annotations["meta.helm.sh/release-namespace"]; namespace != "" {
+			return fix + " --namespace " + namespace
+		}
+	}
+	return fix
+}
 
 // resourceTypes finds CRDs that are missing, or that lack fields. CRDs have no version, and need none: the API server
 // silently drops the fields that they lack, which is what matters.
@@ -54,7 +64,7 @@ func resourceTypes(s *Snapshot) []Finding {
 			Severity: Error, Check: "OldCRD", Object: "CustomResourceDefinition/" + name,
 			Effect: "the API server drops these fields from specs and statuses without a message: settings have no " +
 				"effect, and the operator reports less than it knows",
-			Advice: "upgrade the CRDs before the operator", Fix: crdFix, Docs: "docs/installation.md#upgrade",
+			Advice: "upgrade the CRDs before the operator", Fix: s.crdFix(), Docs: "docs/installation.md#upgrade",
 		}
 		index := slices.IndexFunc(s.ResourceTypes.Items, func(crd ResourceType) bool { return crd.Metadata.Name == name })
 		if index < 0 {

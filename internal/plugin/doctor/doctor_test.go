@@ -374,6 +374,16 @@ var breakages = map[string]struct {
 			ReasonAt: now.Add(-3 * time.Hour),
 		})
 	}, []string{"Warning NodesDrained"}},
+	"Kubernetes has no room for elastic nodes": {func(_ *testing.T, s *Snapshot) {
+		s.Objects.NodeSets[0].Status.Conditions = append(s.Objects.NodeSets[0].Status.Conditions,
+			condition(slinkyv1beta1.ConditionCapacityUnavailable, metav1.ConditionTrue, slinkyv1beta1.ReasonUnschedulable,
+				"Kubernetes has no room for more pods: 61 Slurm nodes closed to jobs"))
+	}, []string{"Warning Unschedulable"}},
+	"Slurm is too old for the topology of nodes": {func(_ *testing.T, s *Snapshot) {
+		s.Objects.NodeSets[0].Status.Conditions = append(s.Objects.NodeSets[0].Status.Conditions,
+			condition(slinkyv1beta1.ConditionTopologyApplied, metav1.ConditionFalse, slinkyv1beta1.ReasonUnsupportedVersion,
+				"Slurm 24.11 cannot change the topology of nodes"))
+	}, []string{"Warning UnsupportedVersion"}},
 	"a node is down": {func(_ *testing.T, s *Snapshot) {
 		s.SlurmNodes["slurm/slurm"][0].State = slurm.StateDown
 		s.SlurmNodes["slurm/slurm"][0].Reason = "Not responding"
@@ -393,6 +403,9 @@ func TestChecks(t *testing.T) {
 				got = append(got, string(finding.Severity)+" "+finding.Check)
 				if finding.Problem == "" || finding.Effect == "" || finding.Fix == "" || finding.Docs == "" {
 					t.Errorf("incomplete: %+v", finding)
+				}
+				if strings.Contains(finding.Fix, " delete ") {
+					t.Errorf("deletes: %s", finding.Fix)
 				}
 				if strings.Contains(finding.Fix, "{namespace}") || strings.Contains(finding.Fix, "{name}") {
 					t.Errorf("placeholders in %s", finding.Fix)
@@ -424,6 +437,19 @@ func TestPassingStatesAreNoFindings(t *testing.T) {
 		"a PVC of others": func(s *Snapshot) {
 			s.Claims.Items[0] = claim(corev1.ClaimPending, "fast")
 			s.Claims.Items[0].Labels = nil
+		},
+		"a node that is down under a drain of the operator": func(s *Snapshot) {
+			s.SlurmNodes["slurm/slurm"][0].State, s.SlurmNodes["slurm/slurm"][0].Flags = slurm.StateDown, slurm.FlagDrain
+			s.SlurmNodes["slurm/slurm"][0].Reason = slurm.OurReason("update")
+		},
+		"a node that is being rebooted": func(s *Snapshot) {
+			s.SlurmNodes["slurm/slurm"][0].State, s.SlurmNodes["slurm/slurm"][0].Flags = slurm.StateDown, slurm.FlagRebootIssued
+		},
+		"a budget of others for pods that the operator does not protect": func(s *Snapshot) {
+			foreign := policyv1.PodDisruptionBudget{ObjectMeta: object("slurm", "everything")}
+			foreign.Spec.Selector = &metav1.LabelSelector{}
+			s.Budgets.Items = []policyv1.PodDisruptionBudget{foreign}
+			s.Objects.NodeSets = nil
 		},
 		"a full quota when no pod is missing": func(s *Snapshot) { s.Quotas.Items[0] = quota("10", "10") },
 		"a pod that is just being created": func(s *Snapshot) {
@@ -626,5 +652,28 @@ func TestExitCode(t *testing.T) {
 				t.Errorf("exit code %d", result.ExitCode())
 			}
 		})
+	}
+}
+
+// A fix is about how the webhook and the CRDs were installed.
+func TestFixesFollowTheInstallation(t *testing.T) {
+	snapshot := healthy(t)
+	snapshot.ResourceTypes.Items = snapshot.ResourceTypes.Items[1:]
+	snapshot.ResourceTypes.Items[0].Metadata.Annotations = map[string]string{"meta.helm.sh/release-namespace": "slinky"}
+	snapshot.Webhooks.Items[0] = reviewing(nil)
+	snapshot.Webhooks.Items[0].Annotations = map[string]string{
+		"cert-manager.io/inject-ca-from": "slurm-operator/slurm-operator-webhook",
+	}
+	fixes := map[string]string{}
+	for _, finding := range Examine(snapshot).Findings {
+		fixes[finding.Check] = finding.Fix
+	}
+	want := map[string]string{
+		"MissingCRD": "helm upgrade --install slurm-operator-crds charts/slurm-operator-crds --namespace slinky",
+		"WebhookCertificate": "kubectl --namespace slurm-operator describe certificates.cert-manager.io " +
+			"slurm-operator-webhook",
+	}
+	if diff := cmp.Diff(want, fixes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

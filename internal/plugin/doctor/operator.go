@@ -155,7 +155,7 @@ func webhooks(s *Snapshot) []Finding {
 			if finding, found := s.unanswered(configuration.Name, webhook, service); found {
 				findings = append(findings, finding)
 			}
-			if finding, found := s.untrusted(configuration.Name, webhook, service); found {
+			if finding, found := s.untrusted(configuration, webhook, service); found {
 				findings = append(findings, finding)
 			}
 			break // all webhooks of a configuration have the same Service and certificate
@@ -216,10 +216,11 @@ const expirySoon = 14 * 24 * time.Hour
 
 // untrusted finds a webhook that API servers do not trust, or soon will not.
 func (s *Snapshot) untrusted(
-	name string, webhook *admissionv1.ValidatingWebhook, service *admissionv1.ServiceReference,
+	configuration *admissionv1.ValidatingWebhookConfiguration, webhook *admissionv1.ValidatingWebhook,
+	service *admissionv1.ServiceReference,
 ) (Finding, bool) {
 	finding := Finding{
-		Severity: Warning, Check: "WebhookCertificate", Object: "ValidatingWebhookConfiguration/" + name,
+		Severity: Warning, Check: "WebhookCertificate", Object: "ValidatingWebhookConfiguration/" + configuration.Name,
 		Effect: "API servers do not reach the webhook: objects are accepted without a review",
 		Advice: "replace the certificate: the webhook makes another one",
 		Fix: kubectl(service.Namespace, "patch", "secret", service.Name+"-certificate", "--type=json",
@@ -228,6 +229,10 @@ func (s *Snapshot) untrusted(
 	}
 	if policy := webhook.FailurePolicy; policy == nil || *policy == admissionv1.Fail {
 		finding.Severity, finding.Effect = Error, "API servers do not reach the webhook: every change is refused"
+	}
+	if configuration.Annotations["cert-manager.io/inject-ca-from"] != "" {
+		finding.Advice = "see why cert-manager does not renew it"
+		finding.Fix = kubectl(service.Namespace, "describe", "certificates.cert-manager.io", service.Name)
 	}
 	last := lastExpiry(webhook.ClientConfig.CABundle)
 	switch {

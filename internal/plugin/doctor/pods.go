@@ -310,16 +310,12 @@ func takenNames(s *Snapshot) []Finding {
 			if pod.Namespace != set.Namespace || !expected[pod.Name] || metav1.IsControlledBy(pod, set) {
 				continue
 			}
-			advice, fix := "delete it", kubectl(pod.Namespace, "delete", "pod", pod.Name)
-			if daemon, _, _, ours := ownerOf(pod); ours && daemon == naming.Slurmd { // a released pod, which may have jobs
-				advice, fix = "see whether it has jobs, and delete it when they have ended",
-					kubectl(pod.Namespace, "describe", "pod", pod.Name)
-			}
 			findings = append(findings, Finding{
 				Severity: Error, Check: "NameTaken", Object: "Pod/" + pod.Name, Namespace: pod.Namespace,
 				Problem: "the pod has the name of a slurmd pod of NodeSet " + set.Name + ", which does not control it",
 				Effect:  "the NodeSet cannot create its pod, and has one Slurm node less",
-				Advice:  advice, Fix: fix, Docs: "docs/nodesets.md#delete",
+				Advice:  "find out whose it is, and whether it has jobs; when it has none, rename or remove it there",
+				Fix:     kubectl(pod.Namespace, "describe", "pod", pod.Name), Docs: "docs/nodesets.md#delete",
 			})
 		}
 	}

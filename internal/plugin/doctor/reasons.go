@@ -31,11 +31,11 @@ func conditions(s *Snapshot) []Finding {
 		seen := map[string]bool{}
 		for i := range object.conditions {
 			condition := &object.conditions[i]
-			remedy, known := remedies[condition.Reason]
+			remedy, known := remedyOf(condition)
 			// Degraded, Progressing and Available repeat what Ready says.
 			repeated := condition.Type == slinkyv1beta1.ConditionDegraded ||
 				condition.Type == slinkyv1beta1.ConditionProgressing || condition.Type == slinkyv1beta1.ConditionAvailable
-			if !known || repeated || seen[condition.Reason] || condition.Status == metav1.ConditionTrue ||
+			if !known || repeated || seen[condition.Reason] || !isBad(condition) ||
 				s.Now.Sub(condition.LastTransitionTime.Time) < remedy.after {
 				continue
 			}
@@ -53,6 +53,24 @@ func conditions(s *Snapshot) []Finding {
 		}
 	}
 	return findings
+}
+
+// remedyOf returns what to do about the reason of a condition.
+func remedyOf(condition *metav1.Condition) (remedy, bool) {
+	known, found := remedies[condition.Reason]
+	if condition.Type == slinkyv1beta1.ConditionTopologyApplied && condition.Reason == slinkyv1beta1.ReasonUnsupportedVersion {
+		known = remedies[slinkyv1beta1.ReasonTopologyRefused]
+		known.advice = "use Slurm 25.05 or later, or describe the topology in topology.conf"
+	}
+	return known, found
+}
+
+// isBad reports whether a condition says that something is wrong.
+func isBad(condition *metav1.Condition) bool {
+	if condition.Type == slinkyv1beta1.ConditionCapacityUnavailable {
+		return condition.Status == metav1.ConditionTrue
+	}
+	return condition.Status != metav1.ConditionTrue
 }
 
 // refusedLine matches how the operator names a line of spec.extraConf.

@@ -128,7 +128,7 @@ var remedies = map[string]remedy{
 		severity: Error, after: 2 * time.Minute,
 		effect: "running jobs go on, no job starts or can be submitted, and no pod with jobs is deleted",
 		advice: "check slurmctld",
-		fix:    "kubectl --namespace {namespace} logs {controller}-controller-0 --container=slurmctld --tail=50",
+		fix:    "kubectl slurm --namespace {namespace} logs --controller {controller} --daemon slurmctld --tail 50",
 	},
 	slinkyv1beta1.ReasonAuthenticationFailed: {
 		severity: Error,
@@ -176,9 +176,9 @@ var remedies = map[string]remedy{
 	slinkyv1beta1.ReasonClusterNameTooLong: {
 		severity: Error,
 		effect:   "slurmctld does not start",
-		advice:   "give the cluster a shorter name",
-		fix: "kubectl --namespace {namespace} patch controller {name} --type=merge " +
-			"--patch='{\"spec\":{\"clusterName\":\"{name}\"}}'",
+		advice: "delete the Controller, of which nothing runs yet, and create it with spec.clusterName: that cannot be " +
+			"added later",
+		fix: "kubectl --namespace {namespace} get controller {name} --output=yaml",
 	},
 	slinkyv1beta1.ReasonKeyMismatch: {
 		severity: Error,

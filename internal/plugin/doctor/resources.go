@@ -103,7 +103,7 @@ func (s *Snapshot) classFix(claim *corev1.PersistentVolumeClaim) string {
 	if claim.Spec.StorageClassName != nil || len(s.StorageClasses.Items) != 1 || isDefault(s.StorageClasses.Items[0]) {
 		return ""
 	}
-	return "kubectl annotate storageclass " + s.StorageClasses.Items[0].Name + " " + defaultClass + "=true"
+	return "kubectl annotate --overwrite storageclass " + s.StorageClasses.Items[0].Name + " " + defaultClass + "=true"
 }
 
 func classNames(classes []storagev1.StorageClass) string {
@@ -173,7 +173,7 @@ func (s *Snapshot) foreignBudgets() []Finding {
 		selected := slices.IndexFunc(s.Pods.Items, func(pod corev1.Pod) bool {
 			daemon, _, _, ours := ownerOf(&pod)
 			return ours && daemon == naming.Slurmd && pod.Namespace == budget.Namespace &&
-				selector.Matches(labels.Set(pod.Labels))
+				selector.Matches(labels.Set(pod.Labels)) && s.hasOwnBudget(&pod)
 		})
 		if selected < 0 {
 			continue
@@ -184,11 +184,19 @@ func (s *Snapshot) foreignBudgets() []Finding {
 			Problem: fmt.Sprintf("it selects slurmd pods, such as %s, which have a budget of the operator already",
 				s.Pods.Items[selected].Name),
 			Effect: "the eviction API refuses pods with two budgets, so kubectl drain never ends, also without jobs",
-			Advice: "exclude the label app.kubernetes.io/name: slurmd from its selector, or delete it",
-			Fix:    kubectl(budget.Namespace, "delete", "poddisruptionbudget", budget.Name), Docs: evictionDocs,
+			Advice: "exclude the label app.kubernetes.io/name: slurmd from its selector; delete it only if it protects nothing else",
+			Fix:    kubectl(budget.Namespace, "edit", "poddisruptionbudget", budget.Name), Docs: evictionDocs,
 		})
 	}
 	return findings
+}
+
+// hasOwnBudget reports whether a budget of the operator protects a slurmd pod.
+func (s *Snapshot) hasOwnBudget(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(s.Budgets.Items, func(budget policyv1.PodDisruptionBudget) bool {
+		set, owner := metav1.GetControllerOf(&budget), metav1.GetControllerOf(pod)
+		return budget.Namespace == pod.Namespace && set != nil && owner != nil && set.UID == owner.UID
+	})
 }
 
 // quotas finds quotas without room, if pods are missing. The condition QuotaExceeded is about a pod that was refused;

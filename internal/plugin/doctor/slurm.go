@@ -216,9 +216,12 @@ func slurmNodes(s *Snapshot) []Finding {
 	return findings
 }
 
-// closedBy returns the check that finds a node; empty if it is open, or if the operator drained it.
+// closedBy returns the check that finds a node; empty if it is open, if the operator drained it, or if it is being
+// rebooted.
 func closedBy(node *slurm.Node) string {
 	switch {
+	case node.DrainedByUs(), node.Flags.Has(slurm.FlagRebootIssued):
+		return ""
 	case node.State == slurm.StateDown && !node.Flags.HasAny(slurm.FlagPoweredDown|slurm.FlagPoweringDown):
 		return "NodesDown"
 	case node.HeldByOthers() && node.State != slurm.StateDown:
@@ -233,10 +236,7 @@ func (s *Snapshot) closed(namespace, controller, check string, nodes []*slurm.No
 	for i, node := range nodes {
 		names[i] = node.Name
 	}
-	hosts, err := hostlist.Compress(names)
-	if err != nil { // a name that Slurm would not print
-		hosts = strings.Join(names, ",")
-	}
+	hosts := hostlist.Text(names)
 	first := nodes[0]
 	run := "kubectl slurm --namespace " + namespace + " --controller " + controller + " -- "
 	finding := Finding{

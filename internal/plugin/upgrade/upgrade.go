@@ -6,10 +6,11 @@
 package upgrade
 
 import (
-	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ type Input struct {
 	RestAPIs   []slinkyv1beta1.RestApi
 	LoginSets  []slinkyv1beta1.LoginSet
 	NodeSets   []slinkyv1beta1.NodeSet
-	// Images are those of running daemons, by daemon/instance.
+	// Images are those of daemons in their specs, or of those that run, by daemon/instance.
 	Images map[string]string
 	// SlurmNodes are as Slurm shows them; nil if it was not asked.
 	SlurmNodes []slurm.Node
@@ -90,6 +91,31 @@ func check(from, to string) error {
 			current.LastToUnderstand())
 	}
 	return nil
+}
+
+// AddSpecs adds the images that specs name: a pod of them may not run yet, or no more.
+func (in *Input) AddSpecs() {
+	add := func(daemon naming.Daemon, name string, fragment slinkyv1beta1.ContainerFragment) {
+		var container struct {
+			Image string `json:"image"`
+		}
+		if !fragment.IsZero() && json.Unmarshal(fragment.Raw, &container) == nil && container.Image != "" {
+			in.Images[string(daemon)+"/"+name] = container.Image
+		}
+	}
+	if in.Accounting != nil {
+		add(naming.Slurmdbd, in.Accounting.Name, in.Accounting.Spec.Slurmdbd)
+	}
+	add(naming.Slurmctld, in.Controller.Name, in.Controller.Spec.Slurmctld)
+	for i := range in.RestAPIs {
+		add(naming.Slurmrestd, in.RestAPIs[i].Name, in.RestAPIs[i].Spec.Slurmrestd)
+	}
+	for i := range in.NodeSets {
+		add(naming.Slurmd, in.NodeSets[i].Name, in.NodeSets[i].Spec.Slurmd)
+	}
+	for i := range in.LoginSets {
+		add(naming.Login, in.LoginSets[i].Name, in.LoginSets[i].Spec.Login)
+	}
 }
 
 // addControl adds the steps for slurmdbd, slurmctld and slurmrestd.
@@ -160,7 +186,10 @@ var fragments = map[naming.Daemon]string{
 
 // step adds the commands to a step.
 func (in *Input) step(step Step, kind, name string, daemon naming.Daemon) Step {
-	image := withRelease(cmp.Or(in.Images[string(daemon)+"/"+name], "slurm-operator/"+string(daemon)+":"), in.To)
+	image := withRelease(in.Images[string(daemon)+"/"+name], in.To)
+	if image == "" {
+		image = fmt.Sprintf("IMAGE_OF_%s_%s", strings.ToUpper(string(daemon)), in.To)
+	}
 	object := kind + "/" + name
 	step.Run = fmt.Sprintf(`kubectl --namespace %s patch %s --type=merge --patch='{"spec":{"%s":{"image":"%s"}}}'`,
 		in.Controller.Namespace, object, fragments[daemon], image)
@@ -169,18 +198,26 @@ func (in *Input) step(step Step, kind, name string, daemon naming.Daemon) Step {
 	return step
 }
 
-// withRelease replaces the tag of an image by a release.
-func withRelease(image, tag string) string {
+// release matches the release of Slurm at the beginning of a tag, such as 24.11.5 in 24.11.5-ubuntu24.04.
+var release = regexp.MustCompile(`^v?\d\d\.\d\d(\.\d+)?(\.\d+)?`)
+
+// withRelease replaces the release in the tag of an image; empty if the tag has none.
+func withRelease(image, to string) string {
 	image, _, _ = strings.Cut(image, "@")
-	if colon := strings.LastIndexByte(image, ':'); colon > strings.LastIndexByte(image, '/') {
-		image = image[:colon]
+	colon := strings.LastIndexByte(image, ':')
+	if colon < strings.LastIndexByte(image, '/') {
+		return ""
 	}
-	return image + ":" + tag
+	is := release.FindString(image[colon+1:])
+	if is == "" {
+		return ""
+	}
+	return image[:colon+1] + to + image[colon+1+len(is):]
 }
 
 // addNotes adds what else to know.
 func (in *Input) addNotes(plan *Plan) {
-	written, _ := slurmconf.Parse(in.Controller.Spec.ExtraConf) // errors are those of the Controller
+	written := slurmconf.Written(in.Controller.Spec.ExtraConf)
 	_, held := slurmconf.HoldBack(written, in.InForce, func(release string) bool {
 		needed, err := slurm.ParseVersion(release)
 		current, currentErr := slurm.ParseVersion(plan.From)
@@ -202,6 +239,8 @@ func (in *Input) addNotes(plan *Plan) {
 			plan.To, series, output.Plural(mute[series], "node")))
 	}
 	plan.Notes = append(plan.Notes,
+		"make sure that each image exists before you patch; IMAGE_OF_… stands for one whose name cannot be derived from the "+
+			"present one",
 		"with the chart slurm, set the images in its values instead, one daemon after the other, or image.tag for all: a patched "+
 			"image lasts until the next helm upgrade",
 		"other files, such as cgroup.conf, are passed on unchanged: keep new keys out of them until all nodes are upgraded")

@@ -67,3 +67,40 @@ func TestImpossibleUpgrades(t *testing.T) {
 		})
 	}
 }
+
+// The release in a tag is replaced, and nothing is invented.
+func TestImagesOfSteps(t *testing.T) {
+	for name, test := range map[string]struct{ spec, running, want string }{
+		"of a running daemon":         {"", "mirror/slurmd:24.11.5", "mirror/slurmd:26.05"},
+		"with a suffix":               {"", "mirror/slurmd:24.11-cuda12", "mirror/slurmd:26.05-cuda12"},
+		"of the spec":                 {"own/slurmd:v24.11.5-1", "mirror/slurmd:24.11", "own/slurmd:26.05-1"},
+		"without a release":           {"own/slurmd:production", "", "IMAGE_OF_SLURMD_26.05"},
+		"without a tag":               {"registry:5000/slurmd", "", "IMAGE_OF_SLURMD_26.05"},
+		"with a digest":               {"own/slurmd:24.11@sha256:abc", "", "own/slurmd:26.05"},
+		"of nothing that is known":    {"", "", "IMAGE_OF_SLURMD_26.05"},
+		"of a spec without a release": {"own/slurmd:v7", "own/slurmd:24.11", "IMAGE_OF_SLURMD_26.05"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input("24.11.5", "26.05")
+			in.Images = map[string]string{}
+			if test.running != "" {
+				in.Images["slurmd/gpu"] = test.running
+			}
+			if test.spec != "" {
+				in.NodeSets[0].Spec.Slurmd.Raw = []byte(`{"image":"` + test.spec + `"}`)
+			}
+			in.AddSpecs()
+			plan, err := upgrade.Of(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := false
+			for _, step := range plan.Steps {
+				found = found || strings.Contains(step.Run, "nodeset/gpu") && strings.Contains(step.Run, `"`+test.want+`"`)
+			}
+			if !found {
+				t.Errorf("no step has %s: %+v", test.want, plan.Steps)
+			}
+		})
+	}
+}

@@ -125,7 +125,7 @@ func flagged(record *slurm.Node) []Finding {
 		{slurm.FlagNotResponding, "slurmctld does not hear from its slurmd",
 			"see the log of its pod, and the network policies between it and slurmctld"},
 		{slurm.FlagInvalidReg, "its slurmd registered with fewer CPUs, less memory or fewer devices than its record has",
-			"see the log of slurmctld for what differs, and replace the pod"},
+			"see the log of slurmctld for what differs, and replace the pod when it has no job"},
 		{slurm.FlagPoweredDown | slurm.FlagPoweringDown | slurm.FlagPowerDown, "it is powered down, or is being",
 			"a job that needs it, or: kubectl slurm -- scontrol update nodename=NODE state=power_up"},
 		{slurm.FlagPoweringUp | slurm.FlagPowerUp, "it is being powered up", ""},

@@ -15,6 +15,11 @@ type Explanation struct {
 	Nodes bool `json:"-"`
 }
 
+// partitionReturns must not make anybody open a partition for jobs that a costly change would then end.
+const partitionReturns = "the partition's return. The operator closes all partitions while it makes a change that costs " +
+	"running jobs, and opens them itself: kubectl slurm config diff shows such a change. Otherwise, if a person has closed " +
+	"this one: kubectl slurm -- scontrol update partitionname=<partition> state=up"
+
 // explanations are those of the reasons that 24.11 and 26.05 have, except for limits: see explainLimit. The words in
 // angle brackets are replaced by those of the job.
 var explanations = map[string]Explanation{
@@ -53,10 +58,8 @@ var explanations = map[string]Explanation{
 		Starts: "a release, after the cause was found in the log of its nodes: kubectl slurm -- scontrol release <job>"},
 	"SystemFailure": {Meaning: "Slurm, the file system or the network failed when it started",
 		Starts: "a release, after the cause was found in the log of slurmctld: kubectl slurm -- scontrol release <job>"},
-	"PartitionDown": {Meaning: "its partition <partition> is down",
-		Starts: "the partition's return: kubectl slurm -- scontrol update partitionname=<partition> state=up"},
-	"PartitionInactive": {Meaning: "its partition <partition> is inactive",
-		Starts: "the partition's return: kubectl slurm -- scontrol update partitionname=<partition> state=up"},
+	"PartitionDown":     {Meaning: "its partition <partition> is down", Starts: partitionReturns},
+	"PartitionInactive": {Meaning: "its partition <partition> is inactive", Starts: partitionReturns},
 	"PartitionNodeLimit": {Meaning: "it asks for more or fewer nodes than the partition <partition> allows, or than it has", Nodes: true,
 		Starts: "another number of nodes, or another limit: kubectl slurm -- scontrol show partition <partition>"},
 	"PartitionTimeLimit": {Meaning: "its time limit (<limit>) exceeds that of the partition <partition>",
