@@ -166,7 +166,7 @@ func overlaps(expression string, nodes map[string]bool) bool {
 // withTypes returns the document with other GRES types, or without that line if there are none.
 func (d Document) withTypes(types []string) Document {
 	if len(types) == 0 {
-		return d.filter(func(entry Entry) bool { return !entry.Is(gresTypes) })
+		return d.Without(gresTypes)
 	}
 	d.Set(gresTypes, strings.Join(types, ","))
 	return inSections(d)

@@ -36,7 +36,7 @@ func KeepForJobs(document, earlier Document, excepted []string) (kept Document, 
 			document.Set(key, value)
 			return
 		}
-		document = document.filter(func(entry Entry) bool { return !entry.Is(key) })
+		document = document.Without(key)
 	}
 	for _, costly := range costlyKeys {
 		if !strings.EqualFold(costly.in(document), costly.in(earlier)) {

@@ -74,6 +74,11 @@ func (d *Document) index(key string) int {
 	return slices.IndexFunc(d.entries, func(entry Entry) bool { return entry.Is(key) })
 }
 
+// Without returns the document without a parameter.
+func (d Document) Without(key string) Document {
+	return d.filter(func(entry Entry) bool { return !entry.Is(key) })
+}
+
 // put replaces the entry with the same key, or adds it.
 func (d *Document) put(entry Entry) {
 	index := d.index(entry.Key())

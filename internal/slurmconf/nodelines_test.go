@@ -44,7 +44,7 @@ func TestNodeLinesAreKept(t *testing.T) {
 		},
 		"only the busy nodes of a line do not change": {
 			document: "NodeName=a[1-4] CPUs=8 NodeAddr=h[1-4]\n", earlier: "NodeName=a[1-4] CPUs=4 NodeAddr=h[1-4]\n",
-			want: "NodeName=a[2,4] CPUs=4 NodeAddr=h[2,4]\nNodeName=a[1,3] CPUs=8 NodeAddr=h[1,3]\n",
+			want:   "NodeName=a[2,4] CPUs=4 NodeAddr=h[2,4]\nNodeName=a[1,3] CPUs=8 NodeAddr=h[1,3]\n",
 			vacant: []string{"a1", "a3"}, waiting: []string{"a2", "a4"},
 		},
 		"a default changes": {

@@ -145,6 +145,12 @@ func (r *Reconciler) advanceConfiguration(ctx context.Context, scope *scope, pla
 		return r.Children.Apply(ctx, controller, pod, &corev1.Pod{})
 	case promote, settled:
 		ctx = trace.Because(ctx, "ValidationDone", "the candidate is no longer needed")
+		if scope.hasOwnSet() {
+			if err := r.Children.Delete(ctx, controller,
+				named(&corev1.ConfigMap{}, controller.Namespace, naming.TakeOver(controller.Name))); err != nil {
+				return err
+			}
+		}
 		return r.Children.Delete(ctx, controller,
 			named(&corev1.ConfigMap{}, controller.Namespace, naming.Candidate(controller.Name)))
 	case notBuilt, validating, refused, validationFailed:

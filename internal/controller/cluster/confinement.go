@@ -27,7 +27,8 @@ import (
 const settleTime = 2 * time.Minute
 
 // confinement returns how jobs are to be confined. If the spec does not say it, they are in a new cluster, and stay as
-// they are in another one. If its configuration is lost, the status still says how they are.
+// they are in another one. If its configuration is lost, the status still says how they are, and if that is lost too,
+// because the Controller was created again, its pods do.
 func (s *scope) confinement() slinkyv1beta1.JobConfinement {
 	chosen, recorded := s.controller.Spec.JobConfinement, s.controller.Status.JobConfinement
 	switch {
@@ -37,6 +38,8 @@ func (s *scope) confinement() slinkyv1beta1.JobConfinement {
 		return slinkyv1beta1.JobConfinementNone
 	case s.promoted == nil && recorded != "":
 		return recorded
+	case s.promoted == nil && s.prepared > 0 && s.unprepared == 0:
+		return slinkyv1beta1.JobConfinementCgroups
 	case s.isNew(), clusterconf.IsConfined(s.inForce()):
 		return slinkyv1beta1.JobConfinementCgroups
 	default:

@@ -71,7 +71,15 @@ func TestConfinementChangesWhenPodsArePrepared(t *testing.T) {
 		"a confined cluster stays so": {
 			changes: changes{confined, since(0)}, confines: true, conf: slurmconf.CgroupsEnabled, pods: cgroups,
 		},
-		"a restored cluster is not confined": {changes: changes{slurmds}, conf: slurmconf.CgroupsDisabled, pods: none},
+		"a restored cluster is not confined": {
+			changes: changes{slurmds, pods(0, 2, 0)}, conf: slurmconf.CgroupsDisabled, pods: none,
+		},
+		"a restored cluster whose pods are prepared is confined": {
+			changes: changes{slurmds, pods(2, 0, 0)}, confines: true, conf: slurmconf.CgroupsEnabled, pods: cgroups,
+		},
+		"a restored cluster is not confined while a pod is not prepared": {
+			changes: changes{slurmds, pods(1, 1, 0)}, conf: choice, pods: none,
+		},
 		"a confined cluster whose configuration is lost stays so": {
 			changes:  changes{slurmds, record(cgroups), pods(2, 0, 0)},
 			confines: true, conf: slurmconf.CgroupsEnabled, pods: cgroups,

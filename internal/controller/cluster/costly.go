@@ -103,7 +103,7 @@ func closeBefore(kept, wanted candidate) (candidate, *status.Verdict) {
 // despiteJobs returns the keys that an administrator lets change while jobs run. Those of a foreign cluster are
 // compared before: see foreignConflict.
 func (s *scope) despiteJobs() []string {
-	if s.promoted.foreign {
+	if s.promoted != nil && s.promoted.foreign {
 		return slices.Collect(maps.Keys(lasting))
 	}
 	return clusterconf.DespiteJobs(s.controller)

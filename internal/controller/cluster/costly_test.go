@@ -156,6 +156,30 @@ func TestJobThatStartsBeforeAChangeIsKept(t *testing.T) {
 	c.expect(t, tres, false)
 }
 
+// A key that waits and is new in a release: slurmctld forgets the releases of its slurmds at the reconfigure that closes
+// the partitions, until they register again.
+func TestNewKeyFollowsClosedPartitions(t *testing.T) {
+	c := newCluster(t)
+	c.controller.Spec.JobConfinement = slinkyv1beta1.JobConfinementNone
+	c.promoted.files[slurmconf.FileName] = "PartitionName=all Nodes=ALL\n"
+	c.slurmVersion = "26.05.5"
+	node := &slurm.Node{Name: "gpu-0", Version: "26.05.5", State: slurm.StateIdle}
+	c.nodes.Nodes = []*slurm.Node{node}
+	c.controller.Spec.ExtraConf += "PrologFlags=Contain\nNamespaceType=namespace/linux\n"
+	for range 4 { // everything else first, then closed partitions: each is validated and promoted
+		c.reconcile(t)
+		c.apply()
+	}
+	if namespaces, closed := c.running("NamespaceType"); namespaces != "" || !closed {
+		t.Fatalf("NamespaceType=%s, closed: %t", namespaces, closed)
+	}
+	node.Version = ""
+	c.reconcile(t)
+	if namespaces, closed := c.running("NamespaceType"); namespaces == "" || !closed {
+		t.Errorf("NamespaceType=%s, closed: %t", namespaces, closed)
+	}
+}
+
 // Partitions are not closed for a change that slurmctld refuses, and are opened when the change is taken back.
 func TestPartitionsAreClosedOnlyForAValidChange(t *testing.T) {
 	c := newCluster(t)
@@ -299,8 +323,10 @@ func TestNodeLinesWaitForJobs(t *testing.T) {
 		t.Error("the nodes are not queried again")
 	}
 	message := waitingMessage(c.scope, c.reconcile(t).candidate)
-	if !strings.Contains(message, "update 'nodename=bm[1-2],dynamic' state=drain") {
-		t.Errorf("the message is: %s", message)
+	for _, text := range []string{"update 'nodename=bm[1-2]' state=drain", "delete 'nodename=dynamic'"} {
+		if !strings.Contains(message, text) {
+			t.Errorf("without %q: %s", text, message)
+		}
 	}
 	c.drained = c.nodes
 	lines(t, "NodeName=bm2 CPUs=4\n")

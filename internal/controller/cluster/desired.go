@@ -112,8 +112,11 @@ func promotedConfigMap(scope *scope, plan *plan) (*applycorev1.ConfigMapApplyCon
 	live := configMap(scope, naming.Configuration(scope.controller.Name), candidate.hash).
 		WithAnnotations(origin(scope.image, scope.slurmVersion, slurmconf.KeyDigest(scope.slurmKey), scope.slurmUser())).
 		WithData(candidate.files)
-	if plan.reopens {
+	switch {
+	case plan.reopens:
 		live.WithAnnotations(scope.promoted.origin())
+	case plan.commits:
+		live.WithAnnotations(scope.accepted.origin())
 	}
 	if len(candidate.leaving) > 0 {
 		live.WithAnnotations(map[string]string{annotationLeaving: strings.Join(candidate.leaving, ",")})

@@ -46,6 +46,8 @@ type scope struct {
 
 	// promoted is the configuration that slurmctld runs or starts with; nil if there is none yet.
 	promoted *promoted
+	// accepted is the configuration that ends a takeover; nil unless one has begun.
+	accepted *accepted
 	// validation is the pod of the latest validation run; nil if there is none.
 	validation *corev1.Pod
 	// image is slurmctld's desired image, and slurmVersion its release as a validation run found it; empty if unknown.
@@ -136,7 +138,7 @@ func splitList(list string) []string {
 // force.
 func (p *promoted) document() slurmconf.Document {
 	if p.foreign {
-		return slurmconf.Written(p.files[slurmconf.FileName]) // it has no records of elastic nodes
+		return p.foreignDocument()
 	}
 	document, _ := slurmconf.Parse(p.files[slurmconf.FileName])
 	return document
@@ -148,8 +150,8 @@ func (r *Reconciler) observe(ctx context.Context, request ctrl.Request) (*scope,
 		return nil, err // objects that it owns are garbage-collected
 	}
 	steps := []func(context.Context, *scope) error{
-		r.observeReferences, r.observeFiles, r.observePods, r.observeConfiguration, r.observeSlurmds, r.observeState,
-		r.observeNodes, r.observeRecords, r.observeJobs,
+		r.observeReferences, r.observeFiles, r.observePods, r.observeConfiguration, r.observeSlurmds, r.observeAccepted,
+		r.observeState, r.observeNodes, r.observeRecords, r.observeJobs,
 	}
 	scope := &scope{controller: controller, now: r.Clock.Now(), images: r.Images}
 	scope.image = imageOf(controller.Spec.Slurmctld, r.Images.For(naming.Slurmctld))

@@ -33,6 +33,9 @@ type plan struct {
 	endValidation bool
 	// reopens is true if the candidate is the configuration in force with open partitions, and nothing else may change.
 	reopens bool
+	// commits is true if the candidate is the configuration that was accepted before the old slurmctld of a takeover was
+	// stopped.
+	commits bool
 	// image is the image for slurmctld's pods: always one with which the configuration was validated. Empty before the
 	// first validation run.
 	image string
@@ -59,7 +62,12 @@ const (
 )
 
 // decide makes a plan.
-func decide(scope *scope) plan { return reopen(scope, advance(scope)) }
+func decide(scope *scope) plan {
+	if next, isCommitted := committed(scope); isCommitted {
+		return next
+	}
+	return reopen(scope, advance(scope))
+}
 
 // advance makes a plan that leads to the configuration of the spec.
 func advance(scope *scope) plan {

@@ -169,3 +169,53 @@ func TestElasticNodeSetIsLeftOutIfPowerSavingIsTaken(t *testing.T) {
 		t.Errorf("it has\n%s", conf)
 	}
 }
+
+// slurmctld refuses two lines about one node. So a node of the administrator gets the record of an elastic NodeSet only
+// when its line may go, and a record that stays for its jobs keeps the administrator's line out.
+func TestNodeHasOneLine(t *testing.T) {
+	const line, record = "NodeName=gpu-0 CPUs=2\n", "NodeName=gpu-[0-1] State=CLOUD"
+	drained := recordsWith(slurm.FlagDrain, "gpu-0")
+	busy := &slurm.Snapshot{Nodes: []*slurm.Node{{Name: "gpu-0", State: slurm.StateMixed}}, Queue: slurm.Queue{
+		Running: 1, Loads: map[string]slurm.Load{"gpu-0": {Running: 1}},
+	}}
+	t.Run("of the administrator, then of a NodeSet", func(t *testing.T) {
+		scope := newScope(withPartitions("cpu", "gpu"), func(s *scope) { s.controller.Spec.ExtraConf = line })
+		promoteBuilt(t, scope)
+		scope.controller.Spec.ExtraConf = ""
+		withElastic(2, "4")(scope)
+		scope.nodes = busy
+		if conf, _ := confOf(t, scope); !strings.Contains(conf, line) || !strings.Contains(conf, "NodeName=gpu-1 State=CLOUD") {
+			t.Errorf("while it has a job:\n%s", conf)
+		}
+		scope.nodes, scope.drained = drained, drained
+		if conf, _ := confOf(t, scope); strings.Contains(conf, line) || !strings.Contains(conf, record) {
+			t.Errorf("when it is drained:\n%s", conf)
+		}
+	})
+	t.Run("of a NodeSet, then of the administrator", func(t *testing.T) {
+		scope := newScope(withElastic(2, "4"))
+		promoteBuilt(t, scope)
+		scope.nodeSets = nil
+		scope.controller.Spec.ExtraConf = line
+		scope.nodes = busy
+		if conf, _ := confOf(t, scope); strings.Contains(conf, line) || !strings.Contains(conf, record) {
+			t.Errorf("while it has a job:\n%s", conf)
+		}
+		scope.nodes, scope.drained = drained, drained
+		if conf, _ := confOf(t, scope); !strings.Contains(conf, line) || strings.Contains(conf, "CLOUD") {
+			t.Errorf("when it is drained:\n%s", conf)
+		}
+	})
+	t.Run("of the administrator, with the state CLOUD", func(t *testing.T) {
+		scope := newScope(withElastic(2, "4"), func(s *scope) {
+			s.controller.Spec.ExtraConf = "NodeName=bm1 State=CLOUD CPUs=2\n"
+		})
+		promoteBuilt(t, scope)
+		scope.controller.Spec.ExtraConf = "NodeName=bm1 State=CLOUD CPUs=4\n"
+		scope.nodes = &slurm.Snapshot{Nodes: []*slurm.Node{{Name: "bm1", State: slurm.StateMixed}}}
+		if conf, _ := confOf(t, scope); !strings.Contains(conf, "NodeName=bm1 CPUs=2 State=CLOUD\n") ||
+			strings.Contains(conf, "NodeName=bm1 CPUs=4") {
+			t.Errorf("while it has a job:\n%s", conf)
+		}
+	})
+}

@@ -29,7 +29,7 @@ import (
 // each of which is visible in the API server, so that another operator instance can continue:
 //
 //  1. the configuration is validated, next to the running slurmctld;
-//  2. the StatefulSet is deleted without its pod, so that slurmctld keeps running;
+//  2. it is recorded, and the StatefulSet is deleted without its pod, so that slurmctld keeps running;
 //  3. the pod is deleted, so that slurmctld saves its state and exits;
 //  4. the configuration is promoted, and this operator's StatefulSet starts slurmctld with the same state.
 //
@@ -287,8 +287,11 @@ func (r *Reconciler) takeOver(ctx context.Context, scope *scope, plan *plan) err
 		return r.advanceConfiguration(ctx, scope, plan)
 	}
 	ctx = trace.Because(ctx, "TakeOver", "the user asked for the takeover of this cluster")
-	if scope.statefulSet != nil || len(scope.foreignPods()) > 0 { // while the old slurmctld runs
+	if !plan.commits && (scope.statefulSet != nil || len(scope.foreignPods()) > 0) { // while the old slurmctld runs
 		if err := r.acceptsServices(ctx, scope); err != nil {
+			return err
+		}
+		if err := r.recordAccepted(ctx, scope, plan); err != nil {
 			return err
 		}
 	}
@@ -301,9 +304,6 @@ func (r *Reconciler) takeOver(ctx context.Context, scope *scope, plan *plan) err
 	}
 	if pods := scope.foreignPods(); len(pods) > 0 {
 		return r.deleteReleased(ctx, scope, pods)
-	}
-	if err := r.applyServices(ctx, scope); err != nil {
-		return err
 	}
 	// slurm.conf stays until it is replaced: the takeover continues from it.
 	if err := r.removeForeignFiles(ctx, scope, plan.candidate.files); err != nil {

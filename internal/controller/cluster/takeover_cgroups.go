@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"strings"
+
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
 )
@@ -35,7 +37,21 @@ func keepForeignCgroups(inForce *promoted, document slurmconf.Document, files cl
 	for _, key := range cgroupSettings {
 		if value, found := was.Get(key); found {
 			document.Set(key, value)
+		} else {
+			document = document.Without(key)
 		}
+	}
+	return document
+}
+
+// foreignDocument returns the slurm.conf of another operator, which has no records of elastic nodes. Slurm tracks
+// processes by cgroups unless slurm.conf or cgroup.conf says otherwise.
+func (p *promoted) foreignDocument() slurmconf.Document {
+	document := slurmconf.Written(p.files[slurmconf.FileName])
+	cgroups := slurmconf.Written(p.files[clusterconf.CgroupFile])
+	plugin, _ := cgroups.Get("CgroupPlugin")
+	if _, found := document.Get("ProctrackType"); !found && !strings.EqualFold(plugin, "disabled") {
+		document.Set("ProctrackType", "proctrack/cgroup")
 	}
 	return document
 }

@@ -206,6 +206,121 @@ func TestTakeOverContinuesFromAnyStep(t *testing.T) {
 	}
 }
 
+// When the old slurmctld is gone, slurmctld starts with what was accepted before, whatever the spec says meanwhile.
+func TestTakeOverEndsWithWhatWasAccepted(t *testing.T) {
+	stopped := func(s *scope) {
+		s.statefulSet = nil
+		record := promotedOf(map[string]string{slurmconf.FileName: "ClusterName=ns_slurm\n"},
+			map[string]string{annotationHash: "accepted", annotationImage: "old", annotationUser: "401:402"})
+		s.accepted = &accepted{record, "statesave-slurm-controller-0"}
+	}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "slurm-controller-0"}}
+	for name, test := range map[string]struct {
+		change  func(*scope)
+		commits bool
+	}{
+		"a mistake":              {func(s *scope) { s.controller.Spec.ExtraConf = "SlurmUser=nobody\n" }, true},
+		"another configuration":  {func(s *scope) { s.controller.Spec.ExtraConf = "MessageTimeout=20\n" }, true},
+		"a reference is missing": {func(s *scope) { s.missing = []string{"Accounting a does not exist"} }, true},
+		"a key is missing":       {func(s *scope) { s.slurmKey = nil }, true},
+		"no consent any more":    {func(s *scope) { s.controller.Annotations = nil }, true},
+		"another image":          {func(s *scope) { s.image = "newer" }, true},
+		"the old slurmctld exits": {func(s *scope) {
+			s.pods = []corev1.Pod{pod}
+			s.pods[0].DeletionTimestamp = new(metav1.NewTime(start))
+		}, true},
+		"the old slurmctld runs":         {func(s *scope) { s.pods = []corev1.Pod{pod} }, false},
+		"its StatefulSet is there again": {func(s *scope) { s.statefulSet = foreignSet() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(madeByOther, askForTakeOver, stopped, test.change)
+			next := decide(scope)
+			if !test.commits {
+				if next.commits {
+					t.Error("the old slurmctld serves, and is not asked for its configuration")
+				}
+				return
+			}
+			if next.problem != nil || next.stage != promote || next.candidate.hash != "accepted" || next.image != "old" {
+				t.Fatalf("stage %v, configuration %q, image %q, problem %+v", next.stage, next.candidate.hash, next.image,
+					next.problem)
+			}
+			live, err := promotedConfigMap(scope, &next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is := live.Annotations; is[annotationUser] != "401:402" || is[annotationImage] != "old" {
+				t.Errorf("the annotations are %v", is)
+			}
+		})
+	}
+}
+
+// A slurmctld without the state of the old one would end all jobs.
+func TestTakeOverDoesNotEndWithoutTheState(t *testing.T) {
+	for name, change := range map[string]func(*scope){
+		"the PVC is gone":          func(s *scope) { s.state = nil },
+		"the PVC is being deleted": func(s *scope) { s.state.DeletionTimestamp = new(metav1.NewTime(start)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(madeByOther, askForTakeOver, func(s *scope) {
+				s.statefulSet, s.accepted = nil, &accepted{&promoted{hash: "accepted", image: "old"}, s.claim}
+			}, change)
+			if next := decide(scope); next.problem == nil || next.stage == promote {
+				t.Errorf("stage %v, problem %+v", next.stage, next.problem)
+			}
+		})
+	}
+}
+
+// The image has another user than the default, and only an ended run says so: the next run must be left to end.
+func TestRunWithTheFoundUserIsLeftToEnd(t *testing.T) {
+	anyUser := func(s *scope) { s.statefulSet.Spec.Template.Spec.SecurityContext = nil }
+	scope := newScope(madeByOther, askForTakeOver, anyUser)
+	validateWith(hashOf(t, scope), nil)(scope)
+	scope.validation.Spec.SecurityContext = podSecurity(slinkyv1beta1.SlurmUser{UID: 401, GID: 402})
+	if next := decide(scope); next.stage != validating {
+		t.Errorf("stage %v", next.stage)
+	}
+}
+
+// The default of Slurm is to track processes by cgroups.
+func TestClusterWithoutProctrackTypeIsConfined(t *testing.T) {
+	for name, test := range map[string]struct {
+		cgroups  string
+		confined bool
+	}{
+		"with a cgroup.conf":     {"CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n", true},
+		"without a cgroup.conf":  {"", true},
+		"with a disabled plugin": {"cgroupplugin=Disabled\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(madeByOther, askForTakeOver, func(s *scope) {
+				s.promoted.files[slurmconf.FileName] = strings.Replace(foreignConf, "ProctrackType=proctrack/linuxproc\n", "", 1)
+				if s.promoted.files[clusterconf.CgroupFile] = test.cgroups; test.cgroups == "" {
+					delete(s.promoted.files, clusterconf.CgroupFile)
+				}
+				s.unprepared, s.fileless = 1, 1
+			})
+			if got := scope.hasForeignCgroups(); got != test.confined {
+				t.Errorf("confined: %t", got)
+			}
+			next, problem := build(scope)
+			if problem != nil {
+				t.Fatal(problem.Message)
+			}
+			tracking, _ := next.document.Get("ProctrackType")
+			gathering, found := next.document.Get("JobAcctGatherType")
+			if test.confined != (tracking == "proctrack/cgroup") || test.confined == found {
+				t.Errorf("ProctrackType=%s JobAcctGatherType=%s", tracking, gathering)
+			}
+			if test.confined != (next.files[clusterconf.CgroupFile] == test.cgroups) {
+				t.Errorf("cgroup.conf: %s", next.files[clusterconf.CgroupFile])
+			}
+		})
+	}
+}
+
 // A slurmd that cannot work with a new cgroup.conf exits with its jobs. So that of the other operator is kept as long
 // as one of its slurmds runs.
 func TestTakeOverKeepsCgroupConf(t *testing.T) {

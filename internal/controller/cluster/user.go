@@ -26,13 +26,17 @@ func (s *scope) slurmUser() slinkyv1beta1.SlurmUser {
 	return *s.promoted.user
 }
 
-// foundUser returns the user that a validation run has found in the image; nil if none has.
+// foundUser returns the user that a validation run has found in the image; nil if none has. A run that has not ended
+// keeps the user with which it was started: an earlier one has found that user.
 func (s *scope) foundUser() *slinkyv1beta1.SlurmUser {
 	if s.validation == nil || s.validation.Annotations[annotationImage] != s.image {
 		return nil
 	}
 	report, done := reportOf(s.validation)
-	if !done || report.SlurmUser == nil {
+	if !done {
+		return userOf(&s.validation.Spec)
+	}
+	if report.SlurmUser == nil {
 		return nil
 	}
 	return &slinkyv1beta1.SlurmUser{UID: report.SlurmUser.UID, GID: report.SlurmUser.GID}

@@ -142,3 +142,33 @@ func TestClusterOfAnotherOperatorIsTakenOver(t *testing.T) {
 		return nil
 	})
 }
+
+// A spec that gets a mistake when the old slurmctld is gone does not leave the cluster without one.
+func TestTakeOverEndsDespiteMistake(t *testing.T) {
+	t.Parallel()
+	world := newWorld(t)
+	controller, pod := world.foreignCluster(t), &corev1.Pod{}
+	world.get(t, "slurm-controller-0", pod)
+	world.patch(t, pod, `{"metadata":{"finalizers":["test.example/exits"]}}`)
+	world.patch(t, controller, `{"metadata":{"annotations":{%q:"true"}}}`, slinkyv1beta1.AnnotationTakeOver)
+	world.finishValidation(t, validation.Report{
+		Outcome: validation.Accepted, SlurmVersion: "26.05.5", SlurmUser: &slurmuser.User{UID: 401, GID: 401},
+	})
+	world.eventually(t, "slurm-controller-0", pod, func() error {
+		if pod.DeletionTimestamp == nil {
+			return errors.New("the old slurmctld runs")
+		}
+		return nil
+	})
+	world.patch(t, controller, `{"spec":{"extraConf":"SlurmUser=nobody","persistence":{"enabled":false}}}`)
+	world.patch(t, pod, `{"metadata":{"finalizers":null}}`)
+	set := &appsv1.StatefulSet{}
+	world.eventually(t, "slurm-controller", set, func() error { return nil })
+	uses := false
+	for _, volume := range set.Spec.Template.Spec.Volumes {
+		uses = uses || volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == "statesave-slurm-controller-0"
+	}
+	if security := set.Spec.Template.Spec.SecurityContext; !uses || security == nil || *security.RunAsUser != 401 {
+		t.Errorf("slurmctld starts as %v with the volumes %v", security, set.Spec.Template.Spec.Volumes)
+	}
+}
