@@ -56,7 +56,7 @@ func (r *Reconciler) giveUp(ctx context.Context, scope *scope, next *plan.Plan, 
 	if len(planned) == 0 {
 		return nil
 	}
-	reading, cancel := context.WithTimeout(ctx, refreshTimeout)
+	reading, cancel := context.WithTimeout(ctx, secondReadTimeout)
 	defer cancel()
 	current, err := scope.session.Mirror.RefreshNodes(reading, nodesOf(planned))
 	if err != nil {
