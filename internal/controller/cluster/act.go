@@ -23,6 +23,11 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 	if scope.isForeign() {
 		return r.takeOver(ctx, scope, plan)
 	}
+	return errors.Join(r.restore(ctx, scope), r.advance(ctx, scope, plan))
+}
+
+// advance applies a plan for a cluster of this operator.
+func (r *Reconciler) advance(ctx context.Context, scope *scope, plan *plan) error {
 	if plan.reopens {
 		if err := r.advanceConfiguration(ctx, scope, plan); err != nil {
 			return err
@@ -158,8 +163,12 @@ func (r *Reconciler) advanceConfiguration(ctx context.Context, scope *scope, pla
 	return nil
 }
 
-// applyServices applies the Services and the ServiceAccount, which do not depend on the configuration.
+// applyServices applies the ServiceAccount and the Services, which do not depend on the configuration.
 func (r *Reconciler) applyServices(ctx context.Context, scope *scope) error {
+	if err := r.Children.Apply(ctx, scope.controller, serviceAccount(scope.controller),
+		&corev1.ServiceAccount{}); err != nil {
+		return err
+	}
 	services, err := services(scope.controller)
 	if err != nil {
 		return err
@@ -169,7 +178,7 @@ func (r *Reconciler) applyServices(ctx context.Context, scope *scope) error {
 			return err
 		}
 	}
-	return r.Children.Apply(ctx, scope.controller, serviceAccount(scope.controller), &corev1.ServiceAccount{})
+	return nil
 }
 
 // acceptsServices returns the error with which applyServices would fail.
