@@ -36,6 +36,12 @@ func promoteBuilt(t *testing.T, s *scope) {
 	s.promoted = &promoted{files: candidate.files, hash: candidate.hash, image: s.image, leaving: candidate.leaving}
 }
 
+// promotedAsBuilt promotes the configuration that a scope describes at that point.
+func promotedAsBuilt(t *testing.T) func(*scope) {
+	t.Helper()
+	return func(s *scope) { promoteBuilt(t, s) }
+}
+
 // slurmctld kills the jobs of a removed partition: a partition that was removed from the spec first accepts no new
 // jobs, and is removed when it is empty.
 func TestRemovedPartitionDrainsFirst(t *testing.T) {

@@ -82,6 +82,9 @@ func advance(scope *scope) plan {
 		builder = buildExternal
 	}
 	candidate, problem := builder(scope)
+	if original, found := unedited(scope); found {
+		candidate, problem = original, nil
+	}
 	if problem != nil {
 		return keep(scope, plan{problem: problem})
 	}
@@ -144,10 +147,12 @@ func obstacle(scope *scope) *status.Verdict {
 func progress(scope *scope, wanted candidate) plan {
 	live := scope.promoted
 	if live != nil && (live.image == scope.image || scope.controller.Spec.External) {
-		switch wanted.hash {
-		case live.hash:
+		switch {
+		case wanted.hash == live.hash && live.lacks(wanted.files): // somebody has edited it
+			return plan{candidate: wanted, stage: promote, endValidation: scope.validation != nil}
+		case wanted.hash == live.hash:
 			return plan{candidate: wanted, stage: settled, endValidation: scope.validation != nil}
-		case live.refusedHash:
+		case wanted.hash == live.refusedHash && !live.isEdited(wanted.files):
 			return plan{candidate: live.candidate(wanted), stage: settled, endValidation: scope.validation != nil}
 		}
 	}

@@ -90,9 +90,9 @@ func TestConfigurationRolloutStages(t *testing.T) {
 			scope: newScope(validateWith(hash, &validation.Report{Outcome: validation.Accepted})), stage: promote,
 			image: "new", endValidation: true,
 		},
-		"stays when already promoted": {scope: newScope(promoteWith(hash, "new")), stage: settled, image: "new"},
+		"stays when already promoted": {scope: newScope(promotedAsBuilt(t)), stage: settled, image: "new"},
 		"ends an obsolete validation run": {
-			scope: newScope(promoteWith(hash, "new"), validateWith("other", nil)), stage: settled, image: "new",
+			scope: newScope(promotedAsBuilt(t), validateWith("other", nil)), stage: settled, image: "new",
 			endValidation: true,
 		},
 		"is validated again when it has changed": {

@@ -47,10 +47,10 @@ func TestSlurmctldRunsAsTheUserOfItsImage(t *testing.T) {
 			user:    clusterconf.DefaultUser, reported: clusterconf.DefaultUser, stage: refused,
 		},
 		"stays as it was found": {
-			changes: changes{promoteWith(hash, "new"), record(other)}, user: other, reported: other, stage: settled,
+			changes: changes{promotedAsBuilt(t), record(other)}, user: other, reported: other, stage: settled,
 		},
 		"is that of the configuration if the status is lost": {
-			changes: changes{promoteWith(hash, "new"), func(s *scope) { s.promoted.user = clusterconf.ParseUser(clusterconf.FormatUser(other)) }},
+			changes: changes{promotedAsBuilt(t), func(s *scope) { s.promoted.user = &other }},
 			user:    other, reported: other, stage: settled,
 		},
 		"may be given": {
