@@ -44,6 +44,8 @@ const (
 	// annotationInForce on a validation run is the hash of the configuration in force, to which NodeSets are reset if
 	// they are left out.
 	annotationInForce = "controller." + slinkyv1beta1.GroupName + "/config-hash-in-force"
+	// annotationRun on a validation run is the digest of its pod's spec.
+	annotationRun = "controller." + slinkyv1beta1.GroupName + "/run-digest"
 	// annotationKeepsState on the StatefulSet records whether a slurmctld has run with its state on a PVC.
 	annotationKeepsState = "controller." + slinkyv1beta1.GroupName + "/keeps-state"
 	// annotationStateRelease on the StatefulSet is the release of Slurm that wrote the saved state; empty if none has.

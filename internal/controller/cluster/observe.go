@@ -50,6 +50,8 @@ type scope struct {
 	accepted *accepted
 	// validation is the pod of the latest validation run; nil if there is none.
 	validation *corev1.Pod
+	// endingRuns are the pods of earlier validation runs that have not terminated yet.
+	endingRuns []corev1.Pod
 	// image is slurmctld's desired image, and slurmVersion its release as a validation run found it; empty if unknown.
 	image, slurmVersion string
 
@@ -284,8 +286,10 @@ func (r *Reconciler) observeConfiguration(ctx context.Context, scope *scope) err
 	}
 	for i := range runs {
 		// The latest run counts; the others are being deleted.
-		if pod := &runs[i]; pod.DeletionTimestamp == nil &&
-			(scope.validation == nil || pod.CreationTimestamp.After(scope.validation.CreationTimestamp.Time)) {
+		switch pod := &runs[i]; {
+		case pod.DeletionTimestamp != nil:
+			scope.endingRuns = append(scope.endingRuns, *pod)
+		case scope.validation == nil || pod.CreationTimestamp.After(scope.validation.CreationTimestamp.Time):
 			scope.validation = pod
 		}
 	}

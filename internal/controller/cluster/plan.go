@@ -160,8 +160,7 @@ func progress(scope *scope, wanted candidate) plan {
 		return plan{candidate: wanted, stage: promote, endValidation: scope.validation != nil}
 	}
 	run := scope.validation
-	if run == nil || run.Annotations[annotationHash] != wanted.hash || run.Annotations[annotationImage] != scope.image ||
-		!runsAs(run, scope.slurmUser()) {
+	if !isRun(run, scope, wanted) {
 		return plan{candidate: wanted, stage: begin, endValidation: run != nil}
 	}
 	report, done := reportOf(run)
@@ -302,7 +301,11 @@ func (p plan) requeueAfter(scope *scope) time.Duration {
 		if p.candidate.isProvisional() || scope.costlyPod() != "" || scope.isSwitching() || scope.keepsForeignCgroups() {
 			return waitInterval
 		}
-	case notBuilt, begin, validating, refused:
+	case begin:
+		return waitInterval // a pod of the same name may be terminating, which may cause no event
+	case validating:
+		return validationRetryInterval
+	case notBuilt, refused:
 	}
 	return 0
 }

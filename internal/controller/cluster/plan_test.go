@@ -64,6 +64,7 @@ func validateWith(hash string, report *validation.Report) func(*scope) {
 			Annotations: map[string]string{annotationHash: hash, annotationImage: "new"},
 		}}
 		pod.Spec.SecurityContext = podSecurity(clusterconf.DefaultUser)
+		pod.Annotations[annotationRun], _ = validationDigest(scope)
 		if report != nil {
 			message, _ := json.Marshal(report)
 			pod.Status.Phase = corev1.PodSucceeded

@@ -1,9 +1,6 @@
 package cluster
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -250,21 +247,33 @@ func keyProjection(key slinkyv1beta1.SecretKeyReference, file string) corev1.Vol
 	}}
 }
 
-// validationName returns the name of a validation run's pod and host. It is unique per candidate, image, configuration
-// in force and user.
-func validationName(scope *scope, candidate candidate) string {
-	identity := fmt.Sprintln(candidate.hash, scope.image, scope.hashInForce(), scope.slurmUser().UID)
-	sum := sha256.Sum256([]byte(identity))
-	return naming.ValidationPod(scope.controller.Name, hex.EncodeToString(sum[:5]))
-}
-
-// validationPod returns the pod that validates a candidate. It is scheduled like slurmctld and shares only the image
-// with it.
+// validationPod returns the pod that validates a candidate.
 func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConfiguration, error) {
-	controller := scope.controller
-	template, err := podTemplate(scope, scope.image, "")
+	spec, err := validationSpec(scope)
 	if err != nil {
 		return nil, err
+	}
+	digest, err := validationDigest(scope)
+	if err != nil {
+		return nil, err
+	}
+	configuration, err := applyconf.PodTemplate(corev1.PodTemplateSpec{Spec: spec})
+	if err != nil {
+		return nil, err
+	}
+	return applycorev1.Pod(validationName(scope, candidate), scope.controller.Namespace).
+		WithLabels(naming.Labels(naming.Validation, scope.controller.Name)).
+		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image,
+			annotationVersion: scope.slurmVersion, annotationInForce: scope.hashInForce(), annotationRun: digest}).
+		WithSpec(configuration.Spec), nil
+}
+
+// validationSpec returns the spec of the pod that validates candidates. It is scheduled like slurmctld and shares only
+// the image with it.
+func validationSpec(scope *scope) (corev1.PodSpec, error) {
+	template, err := podTemplate(scope, scope.image, "")
+	if err != nil {
+		return corev1.PodSpec{}, err
 	}
 	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	spec := corev1.PodSpec{
@@ -302,7 +311,7 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 		}},
 		Volumes: []corev1.Volume{
 			{Name: "candidate", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: naming.Candidate(controller.Name)},
+				LocalObjectReference: corev1.LocalObjectReference{Name: naming.Candidate(scope.controller.Name)},
 				DefaultMode:          new(int32(0o555)),
 			}}},
 			{Name: "trial", VolumeSource: emptyDir}, {Name: "run", VolumeSource: emptyDir}, {
@@ -312,15 +321,7 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 		},
 	}
 	sizeValidation(&spec, &template.Spec)
-	configuration, err := applyconf.PodTemplate(corev1.PodTemplateSpec{Spec: spec})
-	if err != nil {
-		return nil, err
-	}
-	return applycorev1.Pod(validationName(scope, candidate), controller.Namespace).
-		WithLabels(naming.Labels(naming.Validation, controller.Name)).
-		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image,
-			annotationVersion: scope.slurmVersion, annotationInForce: scope.hashInForce()}).
-		WithSpec(configuration.Spec), nil
+	return spec, nil
 }
 
 // sizeValidation gives the containers of a validation run the resources of their counterparts in slurmctld's pod.

@@ -15,7 +15,10 @@ func TestSlurmctldRunsAsTheUserOfItsImage(t *testing.T) {
 	found := func(outcome validation.Outcome) func(*scope) {
 		return validateWith(hash, &validation.Report{Outcome: outcome, SlurmUser: &slurmuser.User{UID: 401, GID: 402}})
 	}
-	asOther := func(s *scope) { s.validation.Spec.SecurityContext = podSecurity(other) }
+	asOther := func(s *scope) {
+		s.validation.Spec.SecurityContext = podSecurity(other)
+		s.validation.Annotations[annotationRun], _ = validationDigest(s)
+	}
 	record := func(user slinkyv1beta1.SlurmUser) func(*scope) {
 		return func(s *scope) { s.controller.Status.SlurmUser = &user }
 	}
