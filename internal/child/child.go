@@ -12,8 +12,6 @@ import (
 	"errors"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -173,17 +171,6 @@ func (a *Applier) Replace(ctx context.Context, pod client.Object) error {
 	ctx = trace.Because(ctx, "PodOutdated", "the pod template has changed")
 	if err := a.client.Delete(ctx, pod, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("replacing pod %s: %w", pod.GetName(), err)
-	}
-	return nil
-}
-
-// Admits returns the error with which the API server rejects the first pod of a StatefulSet, for example because of a
-// quota; nil if it accepts the pod. The StatefulSet controller reports that only in events. Nothing is created.
-func (a *Applier) Admits(ctx context.Context, set *appsv1.StatefulSet) error {
-	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
-	pod.Namespace, pod.Name = set.Namespace, set.Name+"-0"
-	if err := a.client.Create(ctx, pod, client.DryRunAll); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("creating pod %s: %w", pod.Name, err)
 	}
 	return nil
 }

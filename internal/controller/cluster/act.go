@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slurm-operator/slurm-operator/internal/child"
 	"github.com/slurm-operator/slurm-operator/internal/keys"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/trace"
@@ -54,13 +53,14 @@ func (r *Reconciler) advance(ctx context.Context, scope *scope, plan *plan) erro
 	}
 	if scope.lacksPods() {
 		if err := r.Children.Admits(ctx, scope.statefulSet); err != nil {
-			if _, refused := child.Refusal(err); refused {
-				return err
-			}
+			return err
 		}
 	}
 	if pod := replaceable(scope); pod != nil {
-		return r.Children.Replace(ctx, pod)
+		if err := r.replace(ctx, scope, pod); err != nil {
+			return errors.Join(err, r.refreshFiles(ctx, scope, plan))
+		}
+		return nil
 	}
 	if err := r.refreshFiles(ctx, scope, plan); err != nil {
 		return err
@@ -122,6 +122,9 @@ func (r *Reconciler) advanceConfiguration(ctx context.Context, scope *scope, pla
 	controller := scope.controller
 	ctx = trace.With(ctx, "configuration", plan.candidate.hash)
 	if plan.stage == promote {
+		if err := r.admitsCostly(ctx, scope, plan); err != nil {
+			return err
+		}
 		ctx := trace.Because(ctx, "ConfigurationAccepted", "slurmctld gets this configuration")
 		if err := r.promote(ctx, scope, plan); err != nil {
 			return err

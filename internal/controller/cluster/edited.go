@@ -9,8 +9,8 @@ import (
 // Somebody may edit the ConfigMap with the configuration in force. slurmctld then reads at its next start what no
 // validation run has accepted, and it already shows the hash of that configuration. So the files are compared, too.
 
-// lacks reports whether files in the ConfigMap differ from those of a configuration. Files that others have added do not
-// count, because they are not removed.
+// lacks reports whether files in the ConfigMap differ from those of a configuration. Files that others have added do
+// not count, because they are not removed.
 func (p *promoted) lacks(files map[string]string) bool {
 	for name, content := range files {
 		if is, exists := p.files[name]; !exists || is != content {

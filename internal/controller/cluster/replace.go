@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +70,36 @@ func (s *scope) others(pod *corev1.Pod) (up, settled bool) {
 		settled = settled && podtemplate.Outdated(other, s.statefulSet)
 	}
 	return up, settled
+}
+
+// replace deletes a pod, if Kubernetes would create the next one.
+func (r *Reconciler) replace(ctx context.Context, scope *scope, pod *corev1.Pod) error {
+	if err := r.admitsNext(ctx, scope, pod); err != nil {
+		return err
+	}
+	return r.Children.Replace(ctx, pod)
+}
+
+// admitsNext returns the error with which Kubernetes would refuse the pod that replaces another one.
+func (r *Reconciler) admitsNext(ctx context.Context, scope *scope, pod *corev1.Pod) error {
+	if err := r.Children.AdmitsInPlaceOf(ctx, scope.statefulSet, pod); err != nil {
+		return fmt.Errorf("pod %s is not replaced, because Kubernetes refuses the next one: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// admitsCostly returns the error with which Kubernetes would refuse a pod for which a configuration closes the
+// partitions: they would stay closed.
+func (r *Reconciler) admitsCostly(ctx context.Context, scope *scope, plan *plan) error {
+	if len(plan.candidate.closedBefore) == 0 || scope.promoted.isClosed() || scope.statefulSet == nil {
+		return nil
+	}
+	for i := range scope.pods {
+		if pod := &scope.pods[i]; pod.Name == scope.costlyPod() {
+			return r.admitsNext(ctx, scope, pod)
+		}
+	}
+	return nil
 }
 
 func isDeleted(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }

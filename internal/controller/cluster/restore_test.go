@@ -35,6 +35,14 @@ func reconcilerWith(t *testing.T, calls interceptor.Funcs, objects ...client.Obj
 	return &Reconciler{Client: cluster, Children: child.NewApplier(cluster)}
 }
 
+// ownedBy returns the ownerReference to a scope's Controller.
+func ownedBy(scope *scope) []metav1.OwnerReference {
+	scope.controller.UID = "c"
+	return []metav1.OwnerReference{
+		*metav1.NewControllerRef(scope.controller, slinkyv1beta1.SchemeGroupVersion.WithKind("Controller")),
+	}
+}
+
 // servicesRefused refuses Services as the API server does if the nodePort is in use.
 var servicesRefused = interceptor.Funcs{
 	Apply: func(ctx context.Context, to client.WithWatch, object runtime.ApplyConfiguration,

@@ -98,10 +98,7 @@ func TestValidationRunThatDoesNotStartIsReported(t *testing.T) {
 // The pod of the earlier run is deleted first.
 func TestValidationRunOfAnEarlierSpecIsDeleted(t *testing.T) {
 	scope := newScope(validateWith(hashOf(t, newScope()), &validation.Report{Outcome: validation.Refused}))
-	scope.controller.UID, scope.validation.Namespace = "c", "ns"
-	scope.validation.OwnerReferences = []metav1.OwnerReference{
-		*metav1.NewControllerRef(scope.controller, slinkyv1beta1.SchemeGroupVersion.WithKind("Controller")),
-	}
+	scope.validation.Namespace, scope.validation.OwnerReferences = "ns", ownedBy(scope)
 	reconciler := reconcilerWith(t, interceptor.Funcs{}, scope.validation)
 	scope.controller.Spec.Template.Spec.Raw = []byte(`{"nodeSelector":{"disk":"ssd"}}`)
 	plan := decide(scope)

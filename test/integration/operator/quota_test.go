@@ -114,6 +114,57 @@ func TestQuotaThatRefusesSlurmctldIsNamed(t *testing.T) {
 	})
 }
 
+// slurmctld keeps running while a quota refuses the pod that would replace it, and is replaced if the quota has room for
+// exactly one.
+func TestQuotaWithRoomForOneSlurmctldAllowsItsReplacement(t *testing.T) {
+	t.Parallel()
+	world := newWorld(t)
+	quota := world.limit(t, "compute", "20", "20Gi")
+	sized := slinkyv1beta1.ContainerFragment{}
+	sized.Raw = []byte(`{"resources":{"requests":{"cpu":"200m","memory":"256Mi"},"limits":{"cpu":"2","memory":"1Gi"}}}`)
+	controller := world.readyControllerWith(t, slinkyv1beta1.ControllerSpec{Slurmctld: sized}, "slurm-auth-jwths256")
+	pod, set := &corev1.Pod{}, &appsv1.StatefulSet{}
+	world.get(t, "slurm-controller-0", pod)
+	full := corev1.ResourceList{
+		"limits.cpu": limits(pod, corev1.ResourceCPU), "limits.memory": limits(pod, corev1.ResourceMemory),
+	}
+	world.get(t, quota.Name, quota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: full, Used: full}
+	if err := world.Status().Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	retemplate := func(text, memory string) {
+		t.Helper()
+		world.patch(t, controller, text)
+		world.eventually(t, "slurm-controller", set, func() error {
+			if is := set.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().String(); is != memory {
+				return fmt.Errorf("slurmctld has %s of memory", is)
+			}
+			return nil
+		})
+		world.observed(t, set, memory)
+	}
+
+	retemplate(`{"spec":{"slurmctld":{"resources":{"limits":{"memory":"3Gi"}}}}}`, "3Gi")
+	world.eventually(t, "slurm", controller, func() error {
+		return condition(controller, controller.Status.Conditions, slinkyv1beta1.ConditionDegraded,
+			metav1.ConditionTrue, slinkyv1beta1.ReasonQuotaExceeded)
+	})
+	if world.get(t, pod.Name, pod); pod.DeletionTimestamp != nil {
+		t.Fatal("slurmctld was deleted, although its next pod is refused")
+	}
+	retemplate(`{"spec":{"slurmctld":{"resources":{"limits":{"memory":"512Mi"}}}}}`, "512Mi")
+	world.waitUntilDeleted(t, pod)
+}
+
+// limits returns the sum of the limits of a pod's containers.
+func limits(pod *corev1.Pod, name corev1.ResourceName) (sum resource.Quantity) {
+	for _, container := range pod.Spec.Containers {
+		sum.Add(container.Resources.Limits[name])
+	}
+	return sum
+}
+
 // unsized returns an error that names a container without requests or limits.
 func unsized(spec corev1.PodSpec) error {
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
