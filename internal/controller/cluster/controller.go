@@ -70,6 +70,8 @@ const (
 	// waitInterval is the polling interval while new keys wait for the last old slurmd, or a partition for its last
 	// job.
 	waitInterval = 15 * time.Second
+	// podInterval is the polling interval while a pod of slurmctld is to be replaced, or its agent does not answer.
+	podInterval = 5 * time.Second
 	// podCreationTimeout is how long to wait for Kubernetes to create slurmctld's pod before checking whether it is
 	// rejected.
 	podCreationTimeout = 5 * time.Second

@@ -304,8 +304,13 @@ func (p plan) requeueAfter(scope *scope) time.Duration {
 	case begin:
 		return waitInterval // a pod of the same name may be terminating, which may cause no event
 	case validating:
-		return validationRetryInterval
+		if !scope.mustPollPods() {
+			return validationRetryInterval
+		}
 	case notBuilt, refused:
+	}
+	if scope.mustPollPods() {
+		return podInterval
 	}
 	return 0
 }

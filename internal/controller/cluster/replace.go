@@ -102,6 +102,18 @@ func (r *Reconciler) admitsCostly(ctx context.Context, scope *scope, plan *plan)
 	return nil
 }
 
+// mustPollPods reports whether a pod is to be replaced, or an agent does not answer. That it answers causes no event, and
+// a standby never becomes ready.
+func (s *scope) mustPollPods() bool {
+	return slices.ContainsFunc(s.pods, s.isReplaced) || slices.ContainsFunc(s.pods, s.isSilent)
+}
+
+// isSilent reports whether a pod runs, and its agent does not answer.
+func (s *scope) isSilent(pod corev1.Pod) bool {
+	_, answers := s.agents[pod.Name]
+	return pod.Status.Phase == corev1.PodRunning && !answers
+}
+
 func isDeleted(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
 // isStarted reports whether slurmctld runs in a pod. It counts as running if the kubelet has not reported its state.

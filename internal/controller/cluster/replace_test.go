@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,9 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/agent"
+	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
+	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
 func TestReplaceable(t *testing.T) {
@@ -120,6 +124,56 @@ func TestReplaceable(t *testing.T) {
 			}
 			if got != test.want {
 				t.Errorf("replaces %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Nothing reports that an agent has begun to answer, and a standby never becomes ready: without a poll, the active
+// slurmctld would keep the old template.
+func TestReplacementIsPolled(t *testing.T) {
+	const stamp = slinkyv1beta1.GroupName + "/template-hash"
+	for name, test := range map[string]struct {
+		standby string // the template of the standby
+		active  string
+		silent  bool // the agent of the standby
+		refused bool // the latest configuration
+		want    time.Duration
+	}{
+		"nothing is replaced":                                {"new", "new", false, false, 0},
+		"agent of the new standby does not answer yet":       {"new", "old", true, false, podInterval},
+		"the active one is to be replaced":                   {"new", "old", false, false, podInterval},
+		"agent of the last pod does not answer yet":          {"new", "new", true, false, podInterval},
+		"pods are replaced while a configuration is refused": {"new", "old", false, true, podInterval},
+		"a configuration is refused":                         {"new", "new", false, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(func(s *scope) {
+				s.controller.Spec.HA = slinkyv1beta1.ControllerHA{Enabled: true, Backups: 1}
+			}, withState, promotedAsBuilt(t))
+			scope.statefulSet = ranWith(scope.claim)
+			scope.statefulSet.Spec.Template.Annotations[stamp] = "new"
+			for i, template := range []string{test.active, test.standby} {
+				pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+					Name: naming.ControllerPod("slurm", i), Annotations: map[string]string{stamp: template},
+				}}
+				pod.Spec.Volumes = []corev1.Volume{onClaim(scope.claim)}
+				pod.Status.Phase = corev1.PodRunning
+				scope.pods = append(scope.pods, pod)
+				if i == 0 || !test.silent {
+					scope.agents[pod.Name] = agent.Report{FilesHash: scope.promoted.hash, RunningHash: scope.promoted.hash}
+				}
+			}
+			if test.refused {
+				scope.controller.Spec.ExtraConf = "SchedulerType=sched/builtin"
+				validateWith(hashOf(t, scope), &validation.Report{Outcome: validation.Refused})(scope)
+			}
+			if got := decide(scope).requeueAfter(scope); got != test.want {
+				t.Errorf("polled after %s, want %s", got, test.want)
+			}
+			verdict := judgePods(scope)
+			if ready := verdict == status.Ready("slurmctld is ready"); ready != (test.want == 0) {
+				t.Errorf("the verdict is %+v", verdict)
 			}
 		})
 	}

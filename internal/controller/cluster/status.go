@@ -173,6 +173,11 @@ func judgePods(scope *scope) status.Verdict {
 		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady,
 			"slurmctld is ready, and %d of its backups do not run yet", missing)
 	}
+	if silent := slices.IndexFunc(scope.pods, scope.isSilent); silent >= 0 {
+		return status.Progressing(slinkyv1beta1.ReasonPodsNotReady,
+			"slurmctld is ready, and the agent in pod %s does not answer, so it is not known what that backup runs with",
+			scope.pods[silent].Name)
+	}
 	return status.Ready("slurmctld is ready")
 }
 
