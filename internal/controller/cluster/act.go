@@ -33,12 +33,23 @@ func (r *Reconciler) advance(ctx context.Context, scope *scope, plan *plan) erro
 		}
 		return r.refreshFiles(ctx, scope, plan)
 	}
+	prepared := r.prepare(ctx, scope)
+	if prepared != nil && !scope.promoted.isClosed() {
+		return prepared
+	}
+	return errors.Join(prepared, r.rollOut(ctx, scope, plan)) // closed partitions must open, whatever is refused
+}
+
+// prepare applies what does not depend on the configuration.
+func (r *Reconciler) prepare(ctx context.Context, scope *scope) error {
 	if err := r.generateKeys(ctx, scope); err != nil {
 		return err
 	}
-	if err := r.applyServices(ctx, scope); err != nil {
-		return err
-	}
+	return r.applyServices(ctx, scope)
+}
+
+// rollOut applies a configuration and the workload.
+func (r *Reconciler) rollOut(ctx context.Context, scope *scope, plan *plan) error {
 	if err := r.advanceConfiguration(ctx, scope, plan); err != nil {
 		return err
 	}
