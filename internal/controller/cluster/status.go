@@ -153,6 +153,8 @@ func verdict(scope *scope, plan plan, configuration status.State, failure error)
 		return status.Degraded(reachable.Reason, "%s", reachable.Message)
 	case reachable.Status != metav1.ConditionTrue:
 		return status.Progressing(reachable.Reason, "%s", reachable.Message)
+	case len(plan.candidate.closedBefore) > 0: // no job starts with it
+		return status.Progressing(slinkyv1beta1.ReasonApplying, "%s", configuration.Message)
 	case configuration.Reason == slinkyv1beta1.ReasonNodeSetLeftOut:
 		return status.Degraded(configuration.Reason, "%s", configuration.Message)
 	}

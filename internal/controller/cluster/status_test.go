@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,69 @@ func TestControllerIsNotReadyWhileAPodIsReplaced(t *testing.T) {
 			scope.agents[pod.Name] = agent.Report{FilesHash: plan.candidate.hash, RunningHash: plan.candidate.hash}
 			if got := verdict(scope, plan, configurationCondition(scope, plan), nil); got != test.want {
 				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// A Controller is not ready while no job starts because partitions are closed for a costly change. It is while a change
+// waits for jobs, which may take days.
+func TestControllerIsNotReadyWhilePartitionsAreClosed(t *testing.T) {
+	ready := func(c cluster) {
+		c.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		c.controller.Status.Conditions = []metav1.Condition{{
+			Type: slinkyv1beta1.ConditionSlurmReachable, Status: metav1.ConditionTrue,
+		}}
+		c.apply()
+		report := c.agents["slurm-controller-0"]
+		report.RunningSince = report.CheckedAt // slurmds follow
+		c.agents["slurm-controller-0"] = report
+	}
+	for name, test := range map[string]struct {
+		cluster func(t *testing.T) cluster
+		want    status.Verdict
+		says    string
+	}{
+		"partitions are open": {newCluster, status.Ready("slurmctld is ready"), ""},
+		"change waits for jobs": {func(t *testing.T) cluster {
+			t.Helper()
+			c := newCluster(t)
+			c.controller.Spec.ExtraConf += "SelectType=select/linear\n"
+			c.runs(1)
+			return c
+		}, status.Ready("slurmctld is ready"), "SelectType stays as it was until no job runs"},
+		"partitions are closed": {func(t *testing.T) cluster {
+			t.Helper()
+			c := newClosedCluster(t)
+			c.nodes = nil
+			return c
+		}, status.Progressing(slinkyv1beta1.ReasonApplying, ""), "no job starts for a moment"},
+		"slurmds follow the change": {func(t *testing.T) cluster {
+			t.Helper()
+			c := newClosedCluster(t)
+			c.apply()
+			c.reconcile(t)
+			c.expect(t, linear, true)
+			return c
+		}, status.Progressing(slinkyv1beta1.ReasonApplying, ""), "no job starts for a moment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := test.cluster(t)
+			ready(c)
+			next := decide(c.scope)
+			if next.stage != settled {
+				t.Fatalf("stage %d", next.stage)
+			}
+			configuration := configurationCondition(c.scope, next)
+			if !strings.Contains(configuration.Message, test.says) {
+				t.Errorf("the condition is %+v", configuration)
+			}
+			want := test.want
+			if want.Message == "" {
+				want.Message = configuration.Message
+			}
+			if got := verdict(c.scope, next, configuration, nil); got != want {
+				t.Errorf("%+v, want %+v", got, want)
 			}
 		})
 	}
