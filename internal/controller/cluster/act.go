@@ -22,11 +22,11 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan *plan) error {
 	if scope.isForeign() {
 		return r.takeOver(ctx, scope, plan)
 	}
-	return errors.Join(r.restore(ctx, scope), r.advance(ctx, scope, plan))
+	return errors.Join(r.restore(ctx, scope), r.applyPlan(ctx, scope, plan))
 }
 
-// advance applies a plan for a cluster of this operator.
-func (r *Reconciler) advance(ctx context.Context, scope *scope, plan *plan) error {
+// applyPlan applies a plan for a cluster of this operator.
+func (r *Reconciler) applyPlan(ctx context.Context, scope *scope, plan *plan) error {
 	if plan.reopens {
 		if err := r.advanceConfiguration(ctx, scope, plan); err != nil {
 			return err

@@ -102,10 +102,10 @@ func (r *Reconciler) admitsCostly(ctx context.Context, scope *scope, plan *plan)
 	return nil
 }
 
-// mustPollPods reports whether a pod is to be replaced, or an agent does not answer. That it answers causes no event, and
-// a standby never becomes ready.
+// mustPollPods reports whether a pod is to be replaced, or an agent does not answer. That it answers causes no event,
+// and a standby never becomes ready. Pods of another operator have no agent.
 func (s *scope) mustPollPods() bool {
-	return slices.ContainsFunc(s.pods, s.isReplaced) || slices.ContainsFunc(s.pods, s.isSilent)
+	return !s.isForeign() && (slices.ContainsFunc(s.pods, s.isReplaced) || slices.ContainsFunc(s.pods, s.isSilent))
 }
 
 // isSilent reports whether a pod runs, and its agent does not answer.

@@ -178,3 +178,11 @@ func TestReplacementIsPolled(t *testing.T) {
 		})
 	}
 }
+
+func TestPodsOfAnotherOperatorAreNotPolled(t *testing.T) {
+	scope := newScope(madeByOther)
+	scope.pods = []corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodRunning}}}
+	if scope.mustPollPods() {
+		t.Error("a pod without an agent is polled")
+	}
+}
