@@ -158,3 +158,30 @@ func TestAgentWaitsForSlurmctldThatCrashedOnReconfigure(t *testing.T) {
 		}
 	})
 }
+
+// Somebody may edit the files, and the operator reverts that. slurmctld does not read an edit that keeps the marker, and
+// one that changes it is replaced again.
+func TestRevertedEditEndsWithTheMarkerInForce(t *testing.T) {
+	for name, test := range map[string]struct {
+		marker       string
+		reconfigures int
+	}{
+		"the marker is kept": {"aaa", 0}, "the marker is removed": {"", 0}, "the marker is another": {"mine", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withAgent(t, func(slurm *fakeSlurm, agent *agent) {
+				advance(10500 * time.Millisecond)
+				slurm.change(func() { slurm.seen = observation{Files: "..2", Slurmctld: "pid 1", Marker: test.marker} })
+				advance(time.Minute)
+				slurm.change(func() { slurm.seen = observation{Files: "..3", Slurmctld: "pid 1", Marker: "aaa"} })
+				advance(time.Minute)
+				if got := agent.Report(); got.FilesHash != "aaa" || got.RunningHash != "aaa" || got.LastError != "" {
+					t.Errorf("report %+v", got)
+				}
+				if got := len(slurm.reconfigures); got != test.reconfigures {
+					t.Errorf("%d reconfigures", got)
+				}
+			})
+		})
+	}
+}
