@@ -51,13 +51,22 @@ func (p *planner) drainOf(pod *Pod) (Action, bool) {
 			Why: "its drain was lifted"}, slurm.IsOurReason(record.Reason)
 	}
 	if cause == NoCause {
-		up := !pod.ReadySince.IsZero() && record.Responding()
+		up := !pod.ReadySince.IsZero() && record.Responding() && !p.hostGone(pod, record)
 		return Action{Kind: Undrain, Pod: pod, SlurmNode: pod.SlurmNode, Cause: NoCause,
 			Why: "it may take jobs again"}, record.DrainedByUs() && up
 	}
 	why := drainReason(cause, detail)
 	return Action{Kind: Drain, Pod: pod, SlurmNode: pod.SlurmNode, Cause: cause, Why: why}, !record.Draining() ||
 		record.Reason != why
+}
+
+// hostGone reports whether the Kubernetes node that a pod's Slurm node was drained for has no object any more. A Node
+// that is removed was cordoned before, and Kubernetes removes its pods up to a minute later, jobs included. If it
+// registers again, that is an event.
+func (p *planner) hostGone(pod *Pod, record *slurm.Node) bool {
+	_, known := p.KubernetesNodes[pod.KubernetesNode]
+	cause, _ := CauseOf(record.Reason)
+	return !known && pod.KubernetesNode != "" && cause == FromKubernetesNode
 }
 
 // cause returns why a pod's Slurm node must take no jobs.

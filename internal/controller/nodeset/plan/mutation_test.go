@@ -289,6 +289,9 @@ var mutations = map[string]mutation{
 		"drain.go", "if !current { // others", "if false { // others",
 	},
 	"drains of the operator are never lifted": {"drain.go", "record.DrainedByUs() && up", "false && up"},
+	"a drain is lifted when the Node object of its cause is deleted": {
+		"drain.go", "record.Responding() && !p.hostGone(pod, record)", "record.Responding()",
+	},
 	"PVCs are deleted with an update": {
 		"remove.go", "if cause != ScaleIn {", "if cause == Exited {",
 	},

@@ -414,6 +414,13 @@ func TestDrain(t *testing.T) {
 			scene(1, drained(0, byUs("update")), record(0, func(n *slurm.Node) { n.Flags |= slurm.FlagNotResponding })),
 			nil,
 		},
+		"keeps the drain while the Kubernetes node object is gone": {
+			scene(1, drained(0, byUs("Kubernetes node m1 is cordoned")), withoutKubernetesNode), nil,
+		},
+		"lifts another drain while the Kubernetes node object is gone": {
+			scene(1, drained(0, byUs("pod is cordoned")), withoutKubernetesNode),
+			[]string{"undrain node gpu-0: it may take jobs again"},
+		},
 		"never lifts a foreign drain":          {scene(1, drained(0, "broken fan")), nil},
 		"never lifts a drain without a reason": {scene(1, drained(0, "")), nil},
 		"never overwrites a foreign drain":     {scene(1, cordoned, drained(0, "broken fan")), nil},
@@ -463,6 +470,9 @@ func TestDrain(t *testing.T) {
 		},
 	})
 }
+
+// withoutKubernetesNode deletes the object of the Kubernetes node.
+func withoutKubernetesNode(s *plan.Snapshot) { delete(s.KubernetesNodes, "m1") }
 
 func TestPrune(t *testing.T) {
 	prune := set(func(set *plan.Set) { set.Prune = plan.PruneAll })
