@@ -56,9 +56,10 @@ func becauseOfProtection(ctx context.Context, pod *corev1.Pod, protect bool) con
 // updatePodConditions makes the conditions of pods show the states of their Slurm nodes.
 func (r *Reconciler) updatePodConditions(ctx context.Context, scope *scope, next *plan.Plan, _ *outcome) error {
 	return r.patchPods(ctx, scope, next, maxUpdates(scope, next), func(index int) podPatch {
-		record, _ := scope.snapshot.Slurm.Node(scope.snapshot.Pods[index].SlurmNode)
+		known := &scope.snapshot.Pods[index]
+		record, _ := scope.snapshot.Slurm.Node(known.SlurmNode)
 		return podPatch{
-			desired.PodConditions(&scope.pods[index], record, scope.now),
+			desired.PodConditions(&scope.pods[index], record, known.Identified(record), scope.now),
 			func(ctx context.Context, pod *corev1.Pod, patch []byte) error {
 				return r.patchConditions(ctx, scope, pod, patch)
 			},

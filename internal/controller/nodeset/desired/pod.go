@@ -65,9 +65,9 @@ func deadline(load slurm.Load) string {
 }
 
 // PodConditions returns the strategic merge patch that makes the conditions of a pod show the state of its Slurm node;
-// nil if they do. The record is nil if Slurm does not have the node. The patch names only the operator's own
-// conditions, so it does not race with the kubelet.
-func PodConditions(pod *corev1.Pod, record *slurm.Node, now time.Time) []byte {
+// nil if they do. The record is nil if Slurm does not have the node; identified says that it is not that of an earlier
+// pod. The patch names only the operator's own conditions, so it does not race with the kubelet.
+func PodConditions(pod *corev1.Pod, record *slurm.Node, identified bool, now time.Time) []byte {
 	states := stateConditions(record)
 	missing := maps.Clone(states)
 	var changes []any
@@ -91,7 +91,7 @@ func PodConditions(pod *corev1.Pod, record *slurm.Node, now time.Time) []byte {
 			"lastTransitionTime": metav1.NewTime(now),
 		})
 	}
-	if registered, changed := registration(pod, isRegistered(record)); changed {
+	if registered, changed := registration(pod, identified && isRegistered(record)); changed {
 		changes = append(changes, map[string]any{
 			"type": slinkyv1beta1.PodConditionRegistered, "status": registered,
 			"lastTransitionTime": metav1.NewTime(now),

@@ -110,7 +110,7 @@ func TestPatchesContainOnlyOwnFields(t *testing.T) {
 	equal("removed rest of a mark", PodMark(pod, false), object{"metadata": object{
 		"uid": "u", "resourceVersion": "7", "annotations": object{slinkyv1beta1.AnnotationPodCordonSource: nil},
 	}})
-	equal("status", PodConditions(pod, idle, noon),
+	equal("status", PodConditions(pod, idle, true, noon),
 		object{"metadata": object{"uid": "u"}, "status": object{"conditions": []any{
 			object{"type": "SlurmNodeStateAllocated", "$patch": "delete"},
 			object{
@@ -127,8 +127,16 @@ func TestPatchesContainOnlyOwnFields(t *testing.T) {
 	if patch := PodMetadata(pod, false, slurm.Load{}); patch != nil {
 		t.Errorf("correct metadata is patched: %s", patch)
 	}
-	if patch := PodConditions(pod, idle, noon); patch != nil {
+	if patch := PodConditions(pod, idle, true, noon); patch != nil {
 		t.Errorf("correct conditions are patched: %s", patch)
+	}
+}
+
+// TestRecordOfEarlierPodIsNoRegistration has the record of an earlier pod of the same name.
+func TestRecordOfEarlierPodIsNoRegistration(t *testing.T) {
+	patch := PodConditions(&corev1.Pod{}, &slurm.Node{State: slurm.StateIdle}, false, noon)
+	if pod := patched(t, &corev1.Pod{}, patch); len(pod.Status.Conditions) != 1 {
+		t.Errorf("the conditions are %+v", pod.Status.Conditions)
 	}
 }
 
@@ -144,11 +152,11 @@ func TestPodConditionsConverge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{}
-			if patch := PodConditions(pod, test.before, noon); patch != nil {
+			if patch := PodConditions(pod, test.before, true, noon); patch != nil {
 				pod = patched(t, pod, patch)
 			}
-			pod = patched(t, pod, PodConditions(pod, test.after, noon.Add(time.Minute)))
-			if patch := PodConditions(pod, test.after, noon.Add(time.Hour)); patch != nil {
+			pod = patched(t, pod, PodConditions(pod, test.after, true, noon.Add(time.Minute)))
+			if patch := PodConditions(pod, test.after, true, noon.Add(time.Hour)); patch != nil {
 				t.Errorf("%+v is patched again: %s", pod.Status.Conditions, patch)
 			}
 		})

@@ -97,6 +97,7 @@ func (w *world) register(pod *object) {
 	if name == pod.SlurmNode && !w.oneIn(10) { // otherwise the operator crashes before it records the registration
 		w.write(pod, func(next *object) { next.Registered = true })
 	}
+	known.SlurmdStartedAt = w.kube.kubelets[pod.UID].started
 	known.Comment = slurm.Owner{Namespace: "default", PodName: pod.Name, Node: pod.KubernetesNode, NodeSetName: setName,
 		NodeSetUID: w.set().UID}.String()
 }

@@ -114,11 +114,12 @@ func randomWorld(random *rand.Rand) *world {
 		MinReady: time.Duration(random.IntN(2)) * 10 * time.Second,
 		Update:   plan.Update{MaxUnavailable: 1 + random.IntN(3)},
 	})
-	w.hostNetwork = random.IntN(8) == 0
+	hostNetwork := random.IntN(8) == 0
 	w.syncCache()
 	if random.IntN(3) > 0 { // usually the NodeSet is up before the first event
 		w.settle()
 	}
+	w.hostNetwork = hostNetwork // later pods find records of earlier ones, which had their names
 	w.calm, w.events = false, events
 	return w
 }

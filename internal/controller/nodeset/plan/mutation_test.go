@@ -39,9 +39,9 @@ var mutations = map[string]mutation{
 		`return Hold{}, `,
 	},
 	"a Slurm node without a record counts as drained": {
-		"release.go", "s.undrained, s.absent, s.stale,", "s.undrained, s.stale,",
+		"release.go", "s.absent, s.unidentified,", "s.unidentified,",
 	},
-	"a snapshot that was not taken for the plan is accepted as proof": {"release.go", "s.absent, s.stale,", "s.absent,"},
+	"a snapshot that was not taken for the plan is accepted as proof": {"release.go", "s.unidentified, s.stale,", "s.unidentified,"},
 	"a slurmctld that just started is assumed to have all records": {
 		"release.go", "if s.Slurm.ControllerSince.IsZero() {", "if false {",
 	},
@@ -239,7 +239,16 @@ var mutations = map[string]mutation{
 		`Why: "its drain was lifted"}, false`,
 	},
 	"a slurmd under another name counts as absent": {
-		"release.go", "if pod.unidentified() {", "if false {",
+		"release.go", "s.absent, s.unidentified,", "s.absent,",
+	},
+	"a record of an earlier pod is that of a slurmd without its name": {
+		"snapshot.go", "return !record.SlurmdStartedAt.Before(since) &&", "return",
+	},
+	"a record that names another pod is that of a slurmd without its name": {
+		"snapshot.go", "(err != nil || owner.PodName == p.Name)", "(err != nil || owner.PodName != \"\")",
+	},
+	"pods may be evicted because of the record of another slurmd": {
+		"protect.go", "!record.PoweredOff(), !pod.Identified(record):", "!record.PoweredOff():",
 	},
 	"a NoSchedule taint causes a scale-in": {"scale.go", "node.Wanted || node.Stays", "node.Wanted"},
 	"a deleted Node object causes a scale-in": {
@@ -259,7 +268,7 @@ var mutations = map[string]mutation{
 	},
 	"reserved records are pruned": {"prune.go", "|| record.Reserved() ||", "||"},
 	"idle pods may be evicted": {
-		"protect.go", "case !record.Drained() && !record.PoweredOff():", "case record.Busy():",
+		"protect.go", "case !record.Drained() && !record.PoweredOff(),", "case record.Busy(),",
 	},
 	"suspended jobs may be evicted": {
 		"protect.go", "case p.load(pod).Jobs() > 0:", "case false:",
@@ -268,7 +277,7 @@ var mutations = map[string]mutation{
 		"protect.go", "return UnknownProtection", "return Evictable",
 	},
 	"pods may be evicted before slurmd ran": {
-		"protect.go", "if !pod.EverRan || pod.unidentified() {", "if pod.unidentified() {",
+		"protect.go", "if !pod.EverRan || !pod.Identified(nil) {", "if !pod.Identified(nil) {",
 	},
 	"pods may be evicted because of an earlier pod's record": {
 		"protect.go", "case !p.Slurm.NodeAsOf(pod.SlurmNode).Before(created):", "case true:",
@@ -339,7 +348,7 @@ var mutations = map[string]mutation{
 // layers are the tests that could detect a mutation, from the fastest to the slowest.
 var layers = []struct{ name, run string }{
 	{"tables", "^Test(Scale.*|PVC.*|Lost.*|Update|Drain.*|Prune|Plan.*|Requeue.*|Release.*|Protect.*|OldAbsence.*|" +
-		"Unproven.*|Unregistered.*|Mark.*|Elastic.*|" +
+		"Unproven.*|Unidentified.*|Unregistered.*|Mark.*|Elastic.*|" +
 		"NodeSet.*)$"},
 	{"scenarios", "^TestScenarios$"},
 	{"model", "^TestModel$"},

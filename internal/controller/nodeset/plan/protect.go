@@ -56,7 +56,7 @@ func (p *planner) protection(pod *Pod) Protection {
 		return Protected
 	case record == nil:
 		return p.protectionWithoutRecord(pod)
-	case !record.Drained() && !record.PoweredOff():
+	case !record.Drained() && !record.PoweredOff(), !pod.Identified(record):
 		return Protected
 	}
 	// The record may be that of an earlier pod, deleted since, if it was read before the pod was created, which
@@ -79,7 +79,7 @@ func (p *planner) protection(pod *Pod) Protection {
 // A pod whose slurmd never ran stays protected: slurmd may start, register and get a job before the pod could be
 // patched. That does not hold up evictions, because Kubernetes evicts pending pods whatever PodDisruptionBudgets say.
 func (p *planner) protectionWithoutRecord(pod *Pod) Protection {
-	if !pod.EverRan || pod.unidentified() {
+	if !pod.EverRan || !pod.Identified(nil) {
 		return Protected
 	}
 	after := p.registersUntil(pod)

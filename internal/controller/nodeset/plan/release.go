@@ -67,7 +67,8 @@ func (k HoldKind) String() string {
 // The checks run in order, and the first that applies decides.
 func (s *Snapshot) Release(pod *Pod) Hold {
 	for _, check := range []func(*Pod) (Hold, bool){
-		s.waived, s.exited, s.unscheduled, s.unreachable, s.unlocated, s.unproven, s.occupied, s.undrained, s.absent, s.stale,
+		s.waived, s.exited, s.unscheduled, s.unreachable, s.unlocated, s.unproven, s.occupied, s.undrained,
+		s.absent, s.unidentified, s.stale,
 	} {
 		if hold, decided := check(pod); decided {
 			return hold
@@ -166,8 +167,7 @@ func (s *Snapshot) undrained(pod *Pod) (Hold, bool) {
 }
 
 // absent: Slurm has no such node. A running slurmd may be about to register, and one that a restarted slurmctld has
-// forgotten may be about to return, even if the kubelet has not reported it as running yet. One that was started
-// without its name may run jobs under another one, such as the host name of its Kubernetes node.
+// forgotten may be about to return, even if the kubelet has not reported it as running yet.
 func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	if s.vacancy(pod) != slurm.Absent {
 		return Hold{}, false
@@ -180,12 +180,6 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 	}
 	if until := s.registersUntil(pod); s.Now.Before(until) {
 		return Hold{Why: "its slurmd may register at any moment", Kind: Registering, Until: until}, true
-	}
-	if pod.unidentified() {
-		return Hold{
-			Why: fmt.Sprintf(
-				"slurmd runs in %s, and Slurm never had a node %s: it may have registered under another name; "+
-					"see squeue, and delete the pod by hand when no job runs there", pod.Name, pod.SlurmNode), Kind: Unidentified}, true
 	}
 	return Hold{}, false
 }
@@ -201,6 +195,15 @@ func (s *Snapshot) registersUntil(pod *Pod) time.Time {
 		expected = pod.Started
 	}
 	return expected.Add(s.Set.Registration)
+}
+
+// unidentified: its slurmd was started without its name, and may run jobs under another one, such as the host name of
+// its Kubernetes node. Whatever Slurm has under its name then proves nothing.
+func (s *Snapshot) unidentified(pod *Pod) (Hold, bool) {
+	return Hold{
+		Why: fmt.Sprintf("the slurmd of %s is not started with its name, and may have registered under another one than %s; "+
+			"see squeue, and delete the pod by hand when no job runs there", pod.Name, pod.SlurmNode), Kind: Unidentified,
+	}, !pod.Identified(s.record(pod))
 }
 
 // stale: a snapshot that was not taken for this decision may be outdated.

@@ -15,6 +15,7 @@ func TestRelease(t *testing.T) {
 	drained0 := drained(0, byUs("scale-in"))
 	down0 := record(0, func(n *slurm.Node) { n.State, n.Reason = slurm.StateDown, "Not responding" })
 	unnamed := pod(0, func(p *plan.Pod) { p.Named = false })
+	registered := pod(0, func(p *plan.Pod) { p.Registered = true })
 	readAgo := func(jobs, nodes time.Duration) edit {
 		return func(s *plan.Snapshot) {
 			s.Slurm.JobsAsOf, s.Slurm.NodesAsOf = epoch.Add(-jobs), epoch.Add(-nodes)
@@ -139,9 +140,37 @@ func TestRelease(t *testing.T) {
 		"releases a pod that did not register in time":          {many(withoutRecord(0)), plan.NotHeld},
 		"holds a pod that may be registered under another name": {many(withoutRecord(0), unnamed), plan.Unidentified},
 		"releases a pod started without its name that registered under it": {
-			many(withoutRecord(0), unnamed, pod(0, func(p *plan.Pod) { p.Registered = true })), plan.NotHeld,
+			many(withoutRecord(0), unnamed, registered), plan.NotHeld,
 		},
-		"releases a pod without its name that never ran": {many(withoutRecord(0), unnamed, notStarted), plan.NotHeld},
+		"holds a pod without its name whose slurmd may run unreported": {
+			many(withoutRecord(0), unnamed, notStarted), plan.Unidentified,
+		},
+		"releases an unscheduled pod without its name": {
+			many(withoutRecord(0), unnamed, notStarted, pod(0, func(p *plan.Pod) { p.Unscheduled = true })), plan.NotHeld,
+		},
+		"holds a pod without its name whose record is that of an earlier pod": {
+			many(drained0, unnamed, registered, slurmdSince(0, -3*time.Hour)), plan.Unidentified,
+		},
+		"holds a pod without its name whose record has never had a slurmd": {
+			many(drained0, unnamed, registered), plan.Unidentified,
+		},
+		"holds a pod without its name whose record names another pod": {
+			many(drained0, unnamed, slurmdSince(0, -time.Hour), record(0, func(n *slurm.Node) {
+				n.Instance = slurm.Owner{Namespace: "default", PodName: "gpu-1"}.String()
+			})), plan.Unidentified,
+		},
+		"releases a pod without its name that brought the record": {
+			many(drained0, unnamed, slurmdSince(0, -time.Hour), record(0, func(n *slurm.Node) {
+				n.Instance = slurm.Owner{Namespace: "default", PodName: "gpu-0"}.String()
+			})), plan.NotHeld,
+		},
+		"releases a pod without its name whose record is as new": {
+			many(drained0, unnamed, slurmdSince(0, -time.Hour)), plan.NotHeld,
+		},
+		"holds a pod without its name that has restarted since it registered": {
+			many(drained0, unnamed, slurmdSince(0, -time.Hour),
+				pod(0, func(p *plan.Pod) { p.Started = epoch.Add(-time.Minute) })), plan.Unidentified,
+		},
 		"holds a pod without a record that has a job": {
 			many(withoutRecord(0), func(s *plan.Snapshot) { s.Slurm.Loads["gpu-0"] = slurm.Load{Running: 1} }), plan.Jobs,
 		},
@@ -169,6 +198,32 @@ func TestRelease(t *testing.T) {
 			s := scene(1, test.edit)
 			if hold := s.Release(&s.Pods[0]); hold.Kind != test.want {
 				t.Errorf("the kind of the hold is %d (%q), want %d", hold.Kind, hold.Why, test.want)
+			}
+			checkAlarms(t, s)
+		})
+	}
+}
+
+// slurmdSince sets when the slurmd of a record started.
+func slurmdSince(i int, ago time.Duration) edit {
+	return record(i, func(n *slurm.Node) { n.SlurmdStartedAt = epoch.Add(ago) })
+}
+
+// TestUnidentifiedPodsAreKept has pods whose slurmd may have registered under another name, and run jobs there.
+func TestUnidentifiedPodsAreKept(t *testing.T) {
+	for name, edit := range map[string]edit{
+		"before its start is reported": many(notStarted, withoutRecord(0), pod(0, func(p *plan.Pod) { p.Named = false })),
+		"with the record of an earlier pod, which is down": many(downSince(0),
+			pod(0, func(p *plan.Pod) { p.Named, p.Registered = false, true })),
+		"with the record of an earlier pod, which is drained": many(drained(0, byUs("scale-in")),
+			pod(0, func(p *plan.Pod) { p.Named = false })),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(1, replicas(0), edit)
+			next := plan.Next(s)
+			if len(next.Of(plan.Delete)) > 0 || next.Protections[0] != plan.Protected ||
+				next.Waits[0].Hold.Kind != plan.Unidentified {
+				t.Errorf("protection %d, in\n%s", next.Protections[0], next)
 			}
 			checkAlarms(t, s)
 		})

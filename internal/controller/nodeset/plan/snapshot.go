@@ -120,8 +120,27 @@ type Pod struct {
 	DeletionCost int32
 }
 
-// unidentified reports whether a pod's slurmd may be registered under an unknown name.
-func (p *Pod) unidentified() bool { return !p.Named && !p.Registered && !p.Started.IsZero() }
+// Identified reports whether a record, nil if there is none, is that of a pod's own slurmd. One that is started without
+// its name may run jobs under another one, also before the kubelet reports it, while the record under its name is that
+// of an earlier pod. What proves otherwise comes from slurmd: when it started, and the instance ID. The comment does
+// not, because the operator writes it for whichever pod has the name.
+func (p *Pod) Identified(record *slurm.Node) bool {
+	if p.Named {
+		return true
+	}
+	if record == nil {
+		return p.Registered
+	}
+	since := p.Created
+	if !p.Started.IsZero() {
+		since = p.Started.Add(-startReportedAfter)
+	}
+	owner, err := slurm.ParseOwner(record.Instance)
+	return !record.SlurmdStartedAt.Before(since) && (err != nil || owner.PodName == p.Name)
+}
+
+// startReportedAfter is how long after the start of a slurmd its container may be reported to have started.
+const startReportedAfter = 5 * time.Second
 
 // A KubernetesNode is a Kubernetes node.
 type KubernetesNode struct {
