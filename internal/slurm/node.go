@@ -84,6 +84,9 @@ func (n *Node) Closed() bool {
 	return n.Flags.HasAny(FlagDrain|FlagFail) || n.State == StateDown
 }
 
+// OnlyDown reports whether the node is down, and nothing else closes it: it opens as soon as its slurmd registers.
+func (n *Node) OnlyDown() bool { return n.State == StateDown && !n.Flags.HasAny(FlagDrain|FlagFail) }
+
 // Drained reports whether the record proves that the node is closed to jobs and that nothing is allocated on it. It
 // does not cover suspended jobs, which release their CPUs while their processes stay: use Snapshot.Vacancy to decide
 // whether a node may be disrupted.
@@ -138,7 +141,7 @@ func (n *Node) TimedOut() bool {
 // GaveUp reports whether slurmctld has set the node down because its slurmd did not respond. An administrator who sets
 // a node down gives another reason.
 func (n *Node) GaveUp() bool {
-	return n.State == StateDown && !n.Flags.HasAny(FlagDrain|FlagFail) && n.Reason == notRespondingReason
+	return n.OnlyDown() && n.Reason == notRespondingReason
 }
 
 // slurmctld's own reasons, in all supported releases.

@@ -117,6 +117,32 @@ func TestRefreshOfNodesListsThemAll(t *testing.T) {
 	}
 }
 
+// TestReadsOfNodesEnd checks when the record of n1 was read at the latest.
+func TestReadsOfNodesEnd(t *testing.T) {
+	listed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	list := &Snapshot{NodesAsOf: listed, readAt: listed, listTook: 3 * time.Second}
+	alone := func(name string, after time.Duration, last *Snapshot) *Snapshot {
+		next := &Snapshot{}
+		*next = *last
+		(&Mirror{}).merge(next, []Node{{Name: name}}, listed.Add(after))
+		next.aloneTook = time.Second
+		return next
+	}
+	for name, test := range map[string]struct {
+		snapshot *Snapshot
+		want     time.Duration
+	}{
+		"in a list":                    {list, 3 * time.Second},
+		"alone":                        {alone("n1", 10*time.Second, list), 11 * time.Second},
+		"before another one was":       {alone("n2", 20*time.Second, alone("n1", 10*time.Second, list)), 10 * time.Second},
+		"in a list, before another is": {alone("n2", 10*time.Second, list), 3 * time.Second},
+	} {
+		if got := test.snapshot.NodeReadBy("n1"); !got.Equal(listed.Add(test.want)) {
+			t.Errorf("%s: after %s, want %s", name, got.Sub(listed), test.want)
+		}
+	}
+}
+
 func TestOldListIsNotCompleteEnough(t *testing.T) {
 	mirror, last := NewMirror(newScripted(), MirrorOptions{}), &Snapshot{}
 	for name := range newLarge().nodes {

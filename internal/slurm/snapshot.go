@@ -28,6 +28,8 @@ type Snapshot struct {
 
 	// listTook is how long the last list of nodes took.
 	listTook time.Duration
+	// aloneTook is how long the last reads of single nodes took.
+	aloneTook time.Duration
 	// nodeTimes are the start times of reads of single nodes since the last list.
 	nodeTimes map[string]time.Time
 	// trackedAt is when a ChangeTracker was last asked.
@@ -59,6 +61,18 @@ func (s *Snapshot) NodeAsOf(name string) time.Time {
 
 // ListedAt is when the last list of nodes was complete. It began at NodesAsOf.
 func (s *Snapshot) ListedAt() time.Time { return s.NodesAsOf.Add(s.listTook) }
+
+// NodeReadBy is when the last read of a Slurm node was complete. It began at NodeAsOf.
+func (s *Snapshot) NodeReadBy(name string) time.Time {
+	switch asOf := s.NodeAsOf(name); {
+	case asOf.Equal(s.NodesAsOf):
+		return s.ListedAt()
+	case asOf.Equal(s.readAt):
+		return asOf.Add(s.aloneTook)
+	default:
+		return asOf
+	}
+}
 
 // WithNodes returns a copy of a snapshot with records of single nodes that were read later, from a time on, and the
 // names of those that differ.

@@ -188,8 +188,11 @@ func (w *world) mayStart(name string) bool {
 		!snapshot.TakenAfter(w.now.Add(-maxSnapshotAge)) {
 		return true
 	}
-	_, known := snapshot.Node(name)
-	return !known && w.slurmd(name).Started.IsZero() && !snapshot.NodesAsOf.After(w.now.Add(-plan.MaxAbsenceAge))
+	old := !snapshot.NodeAsOf(name).After(w.now.Add(-plan.MaxAbsenceAge))
+	if record, known := snapshot.Node(name); known {
+		return old && record.OnlyDown()
+	}
+	return old && w.slurmd(name).Started.IsZero()
 }
 
 // startJob starts a job on Slurm nodes; a length of zero is no time limit.

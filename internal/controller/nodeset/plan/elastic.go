@@ -344,8 +344,7 @@ func (p *planner) lostSlots(pods map[int]*Pod) []Action {
 		if p.givenUp[p.Slurm.Loads[record.Name].Job] { // it will be idle
 			continue
 		}
-		down := record.State == slurm.StateDown && !record.Flags.HasAny(slurm.FlagDrain|slurm.FlagFail)
-		if p.slotBusy(record) || down {
+		if p.slotBusy(record) || record.OnlyDown() {
 			additions = append(additions, creation(slot, Missing, "Slurm expects its node to be up"))
 		}
 	}

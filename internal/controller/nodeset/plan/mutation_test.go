@@ -52,6 +52,12 @@ var mutations = map[string]mutation{
 	"an old absence is accepted of a slurmd that may have started": {
 		"release.go", "s.Now.Sub(s.Slurm.ListedAt()) >= maxAbsenceAge", "false",
 	},
+	"an old read of a Slurm node that is down is accepted": {
+		"release.go", "s.returning, s.absent,", "s.absent,",
+	},
+	"a Slurm node that is drained and down counts as one that may return": {
+		slurmNode, "return n.State == StateDown && !n.Flags.HasAny(FlagDrain|FlagFail)", "return n.State == StateDown",
+	},
 	"Slurm is read again and again for jobs on unknown nodes": {
 		"remove.go", "p.refreshRarely(pod.SlurmNode)", "p.refresh(pod.SlurmNode)",
 	},
@@ -191,8 +197,7 @@ var mutations = map[string]mutation{
 		"prune.go", "	elastic := p.Set.isElastic()\n", "	elastic := p.Set.isElastic()\n	if elastic {\n		return\n	}\n",
 	},
 	"a Slurm node that an administrator has set down loses its record": {
-		slurmNode, "!n.Flags.HasAny(FlagDrain|FlagFail) && n.Reason == notRespondingReason",
-		"!n.Flags.HasAny(FlagDrain|FlagFail)",
+		slurmNode, "n.OnlyDown() && n.Reason == notRespondingReason", "n.OnlyDown()",
 	},
 
 	// the rest of the plan

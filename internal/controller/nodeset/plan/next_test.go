@@ -557,6 +557,11 @@ func TestPlanRequiresFreshSlurmState(t *testing.T) {
 				s.Slurm.NodesAsOf = epoch.Add(-plan.MaxAbsenceAge)
 			}), true,
 		},
+		"before a deletion of a pod whose Slurm node may have returned since the last read": {
+			scene(1, downSince(0), replicas(0), func(s *plan.Snapshot) {
+				s.Slurm.NodesAsOf = epoch.Add(-plan.MaxAbsenceAge)
+			}), true,
+		},
 		"before a record is deleted": {
 			scene(1, old, set(func(set *plan.Set) { set.Prune = plan.PruneAll }),
 				func(s *plan.Snapshot) { s.Pods, s.Set.Replicas = nil, 0 }),

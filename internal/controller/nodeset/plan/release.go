@@ -7,8 +7,8 @@ import (
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
-// maxAbsenceAge is how long after a list of Slurm nodes a missing one still counts as absent if its pod's slurmd is not
-// reported as running: it may run nevertheless, register, and get a job. A list of many Slurm nodes takes seconds, so
+// maxAbsenceAge is how long after a read of Slurm a node still counts as down, or as absent if its pod's slurmd is not
+// reported as running: slurmd may run nevertheless, register, and get a job. A list of many Slurm nodes takes seconds, so
 // this is counted from its end.
 const maxAbsenceAge = 2 * time.Second
 
@@ -68,7 +68,7 @@ func (k HoldKind) String() string {
 func (s *Snapshot) Release(pod *Pod) Hold {
 	for _, check := range []func(*Pod) (Hold, bool){
 		s.waived, s.exited, s.unscheduled, s.unreachable, s.unlocated, s.unproven, s.occupied, s.undrained,
-		s.absent, s.unidentified, s.stale,
+		s.returning, s.absent, s.unidentified, s.stale,
 	} {
 		if hold, decided := check(pod); decided {
 			return hold
@@ -166,6 +166,16 @@ func (s *Snapshot) undrained(pod *Pod) (Hold, bool) {
 	return Hold{Why: pod.SlurmNode + " is not drained yet", Kind: Undrained}, s.vacancy(pod) == slurm.Open
 }
 
+// returning: nothing but DOWN keeps jobs away. A slurmd that is only cut off from slurmctld registers by itself when
+// that ends, and may get a job at once.
+func (s *Snapshot) returning(pod *Pod) (Hold, bool) {
+	record := s.record(pod)
+	return Hold{Why: maybeRegistered, Kind: Unproven}, record != nil && record.OnlyDown() &&
+		s.Now.Sub(s.Slurm.NodeReadBy(pod.SlurmNode)) >= maxAbsenceAge
+}
+
+const maybeRegistered = "its slurmd may have registered since Slurm was read"
+
 // absent: Slurm has no such node. A running slurmd may be about to register, and one that a restarted slurmctld has
 // forgotten may be about to return, even if the kubelet has not reported it as running yet.
 func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
@@ -176,7 +186,7 @@ func (s *Snapshot) absent(pod *Pod) (Hold, bool) {
 		return Hold{Why: "slurmctld has just started and may have forgotten it", Kind: Unproven}, true
 	}
 	if pod.Started.IsZero() && s.Now.Sub(s.Slurm.ListedAt()) >= maxAbsenceAge {
-		return Hold{Why: "its slurmd may have registered since Slurm was read", Kind: Unproven}, true
+		return Hold{Why: maybeRegistered, Kind: Unproven}, true
 	}
 	if until := s.registersUntil(pod); s.Now.Before(until) {
 		return Hold{Why: "its slurmd may register at any moment", Kind: Registering, Until: until}, true

@@ -37,6 +37,21 @@ func TestRelease(t *testing.T) {
 		"releases a Slurm node that is down": {
 			many(down0, drainedAt(-time.Minute)), plan.NotHeld,
 		},
+		"holds a Slurm node that is down and may have returned since it was read": {
+			many(down0, drainedAt(-time.Minute), readAgo(0, plan.MaxAbsenceAge)), plan.Unproven,
+		},
+		"releases a Slurm node that is down and was read alone": {
+			many(down0, drainedAt(-time.Minute), readAgo(0, plan.MaxAbsenceAge), func(s *plan.Snapshot) {
+				s.Slurm, _ = s.Slurm.WithNodes([]slurm.Node{*s.Slurm.Nodes[0]}, epoch.Add(-time.Second))
+			}), plan.NotHeld,
+		},
+		"releases a Slurm node that is drained and down, with an older list": {
+			many(drained0, down0, readAgo(plan.MaxAbsenceAge, plan.MaxAbsenceAge)), plan.NotHeld,
+		},
+		"releases a Slurm node that is failing and down, with an older list": {
+			many(failing(0), record(0, func(n *slurm.Node) { n.State = slurm.StateDown }), drainedAt(-time.Minute),
+				readAgo(plan.MaxAbsenceAge, plan.MaxAbsenceAge)), plan.NotHeld,
+		},
 		"holds a Slurm node that was first seen down in the last snapshot": {
 			many(down0, drainedAt(-time.Second)), plan.Unproven,
 		},
