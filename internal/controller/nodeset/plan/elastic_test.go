@@ -469,6 +469,10 @@ func TestElasticKeepsDrainOfAPowerUp(t *testing.T) {
 }
 
 func TestElasticRecords(t *testing.T) {
+	lost := many(flags(slurm.FlagNotResponding, 0), record(0, func(n *slurm.Node) {
+		n.State, n.Reason = slurm.StateDown, "Not responding"
+	}))
+	changing := sizes(func(e *plan.Elastic) { e.Slots[0].Outdated, e.Slots[0].Mismatched = true, true })
 	check(t, map[string]row{
 		"closes a powered-down Slurm node whose record changes": {
 			elastic(2, sizes(func(e *plan.Elastic) { e.Slots[1].Outdated = true })),
@@ -478,6 +482,18 @@ func TestElasticRecords(t *testing.T) {
 			elastic(2, closed(byUs("update"), time.Minute, 0), sizes(func(e *plan.Elastic) {
 				e.Slots[0].Pending, e.Slots[1].Pending, e.Slots[1].Outdated = true, true, true
 			})), nil,
+		},
+		"closes a Slurm node that is down because its pod is gone, if a new pod would not match its record": {
+			elastic(1, lost, changing), []string{"drain node gpu-0: slurm-operator: update"},
+		},
+		"leaves it alone if an administrator has set it down": {
+			elastic(1, lost, changing, record(0, func(n *slurm.Node) { n.Reason = "broken fan" })), nil,
+		},
+		"creates its pod again if it would match the record": {
+			elastic(1, lost), []string{"create ordinal 0: Slurm expects its node to be up"},
+		},
+		"powers it down when its record has changed": {
+			elastic(1, lost, closed(byUs("update"), time.Minute, 0)), []string{"power-down node gpu-0: it has no pod"},
 		},
 		"opens it afterwards": {
 			elastic(1, closed(byUs("update"), time.Minute, 0)), []string{"undrain node gpu-0: it may take jobs again"},

@@ -41,7 +41,9 @@ var mutations = map[string]mutation{
 	"a Slurm node without a record counts as drained": {
 		"release.go", "s.absent, s.unidentified,", "s.unidentified,",
 	},
-	"a snapshot that was not taken for the plan is accepted as proof": {"release.go", "s.unidentified, s.stale,", "s.unidentified,"},
+	"a snapshot that was not taken for the plan is accepted as proof": {
+		"release.go", "s.unidentified, s.stale,", "s.unidentified,",
+	},
 	"a slurmctld that just started is assumed to have all records": {
 		"release.go", "if s.Slurm.ControllerSince.IsZero() {", "if false {",
 	},
@@ -165,7 +167,11 @@ var mutations = map[string]mutation{
 		"power.go", "case record.Draining() && p.backingOff(record):", "case false:",
 	},
 	"foreign states of Slurm nodes without a pod are overwritten": {
-		"power.go", "if record.HeldByOthers() && (!p.Set.Elastic.Ended || !record.GaveUp()) {", "if false {",
+		"power.go", "if record.HeldByOthers() && !(record.GaveUp() && (p.Set.Elastic.Ended || slot.Mismatched)) {",
+		"if false {",
+	},
+	"a Slurm node that is down without a pod keeps its old record": {
+		"power.go", "(p.Set.Elastic.Ended || slot.Mismatched)", "p.Set.Elastic.Ended",
 	},
 	"Slurm nodes stay open for which there is no room": {
 		"power.go", "full = full || cause == NoCapacity", "full = false",

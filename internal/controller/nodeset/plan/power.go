@@ -231,7 +231,8 @@ func (p *planner) closeSlot(slot Slot, cause Cause) {
 	p.request(Drain, slot, cause, drainReason(cause, ""))
 }
 
-// settle opens and closes a Slurm node without a pod, and powers it down if it should not be up.
+// settle opens and closes a Slurm node without a pod, and powers it down if it should not be up. One that is
+// down because it lost its pod is closed for a new record, if a new pod would not match the present one.
 func (p *planner) settle(slot Slot) {
 	record := p.slotRecord(slot)
 	if record == nil || slot.Pending || record.PoweringUp() || p.slotBusy(record) {
@@ -241,7 +242,7 @@ func (p *planner) settle(slot Slot) {
 		p.settleTimedOut(slot, record)
 		return
 	}
-	if record.HeldByOthers() && (!p.Set.Elastic.Ended || !record.GaveUp()) {
+	if record.HeldByOthers() && !(record.GaveUp() && (p.Set.Elastic.Ended || slot.Mismatched)) {
 		return
 	}
 	cause := p.slotCause(slot)

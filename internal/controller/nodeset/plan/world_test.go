@@ -23,8 +23,8 @@ import (
 // and its write. The world assumes this much, and no more:
 //
 //   - A Slurm node that others open (lift its drain, register it) gets no job before the mirror has read it again or
-//     its last snapshot is older than the deletion rule's maxSnapshotAge, or than maxAbsenceAge if the snapshot shows it
-//     as DOWN without a drain, or does not have it and the API server does not have the start of its slurmd. See
+//     its last snapshot is older than the deletion rule's maxSnapshotAge, or than maxAbsenceAge if the snapshot shows
+//     it as DOWN without a drain, or does not have it and the API server does not have the start of its slurmd. See
 //     mayStart.
 //   - A drain that others set after a snapshot may be overwritten or lifted by a write that is based on that snapshot,
 //     while it is younger than maxSnapshotAge. See wroteDrain.
