@@ -107,6 +107,8 @@ func Pod(pod *corev1.Pod) plan.Pod {
 		Dynamic: pod.Labels[naming.LabelElastic] == "",
 	}
 	_, sourced := pod.Annotations[slinkyv1beta1.AnnotationPodCordonSource]
+	_, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]
+	is.Unprotected = !protected
 	is.Cordoned = pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true" && !sourced
 	if cost, err := strconv.ParseInt(pod.Annotations[slinkyv1beta1.AnnotationPodDeletionCost], 10, 32); err == nil {
 		is.DeletionCost = int32(cost)

@@ -138,6 +138,10 @@ func TestPlanPod(t *testing.T) {
 			annotated(slinkyv1beta1.AnnotationPodCordonSource, "scale-in"),
 			func(is *plan.Pod) { is.Unscheduled, is.Mark = true, plan.PartlyMarked },
 		},
+		"is unprotected without the label": {
+			func(pod *corev1.Pod) { delete(pod.Labels, slinkyv1beta1.LabelPodProtect) },
+			func(is *plan.Pod) { is.Unscheduled, is.Unprotected = true, true },
+		},
 		"has a record if its NodeSet was elastic": {
 			func(pod *corev1.Pod) { pod.Labels[naming.LabelElastic] = "true" },
 			func(is *plan.Pod) { is.Unscheduled, is.Dynamic = true, false },
@@ -154,6 +158,7 @@ func TestPlanPod(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 				Name: "gpu-3", UID: types.UID("u"), Labels: map[string]string{
 					slinkyv1beta1.LabelPodIndex: "3", slinkyv1beta1.LabelPodHostname: "gpu-3",
+					slinkyv1beta1.LabelPodProtect: "true",
 				},
 			}}
 			want := plan.Pod{Name: "gpu-3", UID: "u", Ordinal: 3, SlurmNode: "gpu-3", Dynamic: true}

@@ -200,6 +200,32 @@ func TestUnprovenAbsenceIsNotReadAgainAtOnce(t *testing.T) {
 	}
 }
 
+// TestUnprovenJobsAreReadOnRequest has too many jobs to list, and the last poll, which nothing requested, proved
+// nothing about them. The next poll need not either.
+func TestUnprovenJobsAreReadOnRequest(t *testing.T) {
+	for name, test := range map[string]struct {
+		justRead, unprotected bool
+		reads                 bool
+		wakes                 time.Duration
+	}{
+		"after a poll":                          {reads: true},
+		"after a read that proved nothing":      {justRead: true, wakes: time.Minute},
+		"not for a pod that may be evicted now": {unprotected: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene(1, withoutRecord(0), unready(0), func(s *plan.Snapshot) {
+				s.JustRead, s.Slurm.Partial, s.Slurm.JobsAsOf = test.justRead, true, time.Time{}
+				s.Pods[0].Unprotected = test.unprotected
+			})
+			next := plan.Next(s)
+			if next.Protections[0] != plan.UnknownProtection || next.NeedsRefresh != test.reads ||
+				test.wakes > 0 != next.Wake.Equal(epoch.Add(test.wakes)) {
+				t.Errorf("protection %d, a read: %v, and it wakes at %s", next.Protections[0], next.NeedsRefresh, next.Wake)
+			}
+		})
+	}
+}
+
 // TestUnregisteredSlurmNodesAreReportedInTime checks the moment from which on a ready pod counts as not registered.
 func TestUnregisteredSlurmNodesAreReportedInTime(t *testing.T) {
 	s := scene(1, withoutRecord(0), pod(0, func(p *plan.Pod) {

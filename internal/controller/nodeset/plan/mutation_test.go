@@ -285,7 +285,7 @@ var mutations = map[string]mutation{
 		"protect.go", "case p.load(pod).Jobs() > 0:", "case false:",
 	},
 	"pods may be evicted while Slurm does not answer": {
-		"protect.go", "return UnknownProtection", "return Evictable",
+		"protect.go", "p.Slurm == nil {\n\t\treturn UnknownProtection", "p.Slurm == nil {\n\t\treturn Evictable",
 	},
 	"pods may be evicted before slurmd ran": {
 		"protect.go", "if !pod.EverRan || !pod.Identified(nil) {", "if !pod.Identified(nil) {",
@@ -301,7 +301,13 @@ var mutations = map[string]mutation{
 		"protect.go", "p.wakeAt(created)\n\tdefault:\n\t\tp.refresh(pod.SlurmNode)", "p.wakeAt(created)\n\tdefault:",
 	},
 	"nothing reads Slurm for a pod that did not register": {
-		"protect.go", "maxSnapshotAge))\n\tdefault:\n\t\tp.refresh(pod.SlurmNode)", "maxSnapshotAge))\n\tdefault:",
+		"protect.go", "UnknownProtection\n\tdefault:\n\t\tp.refresh(pod.SlurmNode)", "UnknownProtection\n\tdefault:",
+	},
+	"nothing reads Slurm after a poll that proves nothing about jobs": {
+		"protect.go", "case p.Slurm.Unplaced > 0 &&", "case p.Slurm.Partial &&",
+	},
+	"pods are protected again by a poll that proves nothing about jobs": {
+		"protect.go", "p.readJobs(pod)\n\t\treturn UnknownProtection", "p.readJobs(pod)\n\t\treturn Protected",
 	},
 	"nothing wakes when a slurmd should have registered": {"plan.go", "p.wakeAt(until)", "_ = until"},
 	"a request for room fails without a wake-up":         {"provision.go", "\tp.wakeAt(end)", "\t_ = end"},

@@ -11,7 +11,8 @@ type Protection uint8
 
 // The protections.
 const (
-	// UnknownProtection: Slurm does not answer. What the pod shows may be right.
+	// UnknownProtection: Slurm does not answer, or its last poll proves nothing about jobs. What the pod shows may be
+	// right.
 	UnknownProtection Protection = iota
 	// Protected: evictions must be refused.
 	Protected
@@ -94,10 +95,25 @@ func (p *planner) protectionWithoutRecord(pod *Pod) Protection {
 	switch {
 	case seen && p.Slurm.Vacancy(pod.SlurmNode, after) == slurm.Absent:
 		return Evictable
-	case p.Slurm.Partial && p.Slurm.NodeAsOf(pod.SlurmNode).After(after): // a job may be cleaned up there
+	case p.Slurm.Unplaced > 0 && p.Slurm.NodeAsOf(pod.SlurmNode).After(after): // a job may be cleaned up there
 		p.wakeAt(p.Now.Add(maxSnapshotAge))
+	case p.Slurm.JobsAsOf.IsZero():
+		p.readJobs(pod)
+		return UnknownProtection
 	default:
 		p.refresh(pod.SlurmNode)
 	}
 	return Protected
+}
+
+// readJobs asks for a read of Slurm after a poll that proves nothing about jobs, because there are too many to list.
+// Only a read that was requested does, and the next poll does not again: a pod that is evictable since needs no other.
+func (p *planner) readJobs(pod *Pod) {
+	switch {
+	case pod.Unprotected:
+	case p.allRead(): // Slurm is too slow for a proof
+		p.wakeAt(p.Now.Add(unlocatedPause))
+	default:
+		p.refresh(pod.SlurmNode)
+	}
 }

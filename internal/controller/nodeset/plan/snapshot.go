@@ -112,6 +112,8 @@ type Pod struct {
 	Failing string
 	// Cordoned says that a user wants its Slurm node drained.
 	Cordoned bool
+	// Unprotected says that it may be evicted now: see Protection.
+	Unprotected bool
 	// Mark is who set its cordon annotation.
 	Mark Mark
 	// Request is the name of the request for room that it uses; empty if there is none.
