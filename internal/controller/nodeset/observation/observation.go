@@ -107,6 +107,9 @@ func Pod(pod *corev1.Pod) plan.Pod {
 		Dynamic: pod.Labels[naming.LabelElastic] == "",
 	}
 	_, sourced := pod.Annotations[slinkyv1beta1.AnnotationPodCordonSource]
+	if pod.DeletionTimestamp != nil {
+		is.Terminates = pod.DeletionTimestamp.Time
+	}
 	_, protected := pod.Labels[slinkyv1beta1.LabelPodProtect]
 	is.Unprotected = !protected
 	is.Cordoned = pod.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true" && !sourced

@@ -138,6 +138,10 @@ func TestPlanPod(t *testing.T) {
 			annotated(slinkyv1beta1.AnnotationPodCordonSource, "scale-in"),
 			func(is *plan.Pod) { is.Unscheduled, is.Mark = true, plan.PartlyMarked },
 		},
+		"terminates when its grace period is over": {
+			func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.NewTime(noon)) },
+			func(is *plan.Pod) { is.Unscheduled, is.Terminating, is.Terminates = true, true, noon },
+		},
 		"is unprotected without the label": {
 			func(pod *corev1.Pod) { delete(pod.Labels, slinkyv1beta1.LabelPodProtect) },
 			func(is *plan.Pod) { is.Unscheduled, is.Unprotected = true, true },

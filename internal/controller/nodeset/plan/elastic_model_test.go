@@ -334,7 +334,7 @@ func (w *elasticModel) resumeByAdmin(i int) {
 // terminate deletes a pod. The jobs that run in it return to the queue.
 func (w *elasticModel) terminate(i int) {
 	pod, node := w.pods[i], w.nodes[i]
-	pod.Terminating = true
+	pod.Terminating, pod.Terminates = true, w.now.Add(terminationGrace)
 	if node.pod == pod.UID {
 		node.pod, node.silent = "", w.now
 		if job := w.jobOn(i); job != nil && job.running {

@@ -115,9 +115,12 @@ func (w *world) create(pod plan.Pod) error {
 	return nil
 }
 
+// terminationGrace is the grace period of pods.
+const terminationGrace = 30 * time.Second
+
 // remove handles a request to delete a pod, as the API server does.
 func (w *world) remove(pod *object) {
-	w.write(pod, func(next *object) { next.Terminating = true })
+	w.write(pod, func(next *object) { next.Terminating, next.Terminates = true, w.now.Add(terminationGrace) })
 	if pod.Unscheduled || pod.Exited {
 		w.terminate(w.pod(pod.Name))
 	}

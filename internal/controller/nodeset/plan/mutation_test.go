@@ -210,7 +210,10 @@ var mutations = map[string]mutation{
 	"a new revision needs no canary": {
 		"update.go", "if pod.ReadySince.IsZero() || p.proven || p.trying == 0 {", "if true {",
 	},
-	"a broken revision does not stop the update": {"update.go", "if failed == 0 ||", "if true ||"},
+	"a broken revision does not stop the update":        {"update.go", "case failed > 0 &&", "case false &&"},
+	"a pod that does not terminate is waited for":       {"update.go", "if !p.lingers(pod) {", "if true {"},
+	"pods that do not terminate do not stop the update": {"update.go", "case lingering >= most:", "case false:"},
+	"nothing wakes when a pod should have terminated":   {"update.go", "p.wakeAt(end)", "_ = end"},
 	"a drained pod is no canary": {
 		"update.go", "p.proven = p.proven || p.up(pod)", "p.proven = p.proven || p.available(pod)",
 	},

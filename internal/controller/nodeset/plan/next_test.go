@@ -347,6 +347,28 @@ func TestUpdate(t *testing.T) {
 			drainedSecond), []string{
 			"keep gpu-1 (Update): the new revision is tried on another pod first",
 		}},
+		"tries a new revision on another pod if one does not terminate": {
+			scene(3, outdated(0, 1, 2), twoUnavailable, terminates(0, time.Minute), drained(1, byUs("update"))),
+			[]string{"delete gpu-1: its revision is out of date"},
+		},
+		"waits for a pod that terminates": {
+			scene(3, outdated(0, 1, 2), twoUnavailable, terminates(0, time.Second), drained(1, byUs("update"))),
+			[]string{"keep gpu-1 (Update): the new revision is tried on another pod first"},
+		},
+		"stops if as many pods do not terminate as may be unavailable": {
+			scene(3, outdated(0, 1, 2), twoUnavailable, terminates(0, time.Minute), terminates(1, time.Hour)),
+			[]string{
+				"update stopped: 2 pods do not terminate, such as gpu-0, and at most 2 may be unavailable: the kubelet of " +
+					"Kubernetes node m1 does not confirm it, or a finalizer keeps the pod; repair that node, or delete its Node " +
+					"object if it is shut down",
+			},
+		},
+		"stops if as many pods fail or do not terminate as may be unavailable": {
+			scene(4, outdated(3), twoUnavailable, failed, terminates(2, time.Minute)),
+			[]string{
+				"update stopped: 1 of 2 pods of the new revision do not come up, such as gpu-0: CrashLoopBackOff",
+			},
+		},
 		"stops and lifts its drains if the canary does not come up": {scene(2, outdated(1), twoUnavailable, failed,
 			drained(1, byUs("update"))), []string{
 			"undrain node gpu-1: it may take jobs again",

@@ -112,6 +112,11 @@ func outdated(pods ...int) edit {
 // unready clears the readiness of a pod that has come up before.
 func unready(i int) edit { return pod(i, func(pod *plan.Pod) { pod.ReadySince = time.Time{} }) }
 
+// terminates makes a pod one that is being deleted, and whose containers must have exited some time ago.
+func terminates(i int, ago time.Duration) edit {
+	return pod(i, func(p *plan.Pod) { p.Terminating, p.Terminates = true, epoch.Add(-ago) })
+}
+
 // notResponding sets NOT_RESPONDING on a Slurm node.
 func notResponding(i int) edit {
 	return record(i, func(n *slurm.Node) { n.Flags |= slurm.FlagNotResponding })

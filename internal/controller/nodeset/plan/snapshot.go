@@ -96,6 +96,9 @@ type Pod struct {
 	Created     time.Time
 	// Terminating says that it is being deleted; Exited that its containers have exited for good.
 	Terminating, Exited bool
+	// Terminates is, if Terminating, when its containers have exited at the latest; its kubelet may be dead and not
+	// confirm it.
+	Terminates time.Time
 	// EverRan reports whether its slurmd ever ran; Started is since when it runs, zero if it does not.
 	EverRan bool
 	Started time.Time

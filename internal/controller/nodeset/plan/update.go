@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
@@ -41,7 +42,9 @@ func (p *planner) candidates(known bool) (candidates []*Pod, budget int) {
 		_, leaving := p.leaving[pod.Name]
 		switch {
 		case pod.Terminating:
-			p.trying++ // its replacement has the new revision
+			if !p.lingers(pod) {
+				p.trying++ // its replacement has the new revision
+			}
 			budget--
 		case leaving:
 		case p.poweredOff(pod): // it is deleted, and not replaced
@@ -98,12 +101,15 @@ func updatedFirst(a, b *candidate) int {
 }
 
 // brokenRevision returns why no more pods get the current revision: it failed and has not worked on any pod yet, or as
-// many pods fail with it as may be unavailable.
+// many pods fail with it, or do not terminate, as may be unavailable.
 func (p *planner) brokenRevision() string {
-	failed, works := 0, false
-	var example *Pod
+	failed, lingering, works := 0, 0, false
+	var example, remnant *Pod
 	for i := range p.Pods {
 		pod := &p.Pods[i]
+		if p.lingers(pod) {
+			lingering, remnant = lingering+1, cmp.Or(remnant, pod)
+		}
 		if pod.Terminating || pod.Revision != p.Set.Revision || p.poweredOff(pod) {
 			continue
 		}
@@ -116,7 +122,13 @@ func (p *planner) brokenRevision() string {
 			example = pod
 		}
 	}
-	if failed == 0 || (works && failed < p.Set.Update.MaxUnavailable) {
+	switch most := p.Set.Update.MaxUnavailable; {
+	case failed > 0 && (!works || failed+lingering >= most):
+	case lingering >= most:
+		return fmt.Sprintf("%d pods do not terminate, such as %s, and at most %d may be unavailable: the kubelet of "+
+			"Kubernetes node %s does not confirm it, or a finalizer keeps the pod; repair that node, or delete its Node "+
+			"object if it is shut down", lingering, remnant.Name, most, remnant.KubernetesNode)
+	default:
 		return ""
 	}
 	problem := example.Failing
@@ -126,6 +138,19 @@ func (p *planner) brokenRevision() string {
 	return fmt.Sprintf("%d of %d pods of the new revision do not come up, such as %s: %s", failed, p.Updated,
 		example.Name, problem)
 }
+
+// lingers reports whether a pod should have terminated and did not: with a dead kubelet that may take for ever.
+func (p *planner) lingers(pod *Pod) bool {
+	if !pod.Terminating || pod.Terminates.IsZero() {
+		return false
+	}
+	end := pod.Terminates.Add(terminationDelay)
+	p.wakeAt(end)
+	return !p.Now.Before(end)
+}
+
+// terminationDelay is how long a kubelet may take to confirm that a pod has terminated.
+const terminationDelay = time.Minute
 
 // canary holds working pods, drained or not, while another one tries a new revision that has not worked on any pod yet.
 func (p *planner) canary(pod *Pod) Hold {
