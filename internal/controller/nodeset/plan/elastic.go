@@ -304,12 +304,13 @@ func (p *planner) awaitsJob(group *group) bool {
 const settleInterval = 2 * time.Second
 
 // census returns the pods that a group lacks, whether one of its names is still taken by a pod that is being deleted,
-// and whether one of its pods is not scheduled yet.
+// and whether one of its pods is not scheduled yet. While one of its old pods does not terminate, others need not wait.
 func (p *planner) census(group *group, pods map[int]*Pod) (missing []Action, terminating, unplaced bool) {
 	why := "Slurm powers its node up"
 	if group.hasJob() {
 		why += " for " + group.describe()
 	}
+	lingers := false
 	for _, slot := range group.slots {
 		switch pod := pods[slot.Ordinal]; {
 		case pod == nil:
@@ -317,11 +318,12 @@ func (p *planner) census(group *group, pods map[int]*Pod) (missing []Action, ter
 			unplaced = true
 		case pod.Terminating:
 			terminating = true
+			lingers = lingers || p.lingers(pod)
 		default:
 			unplaced = unplaced || pod.Unscheduled
 		}
 	}
-	return missing, terminating, unplaced
+	return missing, terminating, unplaced && !lingers
 }
 
 func creation(slot Slot, cause Cause, why string) Action {

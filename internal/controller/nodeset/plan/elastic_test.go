@@ -323,6 +323,30 @@ func TestElasticGiveUp(t *testing.T) {
 			elastic(1, idle(time.Minute, 0), sizes(func(e *plan.Elastic) { e.Slots[0].Outdated = true })),
 			[]string{"drain node gpu-0: slurm-operator: update", "keep gpu-0 (Update): gpu-0 is not drained yet"},
 		},
+		"gives up a power-up whose old pod does not terminate": {
+			elastic(1, waking(7, 0), started(time.Hour, 0), placed(0), terminates(0, 5*time.Minute)),
+			[]string{"force-power-down node gpu-0: the Slurm nodes for job 7 did not all register within 5m0s"},
+		},
+		"waits for an old pod as long as for a new one": {
+			elastic(1, waking(7, 0), started(time.Hour, 0), placed(0), terminates(0, 4*time.Minute)), nil,
+		},
+		"creates pods of later jobs while an old pod does not terminate": {
+			elastic(4, waking(7, 0, 1), waking(8, 2, 3), started(time.Hour, 0), placed(0), terminates(0, time.Minute)),
+			[]string{
+				"create ordinal 2: Slurm powers its node up for job 8", "create ordinal 3: Slurm powers its node up for job 8",
+			},
+		},
+		"creates none while an old pod may terminate in time": {
+			elastic(4, waking(7, 0, 1), waking(8, 2, 3), started(time.Hour, 0), placed(0), terminates(0, 30*time.Second)),
+			nil,
+		},
+		"closes a Slurm node whose pod does not terminate": {
+			elastic(1, idle(time.Hour, 0), flags(slurm.FlagPoweredDown, 0), terminates(0, time.Minute)),
+			[]string{"drain node gpu-0: slurm-operator: its pod did not start in time"},
+		},
+		"leaves a Slurm node open whose pod may terminate in time": {
+			elastic(1, idle(time.Hour, 0), flags(slurm.FlagPoweredDown, 0), terminates(0, time.Second)), nil,
+		},
 	})
 }
 

@@ -131,6 +131,15 @@ var mutations = map[string]mutation{
 	"pods of two jobs are created at once": {
 		"elastic.go", `case before != nil && p.Set.Elastic.Class == "":`, "case false:",
 	},
+	"a power-up whose old pod does not terminate is not given up": {
+		"power.go", "start = pod.Terminates", "start = pod.Terminates.Add(1000 * time.Hour)",
+	},
+	"jobs wait for a power-up whose old pod does not terminate": {
+		"elastic.go", "unplaced && !lingers", "unplaced",
+	},
+	"Slurm nodes whose pod does not terminate are powered up": {
+		"power.go", "case pod != nil && p.lingers(pod):", "case false:",
+	},
 	"a job waits for room for another one": {
 		"elastic.go", `case before != nil && p.Set.Elastic.Class == "":`, "case before != nil:",
 	},
@@ -256,7 +265,7 @@ var mutations = map[string]mutation{
 		"release.go", "s.absent, s.unidentified,", "s.absent,",
 	},
 	"a record of an earlier pod is that of a slurmd without its name": {
-		"snapshot.go", "return !record.SlurmdStartedAt.Before(since) &&", "return",
+		"snapshot.go", "SlurmdStartedAt.Before(since) &&", "SlurmdStartedAt.Before(since.Add(-1000*time.Hour)) &&",
 	},
 	"a record that names another pod is that of a slurmd without its name": {
 		"snapshot.go", "(err != nil || owner.PodName == p.Name)", "(err != nil || owner.PodName != \"\")",

@@ -149,22 +149,28 @@ func Confirmed(actions []Action, later *Snapshot) []Action {
 }
 
 // progress returns when a group began to start, how many of its pods exist, and how many of these have no Kubernetes
-// node yet.
+// node yet. A pod from before that does not terminate has as much time as a new one.
 func (g *group) progress(request *Request, pods map[int]*Pod) (began time.Time, existing, unplaced int) {
 	if request != nil {
 		began = request.Created
 	}
 	for _, slot := range g.slots {
 		pod := pods[slot.Ordinal]
-		if pod == nil || pod.Terminating {
+		if pod == nil {
 			continue
 		}
-		existing++
-		if pod.Unscheduled {
+		start := pod.Created
+		switch {
+		case pod.Terminating:
+			start = pod.Terminates
+		case pod.Unscheduled:
 			unplaced++
+			existing++
+		default:
+			existing++
 		}
-		if began.IsZero() || pod.Created.Before(began) {
-			began = pod.Created
+		if began.IsZero() || start.Before(began) {
+			began = start
 		}
 	}
 	return began, existing, unplaced
@@ -180,7 +186,7 @@ func (p *planner) failure(group *group, pods map[int]*Pod) (cause Cause, why str
 		return Deletion, "the NodeSet is being deleted"
 	case existing == 0 && group.changesFirst():
 		return Updating, "its record is about to change"
-	case existing == 0 && request == nil:
+	case began.IsZero():
 		return "", ""
 	case request != nil && existing-unplaced < len(group.slots) && p.refused(request):
 		return NoCapacity, fmt.Sprintf("%s has no room for the pods for %s", request.describe(), group.describe())
@@ -217,6 +223,8 @@ func (p *planner) closeFailed(pods map[int]*Pod) {
 			late = !p.Now.Before(end)
 		}
 		switch unplaced := pod == nil || pod.Unscheduled; {
+		case pod != nil && p.lingers(pod): // jobs would wait for its name
+			p.closeSlot(slot, NotStarted)
 		case unplaced && (late || slices.ContainsFunc(p.requests[slot.SlurmNode], p.failed)):
 			p.closeSlot(slot, NoCapacity)
 		case !unplaced && late && !pod.Registered:
