@@ -165,14 +165,19 @@ func (a *Applier) Touch(ctx context.Context, pod client.Object, annotation, valu
 	return nil
 }
 
-// Replace deletes a pod, but not a later pod with the same name, so that its StatefulSet creates another.
-func (a *Applier) Replace(ctx context.Context, pod client.Object) error {
-	uid := pod.GetUID()
+// Replace deletes a pod, so that its StatefulSet creates another, and reports whether it did. A pod that has changed
+// since it was read, such as one that has just been restarted, is left alone: its event leads to another decision.
+func (a *Applier) Replace(ctx context.Context, pod client.Object) (bool, error) {
+	uid, version := pod.GetUID(), pod.GetResourceVersion()
 	ctx = trace.Because(ctx, "PodOutdated", "the pod template has changed")
-	if err := a.client.Delete(ctx, pod, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("replacing pod %s: %w", pod.GetName(), err)
+	err := a.client.Delete(ctx, pod, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil
 	}
-	return nil
+	if err != nil {
+		return false, fmt.Errorf("replacing pod %s: %w", pod.GetName(), err)
+	}
+	return true, nil
 }
 
 // CreateOnce creates an object without ownerReference, such as a generated key or the saved state, unless it exists. It

@@ -45,7 +45,8 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 		return err
 	}
 	if pod := replaceable(scope); pod != nil {
-		return r.Children.Replace(ctx, pod)
+		_, err := r.Children.Replace(ctx, pod)
+		return err
 	}
 	return nil
 }

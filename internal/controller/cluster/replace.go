@@ -77,7 +77,8 @@ func (r *Reconciler) replace(ctx context.Context, scope *scope, pod *corev1.Pod)
 	if err := r.admitsNext(ctx, scope, pod); err != nil {
 		return err
 	}
-	return r.Children.Replace(ctx, pod)
+	_, err := r.Children.Replace(ctx, pod)
+	return err
 }
 
 // admitsNext returns the error with which Kubernetes would refuse the pod that replaces another one.
