@@ -96,6 +96,17 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtim
 	return nil
 }
 
+// Change changes live, a child that was just read, as change does. It fails if live is stale.
+func (a *Applier) Change(ctx context.Context, live client.Object, change func()) error {
+	before := live.DeepCopyObject().(client.Object)
+	change()
+	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
+	if err := a.client.Patch(ctx, live, patch, client.FieldOwner(naming.ManagedBy)); err != nil {
+		return fmt.Errorf("correcting %s: %w", live.GetName(), err)
+	}
+	return nil
+}
+
 // Accepts returns the error with which Apply would fail; nil if it would not. Nothing is changed.
 func (a *Applier) Accepts(ctx context.Context, owner client.Object, desired runtime.ApplyConfiguration,
 	live client.Object) error {

@@ -12,6 +12,9 @@ import (
 )
 
 func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
+	if err := r.correct(ctx, scope, plan); err != nil {
+		return err
+	}
 	owner := scope.accounting
 	name := metav1.ObjectMeta{Namespace: owner.Namespace, Name: naming.Accounting(owner.Name)}
 	if plan.makesWay(scope) {
@@ -40,11 +43,18 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 	if err := r.Children.Apply(ctx, owner, plan.children.service, &corev1.Service{}); err != nil {
 		return err
 	}
+	// The template gets an older image only when the pod that could still convert the database is being deleted.
+	later := scope.laterPod(plan.children.image)
+	if later != nil {
+		if deleted, err := r.Children.Replace(ctx, later); err != nil || !deleted {
+			return err
+		}
+	}
 	scope.statefulSet = &appsv1.StatefulSet{}
 	if err := r.Children.Apply(ctx, owner, plan.children.statefulSet, scope.statefulSet); err != nil {
 		return err
 	}
-	if pod := replaceable(scope); pod != nil {
+	if pod := replaceable(scope); pod != nil && pod != later {
 		_, err := r.Children.Replace(ctx, pod)
 		return err
 	}

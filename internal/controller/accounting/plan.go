@@ -17,6 +17,8 @@ type plan struct {
 	remove bool
 	// children are the desired objects; nil to leave them unchanged.
 	children *children
+	// correction is what must change in the StatefulSet even if there are no children; nil for nothing.
+	correction *correction
 	// verdict is the reason if there are no children.
 	verdict status.Verdict
 }
@@ -30,8 +32,17 @@ func (p *plan) makesWay(scope *scope) bool {
 	return !p.remove && (p.children != nil || p.keys != nil || !scope.mayTakeOver)
 }
 
-// decide makes a plan: missing keys are generated first, then slurmdbd is built.
+// decide makes a plan.
 func decide(scope *scope) plan {
+	plan := decideChildren(scope)
+	if plan.children == nil && !plan.remove {
+		plan.correction = correct(scope)
+	}
+	return plan
+}
+
+// decideChildren plans what the spec asks for: missing keys are generated first, then slurmdbd is built.
+func decideChildren(scope *scope) plan {
 	spec := scope.accounting.Spec
 	if spec.External {
 		verdict := status.Ready("slurmdbd runs elsewhere, at %s", spec.ExternalConfig.Host)

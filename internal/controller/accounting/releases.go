@@ -1,13 +1,18 @@
 package accounting
 
 import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmdbd"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
+	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/status"
+	"github.com/slurm-operator/slurm-operator/internal/trace"
 )
 
 // slurmdbd makes the tables of its database those of its release whenever it starts. It refuses a database with a later
@@ -109,4 +114,81 @@ func (s *scope) releaseToRecord() string {
 		return release.String()
 	}
 	return ""
+}
+
+// laterPod returns a pod with a slurmdbd of a later series than that of the wanted image; nil if there is none. If the
+// wanted one is not refused, that of the pod has not converted the database yet.
+func (s *scope) laterPod(image string) *corev1.Pod {
+	wanted, err := slurm.ParseVersion(s.releaseIn(image))
+	if err != nil {
+		return nil
+	}
+	for i := range s.pods {
+		release, err := slurm.ParseVersion(s.releaseOf(&s.pods[i]))
+		if err == nil && release.IsLater(wanted) && s.pods[i].DeletionTimestamp == nil {
+			return &s.pods[i]
+		}
+	}
+	return nil
+}
+
+// A correction is what the StatefulSet must say about the database while the spec cannot be applied.
+type correction struct {
+	// release is that of the database, and image that of slurmdbd.
+	release, image string
+}
+
+// correct returns the correction of a StatefulSet of this operator; nil if there is nothing to correct. The template
+// may have an older image than that of a slurmdbd that was expected not to start. The next pod must not have it.
+func correct(scope *scope) *correction {
+	set := scope.statefulSet
+	if set == nil || !podtemplate.IsOwn(set.Spec.Template.Annotations) {
+		return nil
+	}
+	is := correction{set.Annotations[annotationRelease], containerOf(&set.Spec.Template.Spec).Image}
+	must := is
+	if release := scope.releaseToRecord(); release != "" {
+		must.release = release
+	}
+	if releaseProblem(scope, is.image) != nil {
+		for i := range scope.pods {
+			image := containerOf(&scope.pods[i].Spec).Image
+			if scope.releaseOf(&scope.pods[i]) != "" && releaseProblem(scope, image) == nil {
+				must.image = image
+			}
+		}
+	}
+	if must == is {
+		return nil
+	}
+	return &must
+}
+
+// apply changes a pod template and the record.
+func (c *correction) apply(set *appsv1.StatefulSet) {
+	if set.Annotations == nil {
+		set.Annotations = map[string]string{}
+	}
+	set.Annotations[annotationRelease] = c.release
+	spec := &set.Spec.Template.Spec
+	former := containerOf(spec).Image
+	for i := range spec.Containers {
+		if spec.Containers[i].Name == string(naming.Slurmdbd) {
+			spec.Containers[i].Image = c.image
+		}
+	}
+	for i := range spec.InitContainers {
+		if container := &spec.InitContainers[i]; container.Name == configurationName && container.Image == former {
+			container.Image = c.image
+		}
+	}
+}
+
+// correct corrects the StatefulSet.
+func (r *Reconciler) correct(ctx context.Context, scope *scope, plan plan) error {
+	if plan.correction == nil {
+		return nil
+	}
+	ctx = trace.Because(ctx, "DatabaseConverted", "the next slurmdbd must not be older than the database")
+	return r.Children.Change(ctx, scope.statefulSet, func() { plan.correction.apply(scope.statefulSet) })
 }

@@ -124,3 +124,50 @@ func TestSlurmdbdOfAnotherOperatorMakesWayForCompatibleOne(t *testing.T) {
 		})
 	}
 }
+
+// obey changes the StatefulSet as a plan asks for.
+func obey(t *testing.T, scope *scope) {
+	t.Helper()
+	plan := decide(scope)
+	if plan.children != nil {
+		scope.statefulSet.Spec.Template.Spec.Containers = []corev1.Container{{
+			Name: "slurmdbd", Image: plan.children.image,
+		}}
+		scope.statefulSet.Annotations = plan.children.statefulSet.Annotations
+	}
+	if plan.correction != nil {
+		plan.correction.apply(scope.statefulSet)
+	}
+}
+
+// A slurmdbd of a later release can start after the user has set the image back: its pod is deleted too late. If the
+// pod is lost after the conversion, the next one must not be of the older release, whatever else is wrong by then.
+func TestNextSlurmdbdIsNotOlderThanDatabaseOfOneThatStartedLate(t *testing.T) {
+	for name, change := range map[string]func(*scope){
+		"the older image is refused":   func(*scope) {},
+		"the spec is invalid by then":  func(s *scope) { s.accounting.Spec.ExtraConf = "StoragePass=open" },
+		"the password does not exist":  func(s *scope) { s.password = "" },
+		"a key has to be generated":    func(s *scope) { s.jwtKey = nil },
+		"the later image has no tag":   func(s *scope) { s.pods[0].Spec.Containers[0].Image = "slurmdbd@sha256:a" },
+		"the pod is being deleted too": func(s *scope) { deleted(&s.pods[0]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			replacing(scope, newSlurmdbd(waitingFor("ContainerCreating"), inImage("slurmdbd:26.05")), nil)
+			scope.statefulSet.Annotations = map[string]string{annotationRelease: "25.11.1"}
+			scope.accounting.Spec.Slurmdbd.Raw = []byte(`{"image":"slurmdbd:25.11"}`)
+			obey(t, scope)
+			scope.pods = []corev1.Pod{newSlurmdbd(inImage("slurmdbd:26.05"))}
+			scope.database = &slurmdbd.Report{Phase: slurmdbd.Converting, Release: "26.05.1"}
+			change(scope)
+			converting := containerOf(&scope.pods[0].Spec).Image
+			obey(t, scope)
+			if image := containerOf(&scope.statefulSet.Spec.Template.Spec).Image; image != converting {
+				t.Errorf("the next pod runs %s on a database of 26.05", image)
+			}
+			if record := scope.statefulSet.Annotations[annotationRelease]; record != "26.05.1" {
+				t.Errorf("the record says %q", record)
+			}
+		})
+	}
+}
