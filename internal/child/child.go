@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -176,17 +177,31 @@ func (a *Applier) Touch(ctx context.Context, pod client.Object, annotation, valu
 	return nil
 }
 
-// Replace deletes a pod, so that its StatefulSet creates another, and reports whether it did. A pod that has changed
-// since it was read, such as one that has just been restarted, is left alone: its event leads to another decision.
-func (a *Applier) Replace(ctx context.Context, pod client.Object) (bool, error) {
+// Replace deletes a pod, so that its StatefulSet creates another, and reports whether it did. Unless grace is 0, the pod
+// has that long to terminate, whatever its spec says. A pod that has changed since it was read, such as one that has
+// just been restarted, is left alone: its event leads to another decision.
+func (a *Applier) Replace(ctx context.Context, pod client.Object, grace time.Duration) (bool, error) {
+	return a.deletePod(trace.Because(ctx, "PodOutdated", "the pod template has changed"), pod, grace)
+}
+
+// ShortenTermination gives a pod that is being deleted less time to terminate, unless it has changed since it was read.
+func (a *Applier) ShortenTermination(ctx context.Context, pod client.Object, grace time.Duration) error {
+	_, err := a.deletePod(trace.Because(ctx, "PodTerminating", "the pod needs less time to terminate"), pod, grace)
+	return err
+}
+
+func (a *Applier) deletePod(ctx context.Context, pod client.Object, grace time.Duration) (bool, error) {
 	uid, version := pod.GetUID(), pod.GetResourceVersion()
-	ctx = trace.Because(ctx, "PodOutdated", "the pod template has changed")
-	err := a.client.Delete(ctx, pod, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	options := []client.DeleteOption{client.Preconditions{UID: &uid, ResourceVersion: &version}}
+	if grace > 0 {
+		options = append(options, client.GracePeriodSeconds(grace/time.Second))
+	}
+	err := a.client.Delete(ctx, pod, options...)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("replacing pod %s: %w", pod.GetName(), err)
+		return false, fmt.Errorf("deleting pod %s: %w", pod.GetName(), err)
 	}
 	return true, nil
 }

@@ -39,7 +39,7 @@ func TestPodThatHasChangedMeanwhileIsNotReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			test.meanwhile(t, kubernetes, pod.DeepCopy())
-			replaced, err := child.NewApplier(kubernetes).Replace(t.Context(), pod)
+			replaced, err := child.NewApplier(kubernetes).Replace(t.Context(), pod, 0)
 			if err != nil || replaced != test.want {
 				t.Errorf("the pod was replaced: %v, %v", replaced, err)
 			}

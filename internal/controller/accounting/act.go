@@ -12,7 +12,7 @@ import (
 )
 
 func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
-	if err := r.correct(ctx, scope, plan); err != nil {
+	if err := errors.Join(r.correct(ctx, scope, plan), r.shortenTermination(ctx, scope)); err != nil {
 		return err
 	}
 	owner := scope.accounting
@@ -46,7 +46,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 	// The template gets an older image only when the pod that could still convert the database is being deleted.
 	later := scope.laterPod(plan.children.image)
 	if later != nil {
-		if deleted, err := r.Children.Replace(ctx, later); err != nil || !deleted {
+		if deleted, err := r.Children.Replace(ctx, later, scope.exitLimit(later)); err != nil || !deleted {
 			return err
 		}
 	}
@@ -55,7 +55,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 		return err
 	}
 	if pod := replaceable(scope); pod != nil && pod != later {
-		_, err := r.Children.Replace(ctx, pod)
+		_, err := r.Children.Replace(ctx, pod, scope.exitLimit(pod))
 		return err
 	}
 	return nil

@@ -93,18 +93,28 @@ const (
 	exitTimeout = 30 * time.Second
 )
 
-// limitTermination gives slurmdbd time to terminate, unless the user did.
+// exitOption is the helper's option that limits how long slurmdbd may take to exit.
+const exitOption = "--exit-timeout="
+
+// limitTermination gives slurmdbd time to terminate, unless the user did. Without the helper, nothing keeps SIGTERM
+// back, and only other containers would use the time.
 func limitTermination(spec *corev1.PodSpec) {
 	if spec.TerminationGracePeriodSeconds != nil {
 		return
 	}
-	spec.TerminationGracePeriodSeconds = new(int64(terminationGraceSeconds))
 	for i := range spec.Containers {
 		container := &spec.Containers[i]
-		if container.Name == string(naming.Slurmdbd) && len(container.Args) > 1 && container.Args[0] == naming.HelperPath {
-			container.Args = slices.Insert(container.Args, 2, "--exit-timeout="+exitTimeout.String())
+		if container.Name == string(naming.Slurmdbd) && runsHelper(container) {
+			spec.TerminationGracePeriodSeconds = new(int64(terminationGraceSeconds))
+			container.Args = slices.Insert(container.Args, 2, exitOption+exitTimeout.String())
 		}
 	}
+}
+
+// runsHelper reports whether a container runs slurmdbd through the helper, and not a command of the user.
+func runsHelper(container *corev1.Container) bool {
+	return len(container.Command) > 0 && container.Command[0] == naming.HelperPath &&
+		len(container.Args) > 1 && container.Args[0] == naming.HelperPath
 }
 
 func podTemplate(scope *scope, digest string) (corev1.PodTemplateSpec, error) {

@@ -87,6 +87,9 @@ func isRunning(pod *corev1.Pod) bool {
 // its database. Without a probe, Kubernetes counts a container as started and ready as soon as it runs.
 func hasAnswered(pod *corev1.Pod) bool {
 	container, status := containerOf(&pod.Spec), statusOf(pod)
+	if pod.DeletionTimestamp != nil {
+		return container.ReadinessProbe != nil && wasReady(pod)
+	}
 	return container.ReadinessProbe != nil && isReady(*pod) ||
 		container.StartupProbe != nil && status != nil && status.Started != nil && *status.Started
 }

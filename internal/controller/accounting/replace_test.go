@@ -18,30 +18,38 @@ import (
 // an earlier operator gave it less time.
 func TestSlurmdbdHasTimeToConvertItsDatabase(t *testing.T) {
 	const stamp = slinkyv1beta1.GroupName + "/template-hash"
+	const byDefault = 30
 	for name, test := range map[string]struct {
-		template string
-		want     int64
+		template, slurmdbd string
+		want               int64
 	}{
-		"a day by default":    {"", 24 * 60 * 60},
-		"as long as the user": {`{"terminationGracePeriodSeconds": 600}`, 600},
-		"no time if the user": {`{"terminationGracePeriodSeconds": 0}`, 0},
+		"a day by default":    {"", "", 24 * 60 * 60},
+		"as long as the user": {`{"terminationGracePeriodSeconds": 600}`, "", 600},
+		"no time if the user": {`{"terminationGracePeriodSeconds": 0}`, "", 0},
+		// Nothing keeps SIGTERM back, so that the time would only be that of other containers.
+		"not without the helper":           {"", `{"command": ["slurmdbd"], "args": ["-D"]}`, byDefault},
+		"not if the helper gets no signal": {"", `{"command": ["/bin/sh", "-c", "slurmdbd -D"]}`, byDefault},
+		"not without the helper, by template": {
+			`{"containers": [{"name": "slurmdbd", "command": ["slurmdbd"]}]}`, "", byDefault},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope()
 			scope.accounting.Spec.Template.Spec.Raw = []byte(test.template)
+			scope.accounting.Spec.Slurmdbd.Raw = []byte(test.slurmdbd)
 			template := decide(scope).children.statefulSet.Spec.Template
-			switch got := template.Spec.TerminationGracePeriodSeconds; {
-			case got == nil:
-				t.Error("slurmdbd is killed after Kubernetes' default")
-			case *got != test.want:
-				t.Errorf("slurmdbd is killed after %d s", *got)
+			got := int64(byDefault)
+			if set := template.Spec.TerminationGracePeriodSeconds; set != nil {
+				got = *set
+			}
+			if got != test.want {
+				t.Errorf("slurmdbd is killed after %d s", got)
 			}
 			args := template.Spec.Containers[0].Args
-			if limited := slices.Contains(args, "--exit-timeout=30s"); limited != (test.template == "") {
+			if limited := slices.Contains(args, "--exit-timeout=30s"); limited != (test.want == 24*60*60) {
 				t.Errorf("the helper runs with %q", args)
 			}
 			// The digest of the template of earlier operators, which did not have the field.
-			if got := template.Annotations[stamp]; test.template == "" && got != "1798233c844876f7" {
+			if got := template.Annotations[stamp]; test.template+test.slurmdbd == "" && got != "1798233c844876f7" {
 				t.Errorf("running slurmdbds are replaced, because their template is %s now", got)
 			}
 		})

@@ -143,6 +143,9 @@ func judge(scope *scope, database finding) status.Verdict {
 	if conversion := describeConversion(scope); conversion != "" {
 		return status.Progressing(slinkyv1beta1.ReasonConvertingDatabase, "%s", conversion)
 	}
+	if termination := describeTermination(scope); termination != "" {
+		return status.Progressing(slinkyv1beta1.ReasonReconciling, "%s", termination)
+	}
 	if outdated(scope) != nil {
 		return status.Progressing(slinkyv1beta1.ReasonReconciling, "slurmdbd's pod is being replaced")
 	}

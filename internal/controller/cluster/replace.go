@@ -77,7 +77,7 @@ func (r *Reconciler) replace(ctx context.Context, scope *scope, pod *corev1.Pod)
 	if err := r.admitsNext(ctx, scope, pod); err != nil {
 		return err
 	}
-	_, err := r.Children.Replace(ctx, pod)
+	_, err := r.Children.Replace(ctx, pod, 0)
 	return err
 }
 
