@@ -54,9 +54,16 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 	if err := r.Children.Apply(ctx, owner, plan.children.statefulSet, scope.statefulSet); err != nil {
 		return err
 	}
-	if pod := replaceable(scope); pod != nil && pod != later {
-		_, err := r.Children.Replace(ctx, pod, scope.exitLimit(pod))
+	if err := r.admitsFirst(ctx, scope); err != nil {
 		return err
 	}
-	return nil
+	pod := replaceable(scope)
+	if pod == nil || pod == later {
+		return nil
+	}
+	if err := r.admitsNext(ctx, scope, pod); err != nil {
+		return err
+	}
+	_, err := r.Children.Replace(ctx, pod, scope.exitLimit(pod))
+	return err
 }

@@ -32,7 +32,7 @@ func newKubernetes(t *testing.T, scope *scope, react interceptor.Funcs) client.C
 	scope.accounting.UID = "accounting"
 	scope.statefulSet.ObjectMeta = metav1.ObjectMeta{
 		Namespace: scope.accounting.Namespace, Name: naming.Accounting(scope.accounting.Name), UID: "set",
-		Annotations: scope.statefulSet.Annotations,
+		Annotations: scope.statefulSet.Annotations, CreationTimestamp: scope.statefulSet.CreationTimestamp,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(scope.accounting,
 			slinkyv1beta1.SchemeGroupVersion.WithKind("Accounting"))},
 	}

@@ -19,7 +19,7 @@ const Name = "accounting"
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=core,resources=services;secrets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=core,resources=pods,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=core,resources=configmaps,verbs=get;list;watch
 
 // SetupWithManager watches Accountings, their children and pods, and the objects they reference.
