@@ -41,19 +41,13 @@ func outdated(scope *scope) *corev1.Pod {
 
 // mayConvert reports whether slurmdbd may be converting its database in a pod. It may until it has started, unless its
 // helper reports that it waits for the database: then its configuration may have to be corrected. Helpers of earlier
-// versions report only errors.
+// versions report only errors, and those for two minutes, even if slurmdbd has connected since.
 func (s *scope) mayConvert(pod *corev1.Pod) bool {
 	if !isRunning(pod) || hasAnswered(pod) {
 		return false
 	}
 	report := s.reportOf(pod)
-	switch {
-	case report == nil:
-		return true
-	case report.Phase == "":
-		return report.Code == 0
-	}
-	return report.Phase != slurmdbd.Started && report.Phase != slurmdbd.Waiting
+	return report == nil || report.Phase != slurmdbd.Started && report.Phase != slurmdbd.Waiting
 }
 
 // reportOf returns the report of a pod's helper; nil if it has not answered.

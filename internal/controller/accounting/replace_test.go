@@ -121,8 +121,9 @@ func TestConvertingSlurmdbdIsNotReplaced(t *testing.T) {
 		"slurmdbd has lost its database": {newSlurmdbd(),
 			&slurmdbd.Report{Phase: slurmdbd.Started, Code: 2002, Text: "Can't connect"}, true, ""},
 		"the password is wrong": {newSlurmdbd(), denied, true, ""},
+		// It repeats the last error for two minutes, also when the database is back.
 		"the password is wrong, says the helper of an earlier version": {newSlurmdbd(),
-			&slurmdbd.Report{Code: 1045, Text: "Access denied"}, true, ""},
+			&slurmdbd.Report{Code: 1045, Text: "Access denied"}, false, "that of an earlier version"},
 		"the image cannot be pulled":     {newSlurmdbd(waitingFor("ImagePullBackOff")), nil, true, ""},
 		"slurmdbd crashes":               {newSlurmdbd(waitingFor("CrashLoopBackOff")), nil, true, ""},
 		"an init container fails":        {newSlurmdbd(waitingFor("PodInitializing")), nil, true, ""},
