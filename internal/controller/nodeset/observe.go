@@ -39,9 +39,9 @@ type scope struct {
 	revision revision
 	// awaited are the GRES that slurmctld must know before pods are created.
 	awaited []string
-	// lacksPartition is true while slurmctld does not run with a changed partition of the NodeSet.
-	lacksPartition bool
-	pods           []corev1.Pod
+	// partition is how the partition with which slurmctld runs compares to a changed one of the NodeSet.
+	partition desired.PartitionState
+	pods      []corev1.Pod
 	// foreign are those of pods that another operator made.
 	foreign []*corev1.Pod
 	// orphans will be adopted, strays are pods that will be released.

@@ -15,6 +15,7 @@ import (
 	applyv1beta1 "github.com/slurm-operator/slurm-operator/api/applyconfiguration/api/v1beta1"
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/child"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podfailure"
@@ -157,10 +158,8 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 			"%d of at most %s not in the configuration of slurmctld yet; see the conditions of Controller %s",
 			next.Elastic.Missing, plural(int(scope.set.Spec.Elastic.MaxReplicas), "Slurm node"),
 			scope.set.Spec.ControllerRef.Name)
-	case scope.lacksPartition:
-		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
-			"slurmctld does not run with the partition of the NodeSet yet; see the conditions of Controller %s",
-			scope.set.Spec.ControllerRef.Name)
+	case scope.partition != desired.PartitionInForce:
+		return judgePartition(scope)
 	case counts.down > 0:
 		return status.Degraded(slinkyv1beta1.ReasonNodesDown,
 			"%d Slurm nodes are down although their pods run; see sinfo -R for the reasons", counts.down)

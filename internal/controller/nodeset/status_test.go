@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/desired"
 	"github.com/slurm-operator/slurm-operator/internal/controller/nodeset/plan"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 	"github.com/slurm-operator/slurm-operator/internal/status"
@@ -110,9 +111,22 @@ func TestJudge(t *testing.T) {
 				"until slurmctld runs with a configuration that has the GRES gpu"),
 		},
 		"slurmctld does not run with a changed partition yet": {
-			func(is *scope, _ *plan.Plan) { is.lacksPartition = true },
+			func(is *scope, _ *plan.Plan) {
+				is.partition, is.set.Spec.Partition.Enabled = desired.PartitionDiffers, true
+			},
 			status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
 				"slurmctld does not run with the partition of the NodeSet yet; see the conditions of Controller slurm"),
+		},
+		"slurmctld runs with a removed partition": {
+			func(is *scope, _ *plan.Plan) { is.partition = desired.PartitionDiffers },
+			status.Progressing(slinkyv1beta1.ReasonControllerNotReady, "the partition of the NodeSet has been removed, and "+
+				"slurmctld does not run without it yet; see the conditions of Controller slurm"),
+		},
+		"a removed partition has jobs": {
+			func(is *scope, _ *plan.Plan) { is.partition = desired.PartitionLeaves },
+			status.Progressing(slinkyv1beta1.ReasonControllerNotReady, "the partition of the NodeSet has been removed: it "+
+				"accepts no new jobs, and stays until its last job has ended; cancel the jobs to remove it now (scancel "+
+				"--partition=gpu)"),
 		},
 		"a pod of an older revision stays until it is deleted by hand": {
 			func(is *scope, next *plan.Plan) {

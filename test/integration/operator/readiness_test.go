@@ -178,6 +178,10 @@ func changes() []change {
 			patch: `{"slurmd":{"resources":{"limits":{"nvidia.com/gpu":"2"}}}}`},
 		{kind: "NodeSet", name: "partition", patch: `{"partition":{"enabled":true,"config":"MaxTime=1-0"}}`, pods: 2,
 			holds: inForceAt("PartitionName=gpu Nodes=gpu MaxTime=1-0")},
+		{kind: "NodeSet", name: "a parameter of the partition less", patch: `{"partition":{"config":""}}`, pods: 2,
+			holds: notInForceAt("MaxTime=1-0")},
+		{kind: "NodeSet", name: "no partition", patch: `{"partition":{"enabled":false}}`, pods: 2,
+			holds: notInForceAt("PartitionName=gpu")},
 		{kind: "NodeSet", name: "more replicas", patch: `{"replicas":3}`, pods: 3},
 		{kind: "NodeSet", name: "fewer replicas", patch: `{"replicas":1}`, pods: 1},
 		{kind: "NodeSet", name: "key of its cluster", pods: 1, replaces: true,
@@ -339,6 +343,20 @@ func inForceAt(line string) func(*testing.T, *readinessWorld) func(context.Conte
 				}
 			}
 			return errors.New("there is no configuration")
+		}
+	}
+}
+
+// notInForceAt requires that slurmctld runs with a configuration without a text.
+func notInForceAt(text string) func(*testing.T, *readinessWorld) func(context.Context, string) error {
+	return func(t *testing.T, w *readinessWorld) func(context.Context, string) error {
+		t.Helper()
+		inForce := inForceAt(text)(t, w)
+		return func(ctx context.Context, at string) error {
+			if inForce(ctx, at) == nil {
+				return fmt.Errorf("slurm.conf has %s", text)
+			}
+			return nil
 		}
 	}
 }
