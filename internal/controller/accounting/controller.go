@@ -51,7 +51,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // while its pod waits to be replaced. When it becomes ready, the pod's status changes. It also returns when to find out
 // why the StatefulSet has no pod.
 func requeueAfter(scope *scope) time.Duration {
-	if scope.statefulSet != nil && len(scope.pods) == 0 {
+	switch {
+	case scope.lacksPod():
+		return child.RetryRefusal
+	case scope.statefulSet != nil && len(scope.pods) == 0:
 		return podCreationTimeout
 	}
 	if pod := running(scope.pods); pod == nil || isReady(*pod) && describeConversion(scope) == "" {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,6 +39,8 @@ func TestIdleOperatorWritesNothing(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: slinkyv1beta1.NodeSetSpec{ControllerRef: controller},
 		},
 	)
+	world.eventually(t, "slurm-accounting", &appsv1.StatefulSet{}, func() error { return nil })
+	world.setReady(t, world.runSlurmdbd(t, "127.0.0.1", ""))
 	stop := world.acceptEverything(t)       // the NodeSet changes the configuration once more
 	world.waitUntilQuiet(t, 20*time.Second) // longer than the pause between two polls
 	stop()
