@@ -88,6 +88,30 @@ func jobsDue(scope *scope, next *plan.Plan) time.Time {
 	return due
 }
 
+// recording is about records in slurm.conf that are not as the spec wants them.
+func recording(scope *scope, next *plan.Plan) (status.Verdict, bool) {
+	is, controller := next.Elastic, scope.set.Spec.ControllerRef.Name
+	switch {
+	case is.Missing > 0:
+		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+			"%d of at most %s not in the configuration of slurmctld yet; see the conditions of Controller %s", is.Missing,
+			plural(int(scope.set.Spec.Elastic.MaxReplicas), "Slurm node"), controller), true
+	case is.Outdated > 0:
+		nodes := "1 Slurm node has another record in slurm.conf than the spec asks for (" + is.FirstOutdated + ")"
+		if is.Outdated > 1 {
+			nodes = fmt.Sprintf("%d Slurm nodes have another record in slurm.conf than the spec asks for (such as %s)",
+				is.Outdated, is.FirstOutdated)
+		}
+		return status.Progressing(slinkyv1beta1.ReasonUpdating, "%s: a record is changed, or removed, when its node is "+
+			"drained and has no jobs; see sinfo, and the conditions of Controller %s", nodes, controller), true
+	case is.Pending && scope.set.Spec.Elastic != nil && !isDone(scope.set):
+		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+			"slurmctld does not run with the records of the NodeSet yet; see the conditions of Controller %s",
+			controller), true
+	}
+	return status.Verdict{}, false
+}
+
 // judgeElastic returns the verdict on an elastic NodeSet of which all else is as expected.
 func judgeElastic(scope *scope, next *plan.Plan) status.Verdict {
 	if _, err := schedule.Of(scope.set.Spec.Elastic); err != nil {

@@ -23,6 +23,19 @@ func elasticNodes() *scope {
 	return is
 }
 
+// Another change of the configuration does not concern a NodeSet whose own is done.
+func TestPendingConfigurationOfOthersIsNoReasonToWait(t *testing.T) {
+	is := elasticNodes()
+	is.set.Generation = 3
+	is.set.Status.Conditions = []metav1.Condition{{
+		Type: slinkyv1beta1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 3,
+	}}
+	next := &plan.Plan{Desired: 2, Updated: 2, Elastic: plan.Summary{Pending: true}}
+	if got := judge(is, next, count(is, next), nil); !got.Ready() {
+		t.Errorf("the verdict is %+v", got)
+	}
+}
+
 func TestJudgeElastic(t *testing.T) {
 	schedules := []slinkyv1beta1.ElasticSchedule{{WarmReplicas: 8, From: "07:00", To: "19:00", TimeZone: "UTC"}}
 	broken := slices.Clone(schedules)
@@ -43,6 +56,20 @@ func TestJudgeElastic(t *testing.T) {
 			schedules, plan.Summary{Up: 8, Warm: 8, Scheduled: true},
 			status.Ready("8 of at most 64 Slurm nodes up: 0 with jobs, 8 idle, 0 starting; at least 0 stay up, and 8 idle " +
 				"ones by schedule"),
+		},
+		"a powered-down node has the record of a former spec": {
+			nil, plan.Summary{Outdated: 1, FirstOutdated: "gpu-7"}, status.Progressing(slinkyv1beta1.ReasonUpdating,
+				"1 Slurm node has another record in slurm.conf than the spec asks for (gpu-7): a record is changed, or "+
+					"removed, when its node is drained and has no jobs; see sinfo, and the conditions of Controller slurm"),
+		},
+		"records of a former spec": {
+			nil, plan.Summary{Outdated: 5, FirstOutdated: "gpu-5"}, status.Progressing(slinkyv1beta1.ReasonUpdating,
+				"5 Slurm nodes have another record in slurm.conf than the spec asks for (such as gpu-5): a record is changed, "+
+					"or removed, when its node is drained and has no jobs; see sinfo, and the conditions of Controller slurm"),
+		},
+		"slurmctld does not run with the new records yet": {
+			nil, plan.Summary{Pending: true}, status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
+				"slurmctld does not run with the records of the NodeSet yet; see the conditions of Controller slurm"),
 		},
 		"a schedule without effect": {
 			broken, plan.Summary{}, status.Degraded(slinkyv1beta1.ReasonInvalidSpec,

@@ -149,15 +149,12 @@ func judge(scope *scope, next *plan.Plan, counts counts, failure error) status.V
 			return found
 		}
 	}
-	switch {
+	switch records, waits := recording(scope, next); {
 	case !scope.snapshot.Answers:
 		return status.Progressing(slinkyv1beta1.ReasonWaitingForSlurm,
 			"Slurm does not answer, so the state of its nodes is unknown; no pod is touched meanwhile")
-	case next.Elastic.Missing > 0:
-		return status.Progressing(slinkyv1beta1.ReasonControllerNotReady,
-			"%d of at most %s not in the configuration of slurmctld yet; see the conditions of Controller %s",
-			next.Elastic.Missing, plural(int(scope.set.Spec.Elastic.MaxReplicas), "Slurm node"),
-			scope.set.Spec.ControllerRef.Name)
+	case waits:
+		return records
 	case scope.partition != desired.PartitionInForce:
 		return judgePartition(scope)
 	case counts.down > 0:

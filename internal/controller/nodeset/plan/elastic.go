@@ -57,8 +57,12 @@ type Summary struct {
 	// pods did not start; until Retry at the earliest.
 	Unplaced, Failed int
 	Retry            time.Time
-	// Missing counts the Slurm nodes that have no record yet.
-	Missing int
+	// Missing counts the Slurm nodes that have no record yet, Outdated those without a pod whose record is not as the spec
+	// wants it, of which FirstOutdated is one. Pods of such nodes are outdated themselves.
+	Missing, Outdated int
+	FirstOutdated     string
+	// Pending says that slurmctld does not run with the latest configuration yet.
+	Pending bool
 	// Open counts the records of Slurm nodes that are not closed to jobs.
 	Open int
 	// Causes count the Slurm nodes that are up by why they are. Jobs are those that keep them up, see Causes.

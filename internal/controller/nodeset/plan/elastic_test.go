@@ -570,3 +570,51 @@ func TestElasticSummary(t *testing.T) {
 		t.Errorf("what is held is described as %q", held)
 	}
 }
+
+// A record that is not as the spec wants it counts until it has changed, or is removed. Of a Slurm node with a pod, the
+// pod counts as outdated.
+func TestOutdatedRecordsAreCounted(t *testing.T) {
+	outdated := func(nodes ...int) edit {
+		return sizes(func(e *plan.Elastic) {
+			for _, i := range nodes {
+				e.Slots[i].Outdated = true
+			}
+		})
+	}
+	for name, test := range map[string]struct {
+		is   *plan.Snapshot
+		want plan.Summary
+	}{
+		"none": {elastic(3), plan.Summary{}},
+		"of powered-down nodes": {
+			elastic(3, outdated(0, 2)), plan.Summary{Outdated: 2, FirstOutdated: "gpu-0"},
+		},
+		"not of nodes with pods": {
+			elastic(3, idle(time.Minute, 0), outdated(0, 1)), plan.Summary{Outdated: 1, FirstOutdated: "gpu-1"},
+		},
+		"to be removed": {
+			elastic(3, outdated(2), sizes(func(e *plan.Elastic) { e.Max = 2 })),
+			plan.Summary{Outdated: 1, FirstOutdated: "gpu-2"},
+		},
+		"that slurmctld does not have yet": {
+			elastic(3, outdated(2), func(s *plan.Snapshot) { s.Slurm.Nodes = s.Slurm.Nodes[:2] }),
+			plan.Summary{Missing: 1},
+		},
+		"with which slurmctld does not run yet": {
+			elastic(1, sizes(func(e *plan.Elastic) { e.Slots[0].Pending = true })), plan.Summary{Pending: true},
+		},
+		"not if the NodeSet is no longer elastic": {
+			elastic(3, outdated(0), sizes(func(e *plan.Elastic) { e.Ended = true })), plan.Summary{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := plan.Next(test.is).Elastic
+			got := plan.Summary{
+				Missing: is.Missing, Outdated: is.Outdated, FirstOutdated: is.FirstOutdated, Pending: is.Pending,
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

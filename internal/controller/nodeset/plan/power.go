@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -61,13 +62,19 @@ func (p *planner) summarize() Summary {
 	if p.Slurm == nil {
 		return summary
 	}
+	pods := p.podBySlot()
 	for _, slot := range p.Set.Elastic.Slots {
 		record := p.slotRecord(slot)
+		summary.Pending = summary.Pending || slot.Pending
 		if record == nil {
 			if !p.Set.Elastic.Ended {
 				summary.Missing++
 			}
 			continue
+		}
+		if slot.Outdated && pods[slot.Ordinal] == nil && !p.Set.Elastic.Ended {
+			summary.Outdated++
+			summary.FirstOutdated = cmp.Or(summary.FirstOutdated, slot.SlurmNode)
 		}
 		if !record.Closed() {
 			summary.Open++
