@@ -97,13 +97,15 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtim
 	return nil
 }
 
-// Change changes live, a child that was just read, as change does. It fails if live is stale.
+// Change changes live, a child that was just read, as change does. If live is stale, nothing is changed: the event of the
+// other change leads to another decision.
 func (a *Applier) Change(ctx context.Context, live client.Object, change func()) error {
 	before := live.DeepCopyObject().(client.Object)
 	change()
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
-	if err := a.client.Patch(ctx, live, patch, client.FieldOwner(naming.ManagedBy)); err != nil {
-		return fmt.Errorf("correcting %s: %w", live.GetName(), err)
+	err := a.client.Patch(ctx, live, patch, client.FieldOwner(naming.ManagedBy))
+	if err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("changing %s: %w", live.GetName(), err)
 	}
 	return nil
 }

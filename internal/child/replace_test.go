@@ -46,3 +46,28 @@ func TestPodThatHasChangedMeanwhileIsNotReplaced(t *testing.T) {
 		})
 	}
 }
+
+func TestStaleObjectIsNotChanged(t *testing.T) {
+	kubernetes := fake.NewClientBuilder().WithObjects(
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hpc", Name: "a"}}).Build()
+	stale, live := &corev1.Pod{}, &corev1.Pod{}
+	key := client.ObjectKey{Namespace: "hpc", Name: "a"}
+	if err := kubernetes.Get(t.Context(), key, stale); err != nil {
+		t.Fatal(err)
+	}
+	applier := child.NewApplier(kubernetes)
+	for range 2 {
+		read := stale.DeepCopy()
+		if err := applier.Change(t.Context(), read, func() {
+			read.Annotations = map[string]string{"changed": read.ResourceVersion + live.ResourceVersion}
+		}); err != nil {
+			t.Error(err)
+		}
+		if err := kubernetes.Get(t.Context(), key, live); err != nil {
+			t.Fatal(err)
+		}
+		if live.Annotations["changed"] != stale.ResourceVersion {
+			t.Errorf("it has %v", live.Annotations)
+		}
+	}
+}

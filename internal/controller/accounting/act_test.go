@@ -107,32 +107,51 @@ func TestPodOfLaterReleaseIsDeletedBeforeTemplateGetsOlderOne(t *testing.T) {
 
 // What the template must say about the database does not depend on the rest of the spec.
 func TestStatefulSetIsCorrectedWhateverTheSpecSays(t *testing.T) {
-	scope := newScope()
-	replacing(scope, newSlurmdbd(inImage("slurmdbd:26.05")), nil)
-	scope.statefulSet.Annotations = map[string]string{annotationRelease: "25.11.1"}
-	scope.statefulSet.Spec.Template.Spec = corev1.PodSpec{
-		InitContainers: []corev1.Container{{Name: configurationName, Image: "slurmdbd:25.11"}, {Name: "mine", Image: "m"}},
-		Containers:     []corev1.Container{{Name: "slurmdbd", Image: "slurmdbd:25.11"}, {Name: "sidecar", Image: "s"}},
-	}
-	scope.password = ""
-	kubernetes := newKubernetes(t, scope, interceptor.Funcs{})
-	reconciler := &Reconciler{Client: kubernetes, Children: child.NewApplier(kubernetes)}
-	if err := reconciler.act(t.Context(), scope, decide(scope)); err != nil {
-		t.Fatal(err)
-	}
-	set := &appsv1.StatefulSet{}
-	if err := kubernetes.Get(t.Context(), client.ObjectKeyFromObject(scope.statefulSet), set); err != nil {
-		t.Fatal(err)
-	}
-	spec := set.Spec.Template.Spec
-	images := []string{spec.InitContainers[0].Image, spec.InitContainers[1].Image, spec.Containers[0].Image,
-		spec.Containers[1].Image, set.Annotations[annotationRelease]}
-	want := []string{"slurmdbd:26.05", "m", "slurmdbd:26.05", "s", "26.05.0"}
-	if !slices.Equal(images, want) {
-		t.Errorf("the StatefulSet has %q, want %q", images, want)
-	}
-	scope.statefulSet = set
-	if again := decide(scope).correction; again != nil {
-		t.Errorf("it is corrected again: %+v", again)
+	for name, test := range map[string]struct {
+		change func(*scope)
+		fails  bool
+	}{
+		"the password does not exist": {func(s *scope) { s.password = "" }, false},
+		"the Secret is not its own": {func(s *scope) {
+			s.accounting.Spec.Slurmdbd.Raw = []byte(`{"image":"slurmdbd:26.05"}`)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			replacing(scope, newSlurmdbd(inImage("slurmdbd:26.05")), nil)
+			scope.statefulSet.Annotations = map[string]string{annotationRelease: "25.11.1"}
+			scope.statefulSet.Spec.Template.Spec = corev1.PodSpec{
+				InitContainers: []corev1.Container{
+					{Name: configurationName, Image: "slurmdbd:25.11"}, {Name: "mine", Image: "m"},
+				},
+				Containers: []corev1.Container{{Name: "slurmdbd", Image: "slurmdbd:25.11"}, {Name: "sidecar", Image: "s"}},
+			}
+			test.change(scope)
+			kubernetes := newKubernetes(t, scope, interceptor.Funcs{})
+			if err := kubernetes.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "hpc", Name: "slurm-accounting",
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			reconciler := &Reconciler{Client: kubernetes, Children: child.NewApplier(kubernetes)}
+			if err := reconciler.act(t.Context(), scope, decide(scope)); (err != nil) != test.fails {
+				t.Fatal(err)
+			}
+			set := &appsv1.StatefulSet{}
+			if err := kubernetes.Get(t.Context(), client.ObjectKeyFromObject(scope.statefulSet), set); err != nil {
+				t.Fatal(err)
+			}
+			spec := set.Spec.Template.Spec
+			images := []string{spec.InitContainers[0].Image, spec.InitContainers[1].Image, spec.Containers[0].Image,
+				spec.Containers[1].Image, set.Annotations[annotationRelease]}
+			want := []string{"slurmdbd:26.05", "m", "slurmdbd:26.05", "s", "26.05.0"}
+			if !slices.Equal(images, want) {
+				t.Errorf("the StatefulSet has %q, want %q", images, want)
+			}
+			scope.statefulSet = set
+			if again := decide(scope).correction; again != nil {
+				t.Errorf("it is corrected again: %+v", again)
+			}
+		})
 	}
 }

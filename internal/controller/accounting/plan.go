@@ -17,7 +17,7 @@ type plan struct {
 	remove bool
 	// children are the desired objects; nil to leave them unchanged.
 	children *children
-	// correction is what must change in the StatefulSet even if there are no children; nil for nothing.
+	// correction is what must change in the StatefulSet even if the children cannot be applied; nil for nothing.
 	correction *correction
 	// verdict is the reason if there are no children.
 	verdict status.Verdict
@@ -35,7 +35,7 @@ func (p *plan) makesWay(scope *scope) bool {
 // decide makes a plan.
 func decide(scope *scope) plan {
 	plan := decideChildren(scope)
-	if plan.children == nil && !plan.remove {
+	if !plan.remove {
 		plan.correction = correct(scope)
 	}
 	return plan

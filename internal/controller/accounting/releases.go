@@ -132,7 +132,7 @@ func (s *scope) laterPod(image string) *corev1.Pod {
 	return nil
 }
 
-// A correction is what the StatefulSet must say about the database while the spec cannot be applied.
+// A correction is what the StatefulSet must say about the database, even if the spec cannot be applied.
 type correction struct {
 	// release is that of the database, and image that of slurmdbd.
 	release, image string
