@@ -97,8 +97,8 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired runtim
 	return nil
 }
 
-// Change changes live, a child that was just read, as change does. If live is stale, nothing is changed: the event of the
-// other change leads to another decision.
+// Change changes live, a child that was just read, as change does. If live is stale, nothing is changed: the event of
+// the other change leads to another decision.
 func (a *Applier) Change(ctx context.Context, live client.Object, change func()) error {
 	before := live.DeepCopyObject().(client.Object)
 	change()
@@ -179,9 +179,9 @@ func (a *Applier) Touch(ctx context.Context, pod client.Object, annotation, valu
 	return nil
 }
 
-// Replace deletes a pod, so that its StatefulSet creates another, and reports whether it did. Unless grace is 0, the pod
-// has that long to terminate, whatever its spec says. A pod that has changed since it was read, such as one that has
-// just been restarted, is left alone: its event leads to another decision.
+// Replace deletes a pod, so that its StatefulSet creates another, and reports whether it did. Unless grace is 0, the
+// pod has that long to terminate, whatever its spec says. A pod that has changed since it was read, such as one that
+// has just been restarted, is left alone: its event leads to another decision.
 func (a *Applier) Replace(ctx context.Context, pod client.Object, grace time.Duration) (bool, error) {
 	return a.deletePod(trace.Because(ctx, "PodOutdated", "the pod template has changed"), pod, grace)
 }

@@ -54,8 +54,10 @@ func TestSlurmdbdIsNotReplacedUnlessTheNextOneIsAdmitted(t *testing.T) {
 		// The quota has room when the pod is deleted.
 		"refused by a quota, and needs no more": {exceeded, []func(*scope){uses, wants("1")}, "", "", true},
 		"refused by a quota, and needs less":    {exceeded, []func(*scope){uses, wants("500m")}, "", "", true},
-		"no pod, refused":                       {exceeded, []func(*scope){gone}, slinkyv1beta1.ReasonQuotaExceeded, "raise", false},
-		"no pod yet":                            {exceeded, []func(*scope){justNow}, "", "", false},
+		"no pod, refused": {
+			exceeded, []func(*scope){gone}, slinkyv1beta1.ReasonQuotaExceeded, "raise", false,
+		},
+		"no pod yet": {exceeded, []func(*scope){justNow}, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := newScope()

@@ -73,8 +73,8 @@ func (r *Reconciler) shortenTermination(ctx context.Context, scope *scope) error
 	return nil
 }
 
-// describeTermination describes a pod that is being deleted for longer than slurmdbd needs if it converts nothing; empty
-// if there is none.
+// describeTermination describes a pod that is being deleted for longer than slurmdbd needs if it converts nothing;
+// empty if there is none.
 func describeTermination(scope *scope) string {
 	for i := range scope.pods {
 		pod := &scope.pods[i]
