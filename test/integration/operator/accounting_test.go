@@ -195,6 +195,37 @@ func TestConvertingSlurmdbdIsReplacedWhenItHasStarted(t *testing.T) {
 	}
 }
 
+// Kubernetes accepts a shorter grace period for a pod that is being deleted already. No kubelet deletes this one.
+func TestTerminationOfSlurmdbdThatConvertsNothingIsShortened(t *testing.T) {
+	t.Parallel()
+	world := newWorld(t)
+	world.create(t, newAccounting(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "database"}, StringData: map[string]string{"password": canary},
+	})
+	set := &appsv1.StatefulSet{}
+	world.eventually(t, "slurm-accounting", set, func() error { return nil })
+	world.observed(t, set, "1")
+	pod := world.runSlurmdbd(t, "127.68.16.3", "1")
+	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "far"}}
+	if err := world.SubResource("binding").Create(t.Context(), pod, binding); err != nil {
+		t.Fatal(err)
+	}
+	world.get(t, pod.Name, pod)
+	world.setReady(t, pod)
+	if err := world.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	world.eventually(t, pod.Name, pod, func() error {
+		if grace := pod.DeletionGracePeriodSeconds; grace == nil || *grace != 60 {
+			return fmt.Errorf("the pod terminates until %v", pod.DeletionTimestamp)
+		}
+		return nil
+	})
+	if err := world.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAccountingChildrenAreRepairedAndKeepForeignFields(t *testing.T) {
 	t.Parallel()
 	world := newWorld(t)
@@ -313,9 +344,10 @@ func (w *world) runSlurmdbd(t *testing.T, address, revision string) *corev1.Pod 
 	for _, container := range template.Spec.Containers {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
 			Name: container.Name, Image: container.Image, StartupProbe: container.StartupProbe,
-			ReadinessProbe: container.ReadinessProbe,
+			ReadinessProbe: container.ReadinessProbe, Command: container.Command, Args: container.Args,
 		})
 	}
+	pod.Spec.TerminationGracePeriodSeconds = template.Spec.TerminationGracePeriodSeconds
 	w.create(t, pod)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}}
 	if err := w.Status().Update(t.Context(), pod); err != nil {
