@@ -35,14 +35,12 @@ func (a *Applier) Admits(ctx context.Context, set *appsv1.StatefulSet) error {
 // deleted. A quota still counts that one.
 func (a *Applier) AdmitsInPlaceOf(ctx context.Context, set *appsv1.StatefulSet, pod *corev1.Pod) error {
 	err := a.Admits(ctx, set)
-	if class := set.Spec.Template.Spec.PriorityClassName; err == nil || class != "" && class !=
-		pod.Spec.PriorityClassName { // the quota may be another one
-		return err
-	}
-	if fitsAfter(err.Error(), usage(pod)) {
+	class := set.Spec.Template.Spec.PriorityClassName
+	sameQuotas := class == "" || class == pod.Spec.PriorityClassName
+	if err == nil || sameQuotas && fitsAfter(err.Error(), usage(pod)) {
 		return nil
 	}
-	return err
+	return fmt.Errorf("pod %s is not replaced, because Kubernetes refuses the next one: %w", pod.Name, err)
 }
 
 // overQuota matches the message about an exceeded quota, which gives the amounts of the exceeded resources.

@@ -40,14 +40,6 @@ func Refusal(err error) (status.Verdict, bool) {
 	return status.Verdict{}, false
 }
 
-// ExceedsQuota reports whether a ResourceQuota has no room for an object. It has more when another one is deleted.
-func ExceedsQuota(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), exceededQuota)
-}
-
-// exceededQuota is in the message of the API server about a quota without room.
-const exceededQuota = "exceeded quota: "
-
 // securityRemedy returns the remedy if the Pod Security level of the namespace rejects a pod, and empty for other
 // messages. The API server names the level, and what it forbids.
 func securityRemedy(message string) string {
@@ -68,7 +60,7 @@ func securityRemedy(message string) string {
 // API server names the quota and the amounts, or the limit.
 func quotaRemedy(message string) string {
 	switch {
-	case strings.Contains(message, exceededQuota):
+	case strings.Contains(message, "exceeded quota: "):
 		return "raise that ResourceQuota, lower the requests and limits in the spec, or delete what uses it up"
 	case strings.Contains(message, "failed quota: "):
 		return "the ResourceQuota wants requests and limits for every container: set the resources of the " +

@@ -24,8 +24,8 @@ const maxClusterName = 40
 func CheckName(controller *slinkyv1beta1.Controller) error {
 	if name := naming.ClusterName(controller); len(name) > maxClusterName {
 		return fmt.Errorf(
-			"the cluster's name %s, made from namespace and name, has %d characters, and Slurm takes %d; delete the "+
-				"Controller, and create it with spec.clusterName, which cannot be added later",
+			"the cluster's name %s, made from namespace and name, has %d characters, and Slurm takes %d; create "+
+				"the Controller with spec.clusterName, which cannot be added later",
 			name, len(name), maxClusterName)
 	}
 	return nil

@@ -61,7 +61,7 @@ func (r *Reconciler) act(ctx context.Context, scope *scope, plan plan) error {
 	if pod == nil || pod == later {
 		return nil
 	}
-	if err := r.admitsNext(ctx, scope, pod); err != nil {
+	if err := r.Children.AdmitsInPlaceOf(ctx, scope.statefulSet, pod); err != nil {
 		return err
 	}
 	_, err := r.Children.Replace(ctx, pod, scope.exitLimit(pod))

@@ -2,11 +2,7 @@ package accounting
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/resource"
 
 	"github.com/slurm-operator/slurm-operator/internal/child"
 )
@@ -33,36 +29,4 @@ func (r *Reconciler) admitsFirst(ctx context.Context, scope *scope) error {
 		return err
 	}
 	return nil // the StatefulSet retries
-}
-
-// admitsNext returns an error if Kubernetes would refuse the pod that replaces one. A quota that is used up has room
-// again when the pod is deleted, unless the next one needs more.
-func (r *Reconciler) admitsNext(ctx context.Context, scope *scope, pod *corev1.Pod) error {
-	err := r.Children.Admits(ctx, scope.statefulSet)
-	isFull := child.ExceedsQuota(err)
-	if err == nil || isFull && !needsMore(&scope.statefulSet.Spec.Template.Spec, &pod.Spec) {
-		return nil
-	}
-	state := "pod " + pod.Name + " has to be replaced, and runs until Kubernetes admits the next one"
-	if isFull {
-		state += " beside it; if the quota has room without it, delete the pod"
-	}
-	return fmt.Errorf("%s: %w", state, err)
-}
-
-// needsMore reports whether a pod requests more of a resource than another one, or has a higher limit.
-func needsMore(next, than *corev1.PodSpec) bool {
-	wants, had := &corev1.Pod{Spec: *next}, &corev1.Pod{Spec: *than}
-	var options resource.PodResourcesOptions
-	return exceeds(resource.PodRequests(wants, options), resource.PodRequests(had, options)) ||
-		exceeds(resource.PodLimits(wants, options), resource.PodLimits(had, options))
-}
-
-func exceeds(amounts, others corev1.ResourceList) bool {
-	for name, amount := range amounts {
-		if other := others[name]; amount.Cmp(other) > 0 {
-			return true
-		}
-	}
-	return false
 }

@@ -31,11 +31,6 @@ func TestSlurmdbdIsNotReplacedUnlessTheNextOneIsAdmitted(t *testing.T) {
 		}
 		s.pods[0].Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: one, Limits: one}
 	}
-	wants := func(cpu string) func(*scope) {
-		return func(s *scope) {
-			s.accounting.Spec.Slurmdbd.Raw = []byte(`{"resources": {"limits": {"cpu": "` + cpu + `"}}}`)
-		}
-	}
 	for name, test := range map[string]struct {
 		refusal  string // empty if the next pod is admitted
 		changes  []func(*scope)
@@ -47,13 +42,14 @@ func TestSlurmdbdIsNotReplacedUnlessTheNextOneIsAdmitted(t *testing.T) {
 		"no pod, admitted": {"", []func(*scope){gone}, "", "", false},
 		"refused by a LimitRange": {"minimum cpu usage per Container is 100m, but request is 50m", nil,
 			slinkyv1beta1.ReasonQuotaExceeded,
-			"pod slurm-accounting-0 has to be replaced, and runs until Kubernetes admits the next one: ", false},
+			"pod slurm-accounting-0 is not replaced, because Kubernetes refuses the next one: ", false},
 		"refused by Pod Security": {security, nil, slinkyv1beta1.ReasonPodSecurity, "label the namespace", false},
-		"refused by a quota, and needs more": {exceeded, []func(*scope){uses, wants("2")},
-			slinkyv1beta1.ReasonQuotaExceeded, "delete the pod", false},
+		"refused by a quota, and needs more than the pod has": {
+			strings.Replace(exceeded, "requested: limits.cpu=1", "requested: limits.cpu=2", 1), []func(*scope){uses},
+			slinkyv1beta1.ReasonQuotaExceeded, "pod slurm-accounting-0 is not replaced", false,
+		},
 		// The quota has room when the pod is deleted.
-		"refused by a quota, and needs no more": {exceeded, []func(*scope){uses, wants("1")}, "", "", true},
-		"refused by a quota, and needs less":    {exceeded, []func(*scope){uses, wants("500m")}, "", "", true},
+		"refused by a quota, and needs no more": {exceeded, []func(*scope){uses}, "", "", true},
 		"no pod, refused": {
 			exceeded, []func(*scope){gone}, slinkyv1beta1.ReasonQuotaExceeded, "raise", false,
 		},

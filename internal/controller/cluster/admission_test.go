@@ -99,6 +99,10 @@ func withRunning(t *testing.T, scope *scope, calls interceptor.Funcs) (*Reconcil
 		Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: "first"},
 	}}
 	pod.Spec.Volumes = []corev1.Volume{onClaim(scope.claim)}
+	reconciler := reconcilerWith(t, calls, set.DeepCopy(), pod.DeepCopy())
+	if err := reconciler.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
+		t.Fatal(err)
+	}
 	scope.statefulSet, scope.pods = set, []corev1.Pod{*pod}
-	return reconcilerWith(t, calls, set.DeepCopy(), pod.DeepCopy()), pod
+	return reconciler, pod
 }

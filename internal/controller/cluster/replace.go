@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,19 +73,11 @@ func (s *scope) others(pod *corev1.Pod) (up, settled bool) {
 
 // replace deletes a pod, if Kubernetes would create the next one.
 func (r *Reconciler) replace(ctx context.Context, scope *scope, pod *corev1.Pod) error {
-	if err := r.admitsNext(ctx, scope, pod); err != nil {
+	if err := r.Children.AdmitsInPlaceOf(ctx, scope.statefulSet, pod); err != nil {
 		return err
 	}
 	_, err := r.Children.Replace(ctx, pod, 0)
 	return err
-}
-
-// admitsNext returns the error with which Kubernetes would refuse the pod that replaces another one.
-func (r *Reconciler) admitsNext(ctx context.Context, scope *scope, pod *corev1.Pod) error {
-	if err := r.Children.AdmitsInPlaceOf(ctx, scope.statefulSet, pod); err != nil {
-		return fmt.Errorf("pod %s is not replaced, because Kubernetes refuses the next one: %w", pod.Name, err)
-	}
-	return nil
 }
 
 // admitsCostly returns the error with which Kubernetes would refuse a pod for which a configuration closes the
@@ -97,7 +88,7 @@ func (r *Reconciler) admitsCostly(ctx context.Context, scope *scope, plan *plan)
 	}
 	for i := range scope.pods {
 		if pod := &scope.pods[i]; pod.Name == scope.costlyPod() {
-			return r.admitsNext(ctx, scope, pod)
+			return r.Children.AdmitsInPlaceOf(ctx, scope.statefulSet, pod)
 		}
 	}
 	return nil

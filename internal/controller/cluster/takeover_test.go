@@ -279,6 +279,7 @@ func TestRunWithTheFoundUserIsLeftToEnd(t *testing.T) {
 	scope := newScope(madeByOther, askForTakeOver, anyUser)
 	validateWith(hashOf(t, scope), nil)(scope)
 	scope.validation.Spec.SecurityContext = podSecurity(slinkyv1beta1.SlurmUser{UID: 401, GID: 402})
+	scope.validation.Annotations[annotationRun], _ = validationDigest(scope)
 	if next := decide(scope); next.stage != validating {
 		t.Errorf("stage %v", next.stage)
 	}
