@@ -19,12 +19,14 @@ func TestPodThatHasChangedMeanwhileIsNotReplaced(t *testing.T) {
 	}{
 		"unchanged": {func(*testing.T, client.Client, *corev1.Pod) {}, true},
 		"restarted": {func(t *testing.T, kubernetes client.Client, pod *corev1.Pod) {
+			t.Helper()
 			pod.Status.PodIP = "10.0.0.1"
 			if err := kubernetes.Update(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
 		"deleted": {func(t *testing.T, kubernetes client.Client, pod *corev1.Pod) {
+			t.Helper()
 			if err := kubernetes.Delete(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}

@@ -155,7 +155,7 @@ func Configuration(controller string) string { return controller + "-config" }
 // Candidate returns the name of the ConfigMap with the configuration that is being validated.
 func Candidate(controller string) string { return controller + "-config-candidate" }
 
-// TakeOver returns the name of the ConfigMap with the configuration that ends the takeover of another operator's cluster.
+// TakeOver returns the name of the ConfigMap with the configuration that ends a takeover.
 func TakeOver(controller string) string { return controller + "-config-takeover" }
 
 // ValidationPod returns the name of the pod of a validation run.

@@ -33,7 +33,8 @@ func (w WaitingNodes) IsZero() bool { return len(w.Kept)+len(w.Added) == 0 }
 // resources. A node that is new in the document, and may not be added, has no line yet: a slurmd that has registered
 // without one exits when it finds one. Nodes are independent of each other: a line that is about more of them is split.
 // Records of elastic nodes are not among them: see SettleRecords.
-func KeepNodes(document, earlier Document, mayChange, mayAdd func(node string) bool) (kept Document, waiting WaitingNodes) {
+func KeepNodes(document, earlier Document, mayChange, mayAdd func(node string) bool) (
+	kept Document, waiting WaitingNodes) {
 	if slices.EqualFunc(nodeEntries(document), nodeEntries(earlier), sameEntry) {
 		return document, WaitingNodes{} // as almost always
 	}

@@ -156,8 +156,8 @@ func TestJobThatStartsBeforeAChangeIsKept(t *testing.T) {
 	c.expect(t, tres, false)
 }
 
-// A key that waits and is new in a release: slurmctld forgets the releases of its slurmds at the reconfigure that closes
-// the partitions, until they register again.
+// A key that waits and is new in a release: slurmctld forgets the releases of its slurmds at the reconfigure that
+// closes the partitions, until they register again.
 func TestNewKeyFollowsClosedPartitions(t *testing.T) {
 	c := newCluster(t)
 	c.controller.Spec.JobConfinement = slinkyv1beta1.JobConfinementNone

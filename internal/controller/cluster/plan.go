@@ -280,6 +280,11 @@ func applied(scope *scope, hash string) (bool, string) {
 	return true, ""
 }
 
+// isProvisional reports whether another pod or configuration follows once something has ended that causes no event.
+func (s *scope) isProvisional() bool {
+	return s.costlyPod() != "" || s.isSwitching() || s.keepsForeignCgroups()
+}
+
 // requeueAfter returns when to poll again for changes that cause no watch event; 0 is never.
 func (p plan) requeueAfter(scope *scope) time.Duration {
 	if scope.promoted.isClosed() && (p.problem != nil || p.stage != promote && p.stage != settled) {
@@ -298,7 +303,7 @@ func (p plan) requeueAfter(scope *scope) time.Duration {
 		if done, _ := applied(scope, p.candidate.hash); !done {
 			return applyInterval
 		}
-		if p.candidate.isProvisional() || scope.costlyPod() != "" || scope.isSwitching() || scope.keepsForeignCgroups() {
+		if p.candidate.isProvisional() || scope.isProvisional() {
 			return waitInterval
 		}
 	case begin:

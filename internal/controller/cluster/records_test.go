@@ -184,7 +184,8 @@ func TestNodeHasOneLine(t *testing.T) {
 		scope.controller.Spec.ExtraConf = ""
 		withElastic(2, "4")(scope)
 		scope.nodes = busy
-		if conf, _ := confOf(t, scope); !strings.Contains(conf, line) || !strings.Contains(conf, "NodeName=gpu-1 State=CLOUD") {
+		if conf, _ := confOf(t, scope); !strings.Contains(conf, line) ||
+			!strings.Contains(conf, "NodeName=gpu-1 State=CLOUD") {
 			t.Errorf("while it has a job:\n%s", conf)
 		}
 		scope.nodes, scope.drained = drained, drained

@@ -141,8 +141,8 @@ func addNew(names map[string]bool, more []string) bool {
 	return len(names) > before
 }
 
-// refreshTimeout bounds the reads of Slurm for a plan, and secondReadTimeout the one before Slurm nodes are forced down, so
-// that no reconcile takes longer than half a minute. In a cluster with 16,000 nodes, a list takes more than ten seconds.
+// refreshTimeout bounds the reads of Slurm for a plan, and secondReadTimeout the one before Slurm nodes are forced
+// down, so that no reconcile takes longer than half a minute. With 16,000 nodes, a list takes more than ten seconds.
 const refreshTimeout, secondReadTimeout = 20 * time.Second, 10 * time.Second
 
 // readMirror updates a scope with the mirror's latest snapshot of Slurm.

@@ -159,8 +159,8 @@ func TestAgentWaitsForSlurmctldThatCrashedOnReconfigure(t *testing.T) {
 	})
 }
 
-// Somebody may edit the files, and the operator reverts that. slurmctld does not read an edit that keeps the marker, and
-// one that changes it is replaced again.
+// Somebody may edit the files, and the operator reverts that. slurmctld does not read an edit that keeps the marker,
+// and one that changes it is replaced again.
 func TestRevertedEditEndsWithTheMarkerInForce(t *testing.T) {
 	for name, test := range map[string]struct {
 		marker       string

@@ -39,8 +39,8 @@ var kinds = map[string]reflect.Type{
 	"tokens":      reflect.TypeFor[slinkyv1beta1.Token](),
 }
 
-// crdFix returns the command that upgrades the CRDs, in the namespace from which they were installed. Helm does not do it
-// with the operator's chart.
+// crdFix returns the command that upgrades the CRDs, in the namespace from which they were installed. Helm does not do
+// it with the operator's chart.
 func (s *Snapshot) crdFix() string {
 	fix := "helm upgrade --install slurm-operator-crds charts/slurm-operator-crds"
 	for i := range s.ResourceTypes.Items {

@@ -58,7 +58,8 @@ func conditions(s *Snapshot) []Finding {
 // remedyOf returns what to do about the reason of a condition.
 func remedyOf(condition *metav1.Condition) (remedy, bool) {
 	known, found := remedies[condition.Reason]
-	if condition.Type == slinkyv1beta1.ConditionTopologyApplied && condition.Reason == slinkyv1beta1.ReasonUnsupportedVersion {
+	if condition.Type == slinkyv1beta1.ConditionTopologyApplied &&
+		condition.Reason == slinkyv1beta1.ReasonUnsupportedVersion {
 		known = remedies[slinkyv1beta1.ReasonTopologyRefused]
 		known.advice = "use Slurm 25.05 or later, or describe the topology in topology.conf"
 	}

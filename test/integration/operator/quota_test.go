@@ -114,8 +114,8 @@ func TestQuotaThatRefusesSlurmctldIsNamed(t *testing.T) {
 	})
 }
 
-// slurmctld keeps running while a quota refuses the pod that would replace it, and is replaced if the quota has room for
-// exactly one.
+// slurmctld keeps running while a quota refuses the pod that would replace it, and is replaced if the quota has room
+// for exactly one.
 func TestQuotaWithRoomForOneSlurmctldAllowsItsReplacement(t *testing.T) {
 	t.Parallel()
 	world := newWorld(t)
@@ -135,7 +135,7 @@ func TestQuotaWithRoomForOneSlurmctldAllowsItsReplacement(t *testing.T) {
 	}
 	retemplate := func(text, memory string) {
 		t.Helper()
-		world.patch(t, controller, text)
+		world.patch(t, controller, "%s", text)
 		world.eventually(t, "slurm-controller", set, func() error {
 			if is := set.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().String(); is != memory {
 				return fmt.Errorf("slurmctld has %s of memory", is)

@@ -4,6 +4,7 @@ package operator_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -164,10 +165,10 @@ func TestTakeOverEndsDespiteMistake(t *testing.T) {
 	world.patch(t, pod, `{"metadata":{"finalizers":null}}`)
 	set := &appsv1.StatefulSet{}
 	world.eventually(t, "slurm-controller", set, func() error { return nil })
-	uses := false
-	for _, volume := range set.Spec.Template.Spec.Volumes {
-		uses = uses || volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == "statesave-slurm-controller-0"
-	}
+	uses := slices.ContainsFunc(set.Spec.Template.Spec.Volumes, func(volume corev1.Volume) bool {
+		claim := volume.PersistentVolumeClaim
+		return claim != nil && claim.ClaimName == "statesave-slurm-controller-0"
+	})
 	if security := set.Spec.Template.Spec.SecurityContext; !uses || security == nil || *security.RunAsUser != 401 {
 		t.Errorf("slurmctld starts as %v with the volumes %v", security, set.Spec.Template.Spec.Volumes)
 	}

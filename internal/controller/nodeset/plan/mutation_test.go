@@ -176,11 +176,11 @@ var mutations = map[string]mutation{
 		"power.go", "case record.Draining() && p.backingOff(record):", "case false:",
 	},
 	"foreign states of Slurm nodes without a pod are overwritten": {
-		"power.go", "if record.HeldByOthers() && !(record.GaveUp() && (p.Set.Elastic.Ended || slot.Mismatched)) {",
+		"power.go", "if record.HeldByOthers() && (!record.GaveUp() || !p.Set.Elastic.Ended && !slot.Mismatched) {",
 		"if false {",
 	},
 	"a Slurm node that is down without a pod keeps its old record": {
-		"power.go", "(p.Set.Elastic.Ended || slot.Mismatched)", "p.Set.Elastic.Ended",
+		"power.go", "!p.Set.Elastic.Ended && !slot.Mismatched", "!p.Set.Elastic.Ended",
 	},
 	"Slurm nodes stay open for which there is no room": {
 		"power.go", "full = full || cause == NoCapacity", "full = false",

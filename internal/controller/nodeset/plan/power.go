@@ -88,20 +88,24 @@ func (p *planner) summarize() Summary {
 		if on(record) && p.slotBusy(record) {
 			summary.Busy++
 		}
-		closed := true
-		switch {
-		case drainedFor(NoCapacity, record):
-			summary.Unplaced++
-		case drainedFor(NotStarted, record), record.TimedOut():
-			summary.Failed++
-		default:
-			closed = false
-		}
-		if retry := p.retryAt(record); closed && (summary.Retry.IsZero() || retry.Before(summary.Retry)) {
-			summary.Retry = retry
-		}
+		p.countFailed(record, &summary)
 	}
 	return summary
+}
+
+// countFailed adds a Slurm node to the summary if it could not be started.
+func (p *planner) countFailed(record *slurm.Node, summary *Summary) {
+	switch {
+	case drainedFor(NoCapacity, record):
+		summary.Unplaced++
+	case drainedFor(NotStarted, record), record.TimedOut():
+		summary.Failed++
+	default:
+		return
+	}
+	if retry := p.retryAt(record); summary.Retry.IsZero() || retry.Before(summary.Retry) {
+		summary.Retry = retry
+	}
 }
 
 // retryAt returns when a Slurm node that could not be started is opened again.
@@ -219,8 +223,7 @@ func (p *planner) failure(group *group, pods map[int]*Pod) (cause Cause, why str
 func (p *planner) closeFailed(pods map[int]*Pod) {
 	for _, slot := range p.Set.Elastic.Slots {
 		record, pod := p.slotRecord(slot), pods[slot.Ordinal]
-		if record == nil || !record.PoweredOff() || record.Closed() || p.Set.Deleting ||
-			p.closing[slot.SlurmNode] || pod == nil && p.slotCause(slot) != NoCause { // settle closes it
+		if !p.mayClose(slot, record) || pod == nil && p.slotCause(slot) != NoCause { // settle closes it
 			continue
 		}
 		late := false
@@ -240,6 +243,11 @@ func (p *planner) closeFailed(pods map[int]*Pod) {
 	}
 }
 
+// mayClose reports whether a Slurm node is powered down, and open.
+func (p *planner) mayClose(slot Slot, record *slurm.Node) bool {
+	return record != nil && record.PoweredOff() && !record.Closed() && !p.Set.Deleting && !p.closing[slot.SlurmNode]
+}
+
 // closeSlot closes a Slurm node until a backoff is over. Nothing else is done with it in this plan.
 func (p *planner) closeSlot(slot Slot, cause Cause) {
 	p.closing[slot.SlurmNode] = true
@@ -257,7 +265,7 @@ func (p *planner) settle(slot Slot) {
 		p.settleTimedOut(slot, record)
 		return
 	}
-	if record.HeldByOthers() && !(record.GaveUp() && (p.Set.Elastic.Ended || slot.Mismatched)) {
+	if record.HeldByOthers() && (!record.GaveUp() || !p.Set.Elastic.Ended && !slot.Mismatched) {
 		return
 	}
 	cause := p.slotCause(slot)

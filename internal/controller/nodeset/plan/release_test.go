@@ -164,26 +164,26 @@ func TestRelease(t *testing.T) {
 			many(withoutRecord(0), unnamed, notStarted, pod(0, func(p *plan.Pod) { p.Unscheduled = true })), plan.NotHeld,
 		},
 		"holds a pod without its name whose record is that of an earlier pod": {
-			many(drained0, unnamed, registered, slurmdSince(0, -3*time.Hour)), plan.Unidentified,
+			many(drained0, unnamed, registered, slurmdSince(-3*time.Hour)), plan.Unidentified,
 		},
 		"holds a pod without its name whose record has never had a slurmd": {
 			many(drained0, unnamed, registered), plan.Unidentified,
 		},
 		"holds a pod without its name whose record names another pod": {
-			many(drained0, unnamed, slurmdSince(0, -time.Hour), record(0, func(n *slurm.Node) {
+			many(drained0, unnamed, slurmdSince(-time.Hour), record(0, func(n *slurm.Node) {
 				n.Instance = slurm.Owner{Namespace: "default", PodName: "gpu-1"}.String()
 			})), plan.Unidentified,
 		},
 		"releases a pod without its name that brought the record": {
-			many(drained0, unnamed, slurmdSince(0, -time.Hour), record(0, func(n *slurm.Node) {
+			many(drained0, unnamed, slurmdSince(-time.Hour), record(0, func(n *slurm.Node) {
 				n.Instance = slurm.Owner{Namespace: "default", PodName: "gpu-0"}.String()
 			})), plan.NotHeld,
 		},
 		"releases a pod without its name whose record is as new": {
-			many(drained0, unnamed, slurmdSince(0, -time.Hour)), plan.NotHeld,
+			many(drained0, unnamed, slurmdSince(-time.Hour)), plan.NotHeld,
 		},
 		"holds a pod without its name that has restarted since it registered": {
-			many(drained0, unnamed, slurmdSince(0, -time.Hour),
+			many(drained0, unnamed, slurmdSince(-time.Hour),
 				pod(0, func(p *plan.Pod) { p.Started = epoch.Add(-time.Minute) })), plan.Unidentified,
 		},
 		"holds a pod without a record that has a job": {
@@ -219,9 +219,9 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// slurmdSince sets when the slurmd of a record started.
-func slurmdSince(i int, ago time.Duration) edit {
-	return record(i, func(n *slurm.Node) { n.SlurmdStartedAt = epoch.Add(ago) })
+// slurmdSince sets when the slurmd of the first record started.
+func slurmdSince(ago time.Duration) edit {
+	return record(0, func(n *slurm.Node) { n.SlurmdStartedAt = epoch.Add(ago) })
 }
 
 // TestUnidentifiedPodsAreKept has pods whose slurmd may have registered under another name, and run jobs there.
