@@ -424,6 +424,26 @@ func TestCount(t *testing.T) {
 }
 
 // The start of a long list says what it proves, its end how soon after it a decision can be made.
+// The states of many jobs are read after the nodes, which are published when that has ended.
+func TestEndOfAPollOfALongQueueIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := newScripted("a")
+		cluster.jobs = queued(1, 1500)
+		cluster.afterStates = func() { time.Sleep(3 * time.Second) }
+		mirror := runMirror(t, cluster)
+		snapshot, err := mirror.Refresh(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !snapshot.Partial || time.Since(snapshot.NodesAsOf) < 3*time.Second {
+			t.Fatalf("the nodes were read %s ago, with the jobs listed: %t", time.Since(snapshot.NodesAsOf), !snapshot.Partial)
+		}
+		if listed, read := time.Since(snapshot.ListedAt()), time.Since(snapshot.NodeReadBy("a")); listed != 0 || read != 0 {
+			t.Errorf("the poll was complete %s and %s ago", listed, read)
+		}
+	})
+}
+
 func TestEndOfALongListIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newScripted("a")

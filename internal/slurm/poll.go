@@ -61,6 +61,7 @@ func (m *Mirror) poll(ctx context.Context, wanted demand) Poll {
 	if err != nil {
 		return Poll{Diag: diag, Err: err}
 	}
+	next.complete(m.Snapshot())
 	if next.NodesAsOf.After(m.Snapshot().nodesAsOf()) {
 		m.counters, m.countersSince = counters.all, diag.CountersSince
 	}
@@ -278,7 +279,7 @@ func (m *Mirror) readNodes(ctx context.Context, next *Snapshot) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	next.NodesAsOf, next.readAt, next.listTook = now, now, m.listTook
+	next.NodesAsOf, next.readAt = now, now
 	m.marked.remove(marked)
 	if list.Unchanged {
 		return nil, nil

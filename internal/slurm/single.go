@@ -100,7 +100,7 @@ func (m *Mirror) merge(next *Snapshot, nodes []Node, began time.Time) []string {
 	updated, changed := next.WithNodes(nodes, began)
 	*next = *updated
 	if len(nodes) > 0 {
-		next.readAt, next.aloneTook = began, time.Since(began)
+		next.readAt = began
 	}
 	return changed
 }

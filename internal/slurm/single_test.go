@@ -120,12 +120,12 @@ func TestRefreshOfNodesListsThemAll(t *testing.T) {
 // TestReadsOfNodesEnd checks when the record of n1 was read at the latest.
 func TestReadsOfNodesEnd(t *testing.T) {
 	listed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	list := &Snapshot{NodesAsOf: listed, readAt: listed, listTook: 3 * time.Second}
+	list := &Snapshot{NodesAsOf: listed, readAt: listed, listedBy: listed.Add(3 * time.Second)}
 	alone := func(name string, after time.Duration, last *Snapshot) *Snapshot {
 		next := &Snapshot{}
 		*next = *last
 		(&Mirror{}).merge(next, []Node{{Name: name}}, listed.Add(after))
-		next.aloneTook = time.Second
+		next.readBy = next.readAt.Add(time.Second)
 		return next
 	}
 	for name, test := range map[string]struct {

@@ -26,10 +26,8 @@ type Snapshot struct {
 	// ClockOffset is added to the times in records, which are slurmctld's, to get ours.
 	ClockOffset time.Duration
 
-	// listTook is how long the last list of nodes took.
-	listTook time.Duration
-	// aloneTook is how long the last reads of single nodes took.
-	aloneTook time.Duration
+	// listedBy and readBy are when the polls were complete that read the last list of nodes, and the last of any node.
+	listedBy, readBy time.Time
 	// nodeTimes are the start times of reads of single nodes since the last list.
 	nodeTimes map[string]time.Time
 	// trackedAt is when a ChangeTracker was last asked.
@@ -59,18 +57,36 @@ func (s *Snapshot) NodeAsOf(name string) time.Time {
 	return s.NodesAsOf
 }
 
-// ListedAt is when the last list of nodes was complete. It began at NodesAsOf.
-func (s *Snapshot) ListedAt() time.Time { return s.NodesAsOf.Add(s.listTook) }
+// ListedAt is when the poll was complete that listed the nodes last. The list began at NodesAsOf. With many jobs, their
+// states are read after it, which takes seconds.
+func (s *Snapshot) ListedAt() time.Time { return latest(s.NodesAsOf, s.listedBy) }
 
-// NodeReadBy is when the last read of a Slurm node was complete. It began at NodeAsOf.
+// NodeReadBy is when the poll was complete that read a Slurm node last. The read began at NodeAsOf.
 func (s *Snapshot) NodeReadBy(name string) time.Time {
 	switch asOf := s.NodeAsOf(name); {
 	case asOf.Equal(s.NodesAsOf):
 		return s.ListedAt()
 	case asOf.Equal(s.readAt):
-		return asOf.Add(s.aloneTook)
+		return latest(asOf, s.readBy)
 	default:
 		return asOf
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// complete records when a poll was complete, if it has read nodes since an earlier snapshot.
+func (s *Snapshot) complete(earlier *Snapshot) {
+	if s.NodesAsOf.After(earlier.nodesAsOf()) {
+		s.listedBy = time.Now()
+	}
+	if earlier == nil || s.readAt.After(earlier.readAt) {
+		s.readBy = time.Now()
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // maxAbsenceAge is how long after a read of Slurm a node still counts as down, or as absent if its pod's slurmd is not
-// reported as running: slurmd may run nevertheless, register, and get a job. A list of many Slurm nodes takes seconds,
-// so this is counted from its end.
+// reported as running: slurmd may run nevertheless, register, and get a job. A poll of many Slurm nodes or jobs takes
+// seconds, so this is counted from its end: otherwise no read would ever be recent enough.
 const maxAbsenceAge = 2 * time.Second
 
 // maxSnapshotAge is how old a snapshot of Slurm may be to prove anything. Between the snapshot and the deletion a drain
