@@ -276,7 +276,7 @@ func claimAt(set *appsv1.StatefulSet, path string) string {
 // takeOver takes the next step of a takeover, if nothing prevents it.
 func (r *Reconciler) takeOver(ctx context.Context, scope *scope, plan *plan) error {
 	if plan.problem != nil {
-		return nil
+		return r.forgetAccepted(ctx, scope)
 	}
 	// The validation run needs it.
 	if err := r.Children.Apply(ctx, scope.controller, serviceAccount(scope.controller),

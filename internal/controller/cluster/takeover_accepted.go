@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/reference"
 )
@@ -54,11 +55,26 @@ func (r *Reconciler) recordAccepted(ctx context.Context, scope *scope, plan *pla
 	return r.Children.Apply(ctx, scope.controller, record, &corev1.ConfigMap{})
 }
 
+// forgetAccepted removes the record if the user no longer asks for the takeover and the old slurmctld runs: the other
+// operator may stop and start it again.
+func (r *Reconciler) forgetAccepted(ctx context.Context, scope *scope) error {
+	if scope.accepted == nil || clusterconf.AsksForTakeOver(scope.controller) || !scope.runsForeign() {
+		return nil
+	}
+	return r.Children.Delete(ctx, scope.controller,
+		named(&corev1.ConfigMap{}, scope.controller.Namespace, naming.TakeOver(scope.controller.Name)))
+}
+
+// runsForeign reports whether a slurmctld of another operator runs, and is not about to exit.
+func (s *scope) runsForeign() bool {
+	return s.statefulSet != nil && !s.hasOwnSet() || slices.ContainsFunc(s.foreignPods(),
+		func(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil })
+}
+
 // committed returns the plan that ends a takeover, if the old slurmctld is gone or exits: whatever the spec says now,
 // slurmctld starts with what was accepted. Only a lost state prevents it.
 func committed(scope *scope) (next plan, isCommitted bool) {
-	runs := slices.ContainsFunc(scope.foreignPods(), func(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil })
-	if scope.accepted == nil || scope.statefulSet != nil || !scope.isForeign() || runs {
+	if scope.accepted == nil || !scope.isForeign() || scope.runsForeign() {
 		return plan{}, false
 	}
 	if problem := stateProblem(scope); problem != nil {

@@ -8,12 +8,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/slurmuser"
 	"github.com/slurm-operator/slurm-operator/internal/inpod/validation"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
+	"github.com/slurm-operator/slurm-operator/internal/status"
 )
 
 const foreignConf = "ClusterName=ns_slurm\nAuthType=auth/slurm\nStateSaveLocation=/var/spool/slurmctld/\n" +
@@ -402,5 +405,39 @@ func TestTakenOverStateIsRequired(t *testing.T) {
 	scope.state, scope.statefulSet = nil, ranWith("statesave-slurm-controller-0")
 	if problem := stateProblem(scope); problem == nil || problem.Reason != slinkyv1beta1.ReasonStateLost {
 		t.Errorf("got %+v for a deleted PVC", problem)
+	}
+}
+
+// Without the user's consent, the other operator may stop its slurmctld and start it again: nothing takes its place.
+func TestRecordOfTakeOverIsRemovedWithoutConsent(t *testing.T) {
+	runs := func(*scope) {}
+	exits := func(s *scope) {
+		s.statefulSet, s.pods = nil, []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{
+			Name: "slurm-controller-0", DeletionTimestamp: new(metav1.NewTime(start)),
+		}}}
+	}
+	for name, test := range map[string]struct {
+		change, consent func(*scope)
+		kept            bool
+	}{
+		"no consent":                              {runs, func(*scope) {}, false},
+		"a mistake, with the user's consent":      {runs, askForTakeOver, true},
+		"no consent when the old slurmctld exits": {exits, func(*scope) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope(madeByOther, test.change, test.consent)
+			record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: "slurm-config-takeover", OwnerReferences: ownedBy(scope),
+			}}
+			scope.accepted = &accepted{&promoted{hash: "accepted", image: "old"}, scope.claim}
+			reconciler := reconcilerWith(t, interceptor.Funcs{}, record)
+			if err := reconciler.takeOver(t.Context(), scope, &plan{problem: &status.Verdict{}}); err != nil {
+				t.Fatal(err)
+			}
+			err := reconciler.Client.Get(t.Context(), client.ObjectKeyFromObject(record), record)
+			if client.IgnoreNotFound(err) != nil || (err == nil) != test.kept {
+				t.Errorf("the record: %v", err)
+			}
+		})
 	}
 }
