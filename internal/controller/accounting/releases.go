@@ -2,6 +2,7 @@ package accounting
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -142,7 +143,7 @@ type correction struct {
 // may have an older image than that of a slurmdbd that was expected not to start. The next pod must not have it.
 func correct(scope *scope) *correction {
 	set := scope.statefulSet
-	if set == nil || !podtemplate.IsOwn(set.Spec.Template.Annotations) {
+	if set == nil || !podtemplate.IsOwn(set.Spec.Template.Annotations) || scope.isUncertain() {
 		return nil
 	}
 	is := correction{set.Annotations[annotationRelease], containerOf(&set.Spec.Template.Spec).Image}
@@ -162,6 +163,15 @@ func correct(scope *scope) *correction {
 		return nil
 	}
 	return &must
+}
+
+// isUncertain reports whether a pod terminates of which is not known what its slurmdbd has done. What may have happened
+// prevents an older release until the pod is gone, but is not recorded: a slurmdbd that has only waited for its
+// database cannot say so any more when it exits.
+func (s *scope) isUncertain() bool {
+	return slices.ContainsFunc(s.pods, func(pod corev1.Pod) bool {
+		return pod.DeletionTimestamp != nil && s.database == nil && !hasAnswered(&pod)
+	})
 }
 
 // apply changes a pod template and the record.

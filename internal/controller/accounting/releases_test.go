@@ -142,6 +142,32 @@ func obey(t *testing.T, scope *scope) {
 
 // A slurmdbd of a later release can start after the user has set the image back: its pod is deleted too late. If the
 // pod is lost after the conversion, the next one must not be of the older release, whatever else is wrong by then.
+// A slurmdbd that has only waited for its database cannot say so any more when it exits. The rollback goes on.
+func TestRollbackFromWaitingSlurmdbdIsNotUndone(t *testing.T) {
+	for name, state := range map[string]corev1.ContainerState{
+		"it exits":      {Running: &corev1.ContainerStateRunning{}},
+		"it has exited": {Terminated: &corev1.ContainerStateTerminated{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := newScope()
+			waits := &slurmdbd.Report{Phase: slurmdbd.Waiting, Release: "26.05.1"}
+			replacing(scope, newSlurmdbd(inImage("slurmdbd:26.05")), waits)
+			scope.statefulSet.Annotations = map[string]string{annotationRelease: "25.11.1"}
+			scope.accounting.Spec.Slurmdbd.Raw = []byte(`{"image":"slurmdbd:25.11"}`)
+			obey(t, scope)
+			deleted(&scope.pods[0])
+			scope.pods[0].Status.ContainerStatuses[0].State, scope.database = state, nil
+			obey(t, scope)
+			if image := containerOf(&scope.statefulSet.Spec.Template.Spec).Image; image != "slurmdbd:25.11" {
+				t.Errorf("the next pod runs %s", image)
+			}
+			if record := scope.statefulSet.Annotations[annotationRelease]; record != "25.11.1" {
+				t.Errorf("the record says %q", record)
+			}
+		})
+	}
+}
+
 func TestNextSlurmdbdIsNotOlderThanDatabaseOfOneThatStartedLate(t *testing.T) {
 	for name, change := range map[string]func(*scope){
 		"the older image is refused":   func(*scope) {},
