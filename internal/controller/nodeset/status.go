@@ -200,8 +200,7 @@ func leaving(scope *scope, next *plan.Plan) (status.Verdict, bool) {
 			waiting(next.Waits), slinkyv1beta1.AnnotationDeleteWithoutDrain), true
 	}
 	if next.Stopped != "" {
-		return status.Degraded(slinkyv1beta1.ReasonUpdateStopped, "%s; correct the spec, or restore the previous one",
-			next.Stopped), true
+		return status.Degraded(slinkyv1beta1.ReasonUpdateStopped, "%s", next.Stopped), true
 	}
 	for _, wait := range next.Waits {
 		if wait.Hold.Kind == plan.Unreachable {

@@ -88,7 +88,7 @@ func TestJudge(t *testing.T) {
 		"an update is stopped": {
 			func(_ *scope, next *plan.Plan) { next.Stopped = "1 of 1 pods do not come up" },
 			status.Degraded(slinkyv1beta1.ReasonUpdateStopped,
-				"1 of 1 pods do not come up; correct the spec, or restore the previous one"),
+				"1 of 1 pods do not come up"),
 		},
 		"an update is in progress": {
 			func(_ *scope, next *plan.Plan) { next.Updated, next.Outdated = 1, 1 },

@@ -21,7 +21,7 @@ func elasticSet() *slinkyv1beta1.NodeSet {
 }
 
 func TestElastic(t *testing.T) {
-	const conf = "SlurmctldParameters=enable_configless,config_hash=abc\n" +
+	const conf = "SlurmctldParameters=enable_configless,config_hash=abc\nResumeProgram=/bin/true\n" +
 		"NodeName=gpu-[0,3] State=CLOUD Features=gpu CPUs=4 RealMemory=1000\n" +
 		"NodeName=gpu-1 State=CLOUD Features=gpu CPUs=2 RealMemory=1000\n" +
 		"NodeName=gpu-2 State=CLOUD Features=gpu CPUs=4 RealMemory=1000 Weight=7\n" +
@@ -47,7 +47,7 @@ func TestElastic(t *testing.T) {
 }
 
 func TestEndedElastic(t *testing.T) {
-	const conf = "SlurmctldParameters=enable_configless,config_hash=abc\n" +
+	const conf = "SlurmctldParameters=enable_configless,config_hash=abc\nResumeProgram=/bin/true\n" +
 		"NodeName=gpu-[0,3] State=CLOUD Features=gpu CPUs=4 RealMemory=1000\nNodeName=other-0 State=CLOUD CPUs=2\n"
 	set := elasticSet()
 	set.Spec.Elastic = nil

@@ -39,6 +39,9 @@ func replicas(n int) edit { return set(func(set *plan.Set) { set.Replicas = n })
 // twoUnavailable sets maxUnavailable to two.
 var twoUnavailable = set(func(set *plan.Set) { set.Update.MaxUnavailable = 2 })
 
+// correctIt is the end of the message about a revision that fails.
+const correctIt = "; correct the spec, or restore the previous one"
+
 // TestScaleInOrder has one pod in excess, and checks which one is deleted.
 func TestScaleInOrder(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -363,20 +366,31 @@ func TestUpdate(t *testing.T) {
 					"object if it is shut down",
 			},
 		},
+		"replaces pods that do not work although others do not terminate": {
+			scene(3, outdated(0, 1, 2), terminates(0, time.Hour), pod(2, func(p *plan.Pod) {
+				p.Unscheduled, p.EverRan = true, false
+			}), withoutRecord(2)),
+			[]string{
+				"delete gpu-2: its revision is out of date",
+				"update stopped: 1 pods do not terminate, such as gpu-0, and at most 1 may be unavailable: the kubelet of " +
+					"Kubernetes node m1 does not confirm it, or a finalizer keeps the pod; repair that node, or delete its Node " +
+					"object if it is shut down",
+			},
+		},
 		"stops if as many pods fail or do not terminate as may be unavailable": {
 			scene(4, outdated(3), twoUnavailable, failed, terminates(2, time.Minute)),
 			[]string{
-				"update stopped: 1 of 2 pods of the new revision do not come up, such as gpu-0: CrashLoopBackOff",
+				"update stopped: 1 of 2 pods of the new revision do not come up, such as gpu-0: CrashLoopBackOff" + correctIt,
 			},
 		},
 		"stops and lifts its drains if the canary does not come up": {scene(2, outdated(1), twoUnavailable, failed,
 			drained(1, byUs("update"))), []string{
 			"undrain node gpu-1: it may take jobs again",
-			"update stopped: 1 of 1 pods of the new revision do not come up, such as gpu-0: CrashLoopBackOff",
+			"update stopped: 1 of 1 pods of the new revision do not come up, such as gpu-0: CrashLoopBackOff" + correctIt,
 		}},
 		"stops if as many pods fail as may be unavailable, although one is ready": {scene(4, outdated(3), twoUnavailable,
 			failed, unready(1)), []string{
-			"update stopped: 2 of 3 pods of the new revision do not come up, such as gpu-0: CrashLoopBackOff",
+			"update stopped: 2 of 3 pods of the new revision do not come up, such as gpu-0: CrashLoopBackOff" + correctIt,
 		}},
 		"continues if fewer pods fail": {
 			scene(4, outdated(3), twoUnavailable, failed),

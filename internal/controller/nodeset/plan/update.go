@@ -21,7 +21,8 @@ func (p *planner) update() {
 	}
 	known := p.Answers && p.Slurm != nil
 	if known {
-		if p.Stopped = p.brokenRevision(); p.Stopped != "" {
+		var broken bool
+		if p.Stopped, broken = p.brokenRevision(); broken {
 			return
 		}
 	}
@@ -100,9 +101,9 @@ func updatedFirst(a, b *candidate) int {
 	)
 }
 
-// brokenRevision returns why no more pods get the current revision: it failed and has not worked on any pod yet, or as
-// many pods fail with it, or do not terminate, as may be unavailable.
-func (p *planner) brokenRevision() string {
+// brokenRevision returns why no more pods that work get the current revision, and whether none gets it: it failed and
+// has not worked on any pod yet, or as many pods fail with it as may be unavailable. As many may also not terminate.
+func (p *planner) brokenRevision() (why string, broken bool) {
 	failed, lingering, works := 0, 0, false
 	var example, remnant *Pod
 	for i := range p.Pods {
@@ -127,16 +128,16 @@ func (p *planner) brokenRevision() string {
 	case lingering >= most:
 		return fmt.Sprintf("%d pods do not terminate, such as %s, and at most %d may be unavailable: the kubelet of "+
 			"Kubernetes node %s does not confirm it, or a finalizer keeps the pod; repair that node, or delete its Node "+
-			"object if it is shut down", lingering, remnant.Name, most, remnant.KubernetesNode)
+			"object if it is shut down", lingering, remnant.Name, most, remnant.KubernetesNode), false
 	default:
-		return ""
+		return "", false
 	}
 	problem := example.Failing
 	if problem == "" {
 		problem = "its slurmd is not ready and registered with Slurm"
 	}
-	return fmt.Sprintf("%d of %d pods of the new revision do not come up, such as %s: %s", failed, p.Updated,
-		example.Name, problem)
+	return fmt.Sprintf("%d of %d pods of the new revision do not come up, such as %s: %s; correct the spec, or restore "+
+		"the previous one", failed, p.Updated, example.Name, problem), true
 }
 
 // lingers reports whether a pod should have terminated and did not: with a dead kubelet that may take for ever.
