@@ -44,6 +44,9 @@ type PowerSaving struct {
 	ResumeTimeout time.Duration
 }
 
+// powerProgram does nothing.
+const resumeProgram, powerProgram = "ResumeProgram", "/bin/true"
+
 // suspendTimeout is how long a node is POWERING_DOWN, in which it gets no job, while its pod is deleted.
 const suspendTimeout = 30 * time.Second
 
@@ -66,8 +69,8 @@ var powerOwner = owner{
 func (p PowerSaving) keys() []Pair {
 	seconds := func(length time.Duration) string { return strconv.FormatInt(int64(length/time.Second), 10) }
 	return []Pair{
-		{"ResumeProgram", "/bin/true"},
-		{"SuspendProgram", "/bin/true"},
+		{resumeProgram, powerProgram},
+		{"SuspendProgram", powerProgram},
 		{"SuspendTime", "2000000000"},
 		{"SuspendTimeout", seconds(suspendTimeout)},
 		{"ResumeTimeout", seconds(p.ResumeTimeout)},
@@ -111,6 +114,9 @@ func HasRecords(conf string) bool { return strings.Contains(conf, " "+cloud.Key+
 // that the administrator has written into extraConf are not among them.
 func RecordsInForce(document Document) map[string][]Pair {
 	records := map[string][]Pair{}
+	if program, _ := document.Get(resumeProgram); program != powerProgram {
+		return records // an earlier version wrote an administrator's lines as they were in extraConf
+	}
 	for entry := range document.All() {
 		if !isElasticRecord(entry) {
 			continue

@@ -112,6 +112,14 @@ func TestRecordsInForceRoundTrip(t *testing.T) {
 	}
 }
 
+// An earlier version of the operator wrote an administrator's line as it was in extraConf.
+func TestLinesOfAnAdministratorAreNoRecords(t *testing.T) {
+	inForce, err := Parse("ResumeProgram=/opt/resume\nNodeName=c[1-9] State=CLOUD CPUs=4\n")
+	if records := RecordsInForce(inForce); err != nil || len(records) > 0 {
+		t.Errorf("records: %v, %v", records, err)
+	}
+}
+
 func TestRecordDevices(t *testing.T) {
 	gpus := append(small(), Pair{"Gres", "gpu:h100:2,gpu:4,nic:1"})
 	got := RecordDevices([]Record{

@@ -28,9 +28,10 @@ const followTime = 30 * time.Second
 // nextStep returns the configuration to have next, of a wanted one and of one that is as wanted but for the keys that
 // wait: their settings are those in force.
 func nextStep(scope *scope, wanted, kept candidate) (candidate, *status.Verdict) {
-	if scope.promoted.isClosed() && !scope.hasSettled(followTime) && (scope.promoted.makesChange() || scope.nodes == nil) {
+	if scope.promoted.isClosed() && !scope.hasSettled(followTime) &&
+		(scope.promoted.makesChange() || scope.lacksReleases()) {
 		// No job starts before all slurmds have made the change, whatever else changes meanwhile. Slurm may be silent while
-		// slurmctld loads the configuration.
+		// slurmctld loads the configuration, and then does not know at once which keys the slurmds know.
 		return scope.promoted.candidate(wanted), nil
 	}
 	if len(kept.waiting) == 0 && (scope.promoted == nil || scope.costlyPod() == "") {

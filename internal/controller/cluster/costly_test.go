@@ -174,6 +174,14 @@ func TestNewKeyFollowsClosedPartitions(t *testing.T) {
 		t.Fatalf("NamespaceType=%s, closed: %t", namespaces, closed)
 	}
 	node.Version = ""
+	recent := c.agents["slurm-controller-0"]
+	recent.RunningSince = start.Add(-time.Second)
+	c.agents["slurm-controller-0"] = recent
+	c.reconcile(t)
+	if namespaces, closed := c.running("NamespaceType"); namespaces != "" || !closed {
+		t.Fatalf("before the slurmds have registered again: NamespaceType=%s, closed: %t", namespaces, closed)
+	}
+	node.Version = "26.05.5"
 	c.reconcile(t)
 	if namespaces, closed := c.running("NamespaceType"); namespaces == "" || !closed {
 		t.Errorf("NamespaceType=%s, closed: %t", namespaces, closed)

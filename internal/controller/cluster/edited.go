@@ -35,7 +35,7 @@ func (p *promoted) isEdited(files map[string]string) bool {
 // force for the sake of jobs must not be taken from the edit: slurmctld does not run with that.
 func unedited(scope *scope) (candidate, bool) {
 	live := scope.promoted
-	if live == nil || live.foreign || live.isClosed() || scope.controller.Spec.External ||
+	if live == nil || live.foreign || live.isClosed() || live.image != scope.image || scope.controller.Spec.External ||
 		slurmconf.Hash(live.files) == live.hash {
 		return candidate{}, false
 	}

@@ -14,6 +14,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/applyconf"
+	"github.com/slurm-operator/slurm-operator/internal/clusterconf"
 	"github.com/slurm-operator/slurm-operator/internal/naming"
 	"github.com/slurm-operator/slurm-operator/internal/podtemplate"
 	"github.com/slurm-operator/slurm-operator/internal/slurmconf"
@@ -264,7 +265,8 @@ func validationPod(scope *scope, candidate candidate) (*applycorev1.PodApplyConf
 	return applycorev1.Pod(validationName(scope, candidate), scope.controller.Namespace).
 		WithLabels(naming.Labels(naming.Validation, scope.controller.Name)).
 		WithAnnotations(map[string]string{annotationHash: candidate.hash, annotationImage: scope.image,
-			annotationVersion: scope.slurmVersion, annotationInForce: scope.hashInForce(), annotationRun: digest}).
+			annotationVersion: scope.slurmVersion, annotationInForce: scope.hashInForce(), annotationRun: digest,
+			annotationUser: clusterconf.FormatUser(scope.slurmUser())}).
 		WithSpec(configuration.Spec), nil
 }
 

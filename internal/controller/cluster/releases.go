@@ -39,15 +39,20 @@ func (s *scope) hasSlurmds() bool {
 
 // hasOlderSlurmd reports whether a slurmd may be older than a release. An unknown release counts as older: while Slurm
 // does not answer, and after a restart of slurmctld, which forgets the releases of its slurmds until they register
-// again. Not while the partitions are closed for a change, which was validated when the releases were known: the
-// reconfigure that closes them makes slurmctld forget them too, and no job runs then that a slurmd could end.
+// again.
 func (s *scope) hasOlderSlurmd(release string) bool {
 	return s.nodes == nil || slices.ContainsFunc(s.nodes.Nodes, func(node *slurm.Node) bool {
 		if age, known := compare(node.Version, release); known {
 			return age < 0
 		}
-		return !isAbsent(node) && !s.promoted.isClosed()
+		return !isAbsent(node)
 	})
+}
+
+// lacksReleases reports whether slurmctld does not know the release of a slurmd, as for a moment after a reconfigure.
+func (s *scope) lacksReleases() bool {
+	return s.nodes == nil || slices.ContainsFunc(s.nodes.Nodes,
+		func(node *slurm.Node) bool { return node.Version == "" && !isAbsent(node) })
 }
 
 // isAbsent reports whether a Slurm node has no slurmd that slurmctld knows, and therefore no jobs.

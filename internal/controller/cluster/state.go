@@ -47,14 +47,15 @@ func stateClaim(scope *scope) *corev1.PersistentVolumeClaim {
 func (r *Reconciler) observeState(ctx context.Context, scope *scope) (err error) {
 	controller := scope.controller
 	scope.claim = naming.StateClaim(controller)
-	if scope.accepted != nil {
+	commits := scope.continuesWithAccepted()
+	if commits {
 		scope.claim = scope.accepted.claim
 	}
 	if scope.claim == "" {
 		return nil
 	}
 	if scope.state, err = r.claim(ctx, controller.Namespace, scope.claim); err != nil || scope.state != nil ||
-		scope.accepted != nil || controller.Spec.Persistence.ExistingClaim != "" {
+		commits || controller.Spec.Persistence.ExistingClaim != "" {
 		return err
 	}
 	name := naming.ForeignStateClaim(controller.Name)
@@ -138,7 +139,8 @@ func stateProblem(scope *scope) *status.Verdict {
 				"that run, and end them; "+
 				"put the old value back, or wait until no job runs")
 	case name == "":
-	case scope.state == nil && (scope.accepted != nil || kept(scope.statefulSet) && usesClaim(scope.statefulSet, name)):
+	case scope.state == nil && (scope.continuesWithAccepted() ||
+		kept(scope.statefulSet) && usesClaim(scope.statefulSet, name)):
 		return status.Problem(slinkyv1beta1.ReasonStateLost,
 			"PVC %s was deleted, and with it the saved state of all jobs; a slurmctld that starts without it "+
 				"ends every job that runs, so none is started: "+

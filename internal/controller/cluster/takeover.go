@@ -291,8 +291,10 @@ func (r *Reconciler) takeOver(ctx context.Context, scope *scope, plan *plan) err
 		if err := r.acceptsServices(ctx, scope); err != nil {
 			return err
 		}
-		if err := r.recordAccepted(ctx, scope, plan); err != nil {
-			return err
+		if scope.claim == "" || scope.state != nil { // otherwise there is no state that could be lost
+			if err := r.recordAccepted(ctx, scope, plan); err != nil {
+				return err
+			}
 		}
 	}
 	if scope.statefulSet != nil {

@@ -65,6 +65,9 @@ func (r *Reconciler) forgetAccepted(ctx context.Context, scope *scope) error {
 		named(&corev1.ConfigMap{}, scope.controller.Namespace, naming.TakeOver(scope.controller.Name)))
 }
 
+// continuesWithAccepted reports whether slurmctld starts from what was accepted, because the old one is gone or exits.
+func (s *scope) continuesWithAccepted() bool { return s.accepted != nil && !s.runsForeign() }
+
 // runsForeign reports whether a slurmctld of another operator runs, and is not about to exit.
 func (s *scope) runsForeign() bool {
 	return s.statefulSet != nil && !s.hasOwnSet() || slices.ContainsFunc(s.foreignPods(),
@@ -74,7 +77,7 @@ func (s *scope) runsForeign() bool {
 // committed returns the plan that ends a takeover, if the old slurmctld is gone or exits: whatever the spec says now,
 // slurmctld starts with what was accepted. Only a lost state prevents it.
 func committed(scope *scope) (next plan, isCommitted bool) {
-	if scope.accepted == nil || !scope.isForeign() || scope.runsForeign() {
+	if !scope.isForeign() || !scope.continuesWithAccepted() {
 		return plan{}, false
 	}
 	if problem := stateProblem(scope); problem != nil {

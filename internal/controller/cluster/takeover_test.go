@@ -282,9 +282,19 @@ func TestRunWithTheFoundUserIsLeftToEnd(t *testing.T) {
 	scope := newScope(madeByOther, askForTakeOver, anyUser)
 	validateWith(hashOf(t, scope), nil)(scope)
 	scope.validation.Spec.SecurityContext = podSecurity(slinkyv1beta1.SlurmUser{UID: 401, GID: 402})
+	scope.validation.Annotations[annotationUser] = "401:402"
 	scope.validation.Annotations[annotationRun], _ = validationDigest(scope)
 	if next := decide(scope); next.stage != validating {
 		t.Errorf("stage %v", next.stage)
+	}
+}
+
+// The first run has the default user, which is not published before the run has found that user in the image.
+func TestUserOfFirstRunIsNotPublished(t *testing.T) {
+	scope := newScope(validateWith("any", nil))
+	scope.validation.Annotations[annotationUser] = clusterconf.FormatUser(clusterconf.DefaultUser)
+	if user := scope.reportedUser(); user != nil {
+		t.Errorf("the user is %+v", user)
 	}
 }
 

@@ -27,14 +27,18 @@ func (s *scope) slurmUser() slinkyv1beta1.SlurmUser {
 }
 
 // foundUser returns the user that a validation run has found in the image; nil if none has. A run that has not ended
-// keeps the user with which it was started: an earlier one has found that user.
+// keeps the user with which it was started, if an earlier one has found that user.
 func (s *scope) foundUser() *slinkyv1beta1.SlurmUser {
 	if s.validation == nil || s.validation.Annotations[annotationImage] != s.image {
 		return nil
 	}
 	report, done := reportOf(s.validation)
 	if !done {
-		return userOf(&s.validation.Spec)
+		user := clusterconf.ParseUser(s.validation.Annotations[annotationUser])
+		if user != nil && *user == clusterconf.DefaultUser {
+			return nil // nothing has found it
+		}
+		return user
 	}
 	if report.SlurmUser == nil {
 		return nil
