@@ -176,7 +176,8 @@ func (c pluginCluster) drainsAndUndrains(t *testing.T) {
 	c.shows(t, []string{"drain", "gpu-[2-3]", "--reason=broken fan"}, "drained 2 nodes: gpu-[2-3]; reason: broken fan (")
 	c.drainIs(t, "gpu-2", "broken fan (")
 	c.shows(t, []string{"nodes", "--closed"}, "gpu-2", "gpu-3", "broken fan")
-	c.shows(t, []string{"why", "gpu-2"}, "it is drained, not by the operator: broken fan", "kubectl slurm undrain gpu-2")
+	c.shows(t, []string{"why", "gpu-2"}, "it is drained, not by the operator: broken fan",
+		"kubectl slurm --namespace "+c.namespace.Name+" undrain gpu-2")
 	c.shows(t, []string{"drain", "gpu-2", "--reason=other"}, "unchanged gpu-2: it is already drained: broken fan")
 	c.shows(t, []string{"undrain", "gpu-[1-3]"}, "undrained 2 nodes: gpu-[2-3]", "unchanged gpu-1: it is not drained")
 	c.waitUntilAllIdle(t)
@@ -187,7 +188,8 @@ func (c pluginCluster) explainsCordon(t *testing.T) {
 	c.namespace.MustRun(t, "cordon", host)
 	defer c.namespace.MustRun(t, "uncordon", host)
 	c.drainIs(t, "gpu-0", "slurm-operator: Kubernetes node "+host+" is cordoned")
-	c.shows(t, []string{"why", "gpu-0"}, "the operator drained it", "kubectl uncordon "+host)
+	c.shows(t, []string{"why", "gpu-0"}, "the operator drained it",
+		"kubectl --namespace "+c.namespace.Name+" uncordon "+host)
 	c.fails(t, "refused gpu-0: the operator drained it", "undrain", "gpu-0")
 	c.drainIs(t, "gpu-0", "slurm-operator: Kubernetes node "+host+" is cordoned")
 	c.namespace.MustRun(t, "uncordon", host)
