@@ -77,15 +77,7 @@ func flag(name, value string) string {
 	if value == "" {
 		return ""
 	}
-	return "--" + name + " " + quoted(value) + " "
-}
-
-// quoted returns a word for a shell.
-func quoted(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return "--" + name + " " + output.Quoted(value) + " "
 }
 
 func (s *session) config() clientcmd.ClientConfig {

@@ -153,14 +153,6 @@ func (f fixer) fill(text string) string {
 		"{controller}", f.controller).Replace(text)
 }
 
-// quoted returns a word of a command in quotes if it has brackets, which shells take for a pattern.
-func quoted(word string) string {
-	if strings.Contains(word, "[") {
-		return "'" + word + "'"
-	}
-	return word
-}
-
 // kubectl returns a command in a namespace.
 func kubectl(namespace string, words ...string) string {
 	return strings.Join(append([]string{"kubectl", "--namespace", namespace}, words...), " ")

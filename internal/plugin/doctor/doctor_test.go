@@ -605,17 +605,6 @@ func TestLogIsShownOnlyOfAContainerThatHasEnded(t *testing.T) {
 	}
 }
 
-// Shells take brackets for a pattern, and zsh runs no command with one that fits no file.
-func TestNodesInFixesAreQuoted(t *testing.T) {
-	for name, want := range map[string]string{
-		"gpu-[0-3]": "'nodename=gpu-[0-3]'", "gpu-0": "nodename=gpu-0",
-	} {
-		if got := quoted("nodename=" + name); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-}
-
 // All findings as users see them.
 func TestOutput(t *testing.T) {
 	snapshot := healthy(t)

@@ -12,6 +12,7 @@ import (
 
 	slinkyv1beta1 "github.com/slurm-operator/slurm-operator/api/v1beta1"
 	"github.com/slurm-operator/slurm-operator/internal/hostlist"
+	"github.com/slurm-operator/slurm-operator/internal/plugin/output"
 	"github.com/slurm-operator/slurm-operator/internal/slurm"
 )
 
@@ -243,7 +244,7 @@ func (s *Snapshot) closed(namespace, controller, check string, nodes []*slurm.No
 		Severity: Warning, Check: check, Object: "Controller/" + controller, Namespace: namespace,
 		Problem: hosts + " is drained", Effect: "no job starts there; running jobs go on",
 		Advice: "resume the nodes when their cause is gone",
-		Fix:    run + "scontrol update " + quoted("nodename="+hosts) + " state=resume",
+		Fix:    run + "scontrol update " + output.Quoted("nodename="+hosts) + " state=resume",
 		Docs:   "docs/nodesets.md#drain",
 	}
 	if check == "NodesDown" {

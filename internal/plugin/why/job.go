@@ -74,19 +74,11 @@ func reason(job *slurmcli.Job) string {
 // fill replaces the words in angle brackets by those of a job.
 func fill(explanation Explanation, job *slurmcli.Job) Explanation {
 	none := func(value string) string { return cmp.Or(value, "none") }
-	replacer := strings.NewReplacer("<job>", quoted(job.ID), "<partition>", none(job.Partition), "<dependency>",
+	replacer := strings.NewReplacer("<job>", output.Quoted(job.ID), "<partition>", none(job.Partition), "<dependency>",
 		none(job.Dependency), "<limit>", none(job.Limit), "<features>", none(job.Features), "<reservation>",
 		none(job.Reservation), "<account>", none(job.Account), "<qos>", none(job.QOS), "<user>", none(job.User))
 	explanation.Meaning, explanation.Starts = replacer.Replace(explanation.Meaning), replacer.Replace(explanation.Starts)
 	return explanation
-}
-
-// quoted returns the ID of a job for a shell, which expands brackets.
-func quoted(id string) string {
-	if strings.ContainsAny(id, "[]") {
-		return "'" + id + "'"
-	}
-	return id
 }
 
 // until says when a running job ends at the latest.
